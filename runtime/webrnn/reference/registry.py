@@ -1,0 +1,116 @@
+"""The table of numpy ops: `@op("Name")` puts a function in it, `lookup` and `call` take it out.
+
+The inputs of an op are positional (None where the node leaves one out), its attributes are keyword-only and carry
+ONNX's defaults. A function that declares the keyword `n_outputs` is told how many outputs the node has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from typing import Any, TypeVar
+
+import numpy as np
+
+from webrnn.errors import ModelError, UnsupportedOp
+
+from .arrays import Array
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+FAMILIES = (
+    "activation",
+    "arithmetic",
+)
+"""The modules that hold ops. They are imported by the first lookup, not by `import webrnn`."""
+
+_ops: dict[tuple[str, str], Callable[..., Any]] = {}
+_attributes: dict[Callable[..., Any], frozenset[str]] = {}
+_families_loaded = False
+
+
+def op(*names: str, domain: str = "") -> Callable[[Function], Function]:
+    """Register a function as the implementation of the ops called `names`."""
+
+    def register(function: Function) -> Function:
+        code = function.__code__
+        keywords = code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
+        _attributes[function] = frozenset(keywords)
+        for name in names:
+            if (domain, name) in _ops:
+                raise ValueError(f"two implementations of {domain}:{name}")
+            _ops[domain, name] = function
+        return function
+
+    return register
+
+
+def lookup(domain: str, op_type: str) -> Callable[..., Any] | None:
+    """The function that implements an op, or None.
+
+    >>> lookup("", "Add") is not None, lookup("", "NoSuchOp")
+    (True, None)
+    """
+    _load_families()
+    return _ops.get(("" if domain == "ai.onnx" else domain, op_type))
+
+
+def registered() -> list[tuple[str, str]]:
+    """All (domain, op) pairs, sorted."""
+    _load_families()
+    return sorted(_ops)
+
+
+def call(
+    op_type: str, domain: str, inputs: Sequence[Any], attrs: Mapping[str, Any], n_outputs: int = 1
+) -> list[Any]:
+    """Run one op and return the list of its outputs.
+
+    >>> call("Add", "", [np.float32([1, 2]), np.float32(3)], {})
+    [array([4., 5.], dtype=float32)]
+    """
+    function = lookup(domain, op_type)
+    if function is None:
+        name = f"{domain}:{op_type}" if domain else op_type
+        raise UnsupportedOp("there is no implementation of this op", op=name)
+    known = _attributes[function]
+    keywords = dict(attrs)
+    for name in keywords:
+        if name not in known or name == "n_outputs":
+            raise UnsupportedOp("this attribute is not supported", op=op_type, attribute=name)
+    if "n_outputs" in known:
+        keywords["n_outputs"] = n_outputs
+    _check_arity(function, op_type, len(inputs), keywords)
+    with np.errstate(all="ignore"):
+        result = function(*inputs, **keywords)
+    outputs = list(result) if isinstance(result, tuple) else [result]
+    if len(outputs) < n_outputs:
+        raise UnsupportedOp(f"the node asks for {n_outputs} outputs, this op has {len(outputs)}", op=op_type)
+    return [_as_array(value) for value in outputs[:n_outputs]]
+
+
+def _check_arity(
+    function: Callable[..., Any], op_type: str, n_inputs: int, keywords: Mapping[str, Any]
+) -> None:
+    code = function.__code__
+    required = code.co_argcount - len(function.__defaults__ or ())  # type: ignore[attr-defined]
+    variadic = bool(code.co_flags & 0x04)
+    if n_inputs < required or (n_inputs > code.co_argcount and not variadic):
+        most = "more" if variadic else str(code.co_argcount)
+        raise ModelError(f"{n_inputs} inputs given, it takes {required} to {most}", op=op_type)
+    missing = _attributes[function] - keywords.keys() - (function.__kwdefaults__ or {}).keys()  # type: ignore[attr-defined]
+    if missing:
+        raise ModelError("this attribute is required", op=op_type, attribute=min(missing))
+
+
+def _as_array(value: Any) -> Array | list[Any] | None:
+    """Numpy turns 0-d results into scalars; a tensor stays an array."""
+    return np.asarray(value) if isinstance(value, np.generic) else value
+
+
+def _load_families() -> None:
+    global _families_loaded
+    if not _families_loaded:
+        for family in FAMILIES:
+            import_module(f"{__package__}.{family}")
+        _families_loaded = True
