@@ -1,34 +1,151 @@
-"""Activations: element-wise functions of one tensor, and Softmax."""
+"""Activations: element-wise functions of one tensor, and the Softmax family."""
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
-from .arrays import Array
+from webrnn.errors import UnsupportedOp
+
+from .arrays import Array, normalize_axis, require_float, require_same_type, require_shape, widen
+from .erf import erf
 from .registry import op
 
 
 @op("Relu")
 def relu(x: Array) -> Array:
-    return np.maximum(x, 0)
+    return np.maximum(x, x.dtype.type(0))
 
 
-@op("Tanh")
-def tanh(x: Array) -> Array:
-    return np.tanh(x)
+@op("LeakyRelu")
+def leaky_relu(x: Array, *, alpha: float = 0.01) -> Array:
+    return np.where(x < 0, alpha * x, x)
+
+
+@op("PRelu")
+def prelu(x: Array, slope: Array) -> Array:
+    require_same_type(x, slope)
+    return np.where(x < 0, np.broadcast_to(slope, x.shape) * x, x)
+
+
+@op("ThresholdedRelu")
+def thresholded_relu(x: Array, *, alpha: float = 1.0) -> Array:
+    return np.where(x > alpha, x, x.dtype.type(0))
+
+
+@op("Elu")
+def elu(x: Array, *, alpha: float = 1.0) -> Array:
+    return np.where(x < 0, alpha * np.expm1(x), x)
+
+
+@op("Celu")
+def celu(x: Array, *, alpha: float = 1.0) -> Array:
+    return np.maximum(x, 0) + np.minimum(alpha * np.expm1(x / alpha), 0)
+
+
+@op("Selu")
+def selu(x: Array, *, alpha: float = 1.6732631921768188, gamma: float = 1.0507010221481323) -> Array:
+    return gamma * np.where(x <= 0, alpha * np.expm1(x), x)
 
 
 @op("Sigmoid")
 def sigmoid(x: Array) -> Array:
+    require_float(x)
     return 1 / (1 + np.exp(-x))
 
 
-@op("Identity")
-def identity(x: Array) -> Array:
-    return x
+@op("HardSigmoid")
+def hard_sigmoid(x: Array, *, alpha: float = 0.2, beta: float = 0.5) -> Array:
+    return np.clip(alpha * x + beta, 0, 1)
+
+
+@op("HardSwish")
+def hard_swish(x: Array) -> Array:
+    return x * np.clip(x / 6 + 0.5, 0, 1)
+
+
+@op("Swish")
+def swish(x: Array, *, alpha: float = 1.0) -> Array:
+    return x / (1 + np.exp(-alpha * x))
+
+
+@op("SwiGLU")
+def swiglu(gate: Array, value: Array, *, alpha: float = 1.0) -> Array:
+    require_same_type(gate, value)
+    require_shape(value, gate.shape, "B")
+    return swish(gate, alpha=alpha) * value
+
+
+@op("Tanh")
+def tanh(x: Array) -> Array:
+    require_float(x)
+    return np.tanh(x)
+
+
+@op("Softplus")
+def softplus(x: Array) -> Array:
+    return np.logaddexp(x, x.dtype.type(0))
+
+
+@op("Softsign")
+def softsign(x: Array) -> Array:
+    return x / (1 + np.abs(x))
+
+
+@op("Mish")
+def mish(x: Array) -> Array:
+    return x * np.tanh(softplus(x))
+
+
+@op("Erf")
+def error_function(x: Array) -> Array:
+    require_float(x)
+    return erf(x)
+
+
+@op("Gelu")
+def gelu(x: Array, *, approximate: str = "none") -> Array:
+    wide = widen(x)
+    if approximate == "none":
+        y = 0.5 * wide * (1 + erf(wide / math.sqrt(2)))
+    elif approximate == "tanh":
+        y = 0.5 * wide * (1 + np.tanh(math.sqrt(2 / math.pi) * (wide + 0.044715 * wide**3)))
+    else:
+        raise UnsupportedOp(f"{approximate!r} is neither none nor tanh", attribute="approximate")
+    return y.astype(x.dtype, copy=False)
+
+
+@op("Shrink")
+def shrink(x: Array, *, bias: float = 0.0, lambd: float = 0.5) -> Array:
+    y = np.where(x < -lambd, x + bias, np.where(x > lambd, x - bias, 0))
+    return y.astype(x.dtype, copy=False)
 
 
 @op("Softmax")
 def softmax(x: Array, *, axis: int = -1) -> Array:
-    e = np.exp(x - np.max(x, axis=axis, keepdims=True))
-    return e / np.sum(e, axis=axis, keepdims=True)
+    shifted, axis = _shift_to_maximum(x, axis)
+    e = np.exp(shifted)
+    return (e / np.sum(e, axis=axis, keepdims=True)).astype(x.dtype, copy=False)
+
+
+@op("LogSoftmax")
+def log_softmax(x: Array, *, axis: int = -1) -> Array:
+    shifted, axis = _shift_to_maximum(x, axis)
+    return (shifted - np.log(np.sum(np.exp(shifted), axis=axis, keepdims=True))).astype(x.dtype, copy=False)
+
+
+def _shift_to_maximum(x: Array, axis: int) -> tuple[Array, int]:
+    require_float(x)
+    axis = normalize_axis(axis, x.ndim)
+    wide = widen(x)
+    return (wide - np.max(wide, axis=axis, keepdims=True) if x.size else wide), axis
+
+
+@op("Hardmax")
+def hardmax(x: Array, *, axis: int = -1) -> Array:
+    axis = normalize_axis(axis, x.ndim)
+    one_hot = np.zeros_like(x)
+    if x.size:
+        np.put_along_axis(one_hot, np.expand_dims(np.argmax(x, axis=axis), axis), 1, axis=axis)
+    return one_hot

@@ -1,30 +1,76 @@
-"""Element-wise arithmetic."""
+"""Element-wise arithmetic of numbers: sums and products, powers, rounding, minimum and maximum."""
 
 from __future__ import annotations
 
+from functools import reduce
+
 import numpy as np
 
-from .arrays import Array
+from webrnn.errors import ModelError, ShapeError
+
+from .arrays import Array, broadcast_shape, require_float, require_same_type, widen
 from .registry import op
 
 
 @op("Add")
 def add(a: Array, b: Array) -> Array:
+    require_same_type(a, b)
     return a + b
 
 
 @op("Sub")
 def sub(a: Array, b: Array) -> Array:
+    require_same_type(a, b)
     return a - b
 
 
 @op("Mul")
 def mul(a: Array, b: Array) -> Array:
+    require_same_type(a, b)
     return a * b
 
 
+@op("Div")
+def div(a: Array, b: Array) -> Array:
+    require_same_type(a, b)
+    if a.dtype.kind in "iu":
+        return divide_toward_zero(a, b)
+    return a / b
+
+
+def divide_toward_zero(a: Array, b: Array) -> Array:
+    """Integer division as C does it."""
+    if not np.all(b):
+        raise ModelError("integer division by zero")
+    quotient = a // b
+    if a.dtype.kind == "u":
+        return quotient
+    rounded_down = (quotient * b != a) & ((a < 0) != (b < 0))
+    return quotient + rounded_down.astype(a.dtype)
+
+
+@op("Mod")
+def mod(a: Array, b: Array, *, fmod: int = 0) -> Array:
+    require_same_type(a, b)
+    if fmod not in (0, 1):
+        raise ModelError(f"it must be 0 or 1, not {fmod}", attribute="fmod")
+    if a.dtype.kind in "iu" and not np.all(b):
+        raise ModelError("integer division by zero")
+    return np.fmod(a, b) if fmod else np.mod(a, b)
+
+
+@op("Pow")
+def power(base: Array, exponent: Array) -> Array:
+    """The result has the type of the base; the exponent may have another one."""
+    if base.dtype.kind == "f":
+        return np.power(base, exponent).astype(base.dtype, copy=False)
+    if exponent.dtype.kind in "iu" and not np.any(exponent < 0):
+        return np.power(base, exponent.astype(base.dtype, copy=False))
+    return np.power(base.astype(np.float64), exponent).astype(base.dtype)
+
+
 @op("Neg")
-def neg(x: Array) -> Array:
+def negate(x: Array) -> Array:
     return -x
 
 
@@ -33,11 +79,97 @@ def absolute(x: Array) -> Array:
     return np.abs(x)
 
 
+@op("Sign")
+def sign(x: Array) -> Array:
+    return np.sign(x)
+
+
+@op("Reciprocal")
+def reciprocal(x: Array) -> Array:
+    require_float(x)
+    return 1 / x
+
+
 @op("Exp")
 def exp(x: Array) -> Array:
+    require_float(x)
     return np.exp(x)
+
+
+@op("Log")
+def log(x: Array) -> Array:
+    require_float(x)
+    return np.log(x)
 
 
 @op("Sqrt")
 def sqrt(x: Array) -> Array:
+    require_float(x)
     return np.sqrt(x)
+
+
+@op("Floor")
+def floor(x: Array) -> Array:
+    require_float(x)
+    return np.floor(x)
+
+
+@op("Ceil")
+def ceil(x: Array) -> Array:
+    require_float(x)
+    return np.ceil(x)
+
+
+@op("Round")
+def round_half_to_even(x: Array) -> Array:
+    require_float(x)
+    return np.rint(x)
+
+
+@op("Max")
+def maximum(*tensors: Array) -> Array:
+    _require_operands(*tensors)
+    return reduce(np.maximum, tensors)
+
+
+@op("Min")
+def minimum(*tensors: Array) -> Array:
+    _require_operands(*tensors)
+    return reduce(np.minimum, tensors)
+
+
+@op("Sum")
+def sum_of(*tensors: Array) -> Array:
+    _require_operands(*tensors)
+    return reduce(np.add, tensors)
+
+
+@op("Mean")
+def mean_of(*tensors: Array) -> Array:
+    _require_operands(*tensors)
+    total = reduce(np.add, [widen(x) for x in tensors])
+    return (total / len(tensors)).astype(tensors[0].dtype, copy=False)
+
+
+def _require_operands(*tensors: Array) -> None:
+    if not tensors:
+        raise ModelError("at least one input is required")
+    require_same_type(*tensors)
+    broadcast_shape(*(x.shape for x in tensors))
+
+
+@op("Clip")
+def clip(x: Array, low: Array | None = None, high: Array | None = None) -> Array:
+    """Where low > high the result is high."""
+    if low is not None:
+        x = np.maximum(x, _bound(x, low, "min"))
+    if high is not None:
+        x = np.minimum(x, _bound(x, high, "max"))
+    return x
+
+
+def _bound(x: Array, bound: Array, name: str) -> Array:
+    require_same_type(x, bound)
+    if bound.size != 1:
+        raise ShapeError(f"{name} must be a scalar, its shape is {list(bound.shape)}")
+    return bound.reshape(())

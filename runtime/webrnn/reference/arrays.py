@@ -1,9 +1,93 @@
-"""The array types that op signatures use."""
+"""What all op families share: the array type, axes, small integer inputs, and the precision of half floats."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 
+from webrnn.errors import ModelError, ShapeError
+
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+
+
+def normalize_axis(axis: int, rank: int, name: str = "axis") -> int:
+    """The axis counted from the front.
+
+    >>> normalize_axis(-1, 3)
+    2
+    """
+    if not -rank <= axis < rank:
+        raise ShapeError(f"{name} {axis} is outside a tensor of rank {rank}")
+    return axis + rank if axis < 0 else axis
+
+
+def normalize_axes(axes: Iterable[int], rank: int, name: str = "axes") -> tuple[int, ...]:
+    """Several axes counted from the front; each may be named once."""
+    result = tuple(normalize_axis(int(axis), rank, name) for axis in axes)
+    if len(set(result)) != len(result):
+        raise ShapeError(f"{name} {list(result)} names an axis twice")
+    return result
+
+
+def int_list(x: Array, name: str) -> list[int]:
+    """The values of a one-dimensional integer input (a scalar counts as one value)."""
+    if x.dtype.kind not in "iu" or x.ndim > 1:
+        raise ShapeError(f"{name} must be a list of integers, not {x.dtype} of shape {list(x.shape)}")
+    return [int(value) for value in x.reshape(-1)]
+
+
+def single(x: Array, name: str) -> Any:
+    """The value of an input that holds exactly one element."""
+    if x.size != 1:
+        raise ShapeError(f"{name} must hold one value, its shape is {list(x.shape)}")
+    return x.reshape(-1)[0].item()
+
+
+def require_rank(x: Array, rank: int, name: str) -> None:
+    if x.ndim != rank:
+        raise ShapeError(f"{name} must have rank {rank}, its shape is {list(x.shape)}")
+
+
+def require_rank_at_least(x: Array, rank: int, name: str) -> None:
+    if x.ndim < rank:
+        raise ShapeError(f"{name} must have rank {rank} or more, its shape is {list(x.shape)}")
+
+
+def require_shape(x: Array, shape: Sequence[int], name: str) -> None:
+    if x.shape != tuple(shape):
+        raise ShapeError(f"{name} must have the shape {list(shape)}, it is {list(x.shape)}")
+
+
+def require_same_type(*tensors: Array) -> None:
+    """ONNX never mixes types; numpy would quietly promote them."""
+    first = tensors[0].dtype
+    for other in tensors[1:]:
+        if other.dtype != first:
+            raise ModelError(f"the inputs have different types, {first} and {other.dtype}")
+
+
+def require_bool(*tensors: Array) -> None:
+    for x in tensors:
+        if x.dtype != np.bool_:
+            raise ModelError(f"the inputs must be bool, not {x.dtype}")
+
+
+def require_float(*tensors: Array) -> None:
+    for x in tensors:
+        if x.dtype.kind != "f":
+            raise ModelError(f"the inputs must be floating point, not {x.dtype}")
+
+
+def widen(x: Array) -> Array:
+    """float16 as float32, the precision in which sums and products of half floats are accumulated."""
+    return x.astype(np.float32) if x.dtype == np.float16 else x
+
+
+def broadcast_shape(*shapes: Sequence[int]) -> tuple[int, ...]:
+    try:
+        return np.broadcast_shapes(*(tuple(shape) for shape in shapes))
+    except ValueError:
+        listed = " and ".join(str(list(shape)) for shape in shapes)
+        raise ShapeError(f"the shapes {listed} cannot be broadcast together") from None

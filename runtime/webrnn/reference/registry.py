@@ -6,13 +6,14 @@ ONNX's defaults. A function that declares the keyword `n_outputs` is told how ma
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import Any, TypeVar
 
 import numpy as np
 
-from webrnn.errors import ModelError, UnsupportedOp
+from webrnn.errors import Error, ModelError, ShapeError, UnsupportedOp
 
 from .arrays import Array
 
@@ -21,21 +22,35 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 FAMILIES = (
     "activation",
     "arithmetic",
+    "cast",
+    "constant",
+    "gather_scatter",
+    "logic",
+    "reduce",
+    "shape",
+    "sort",
+    "trigonometry",
 )
 """The modules that hold ops. They are imported by the first lookup, not by `import webrnn`."""
 
 _ops: dict[tuple[str, str], Callable[..., Any]] = {}
 _attributes: dict[Callable[..., Any], frozenset[str]] = {}
+_any_type: set[Callable[..., Any]] = set()
 _families_loaded = False
 
 
-def op(*names: str, domain: str = "") -> Callable[[Function], Function]:
-    """Register a function as the implementation of the ops called `names`."""
+def op(*names: str, domain: str = "", any_type: bool = False) -> Callable[[Function], Function]:
+    """Register a function as the implementation of the ops called `names`.
+
+    `any_type` says that it also takes tensors of the types that numpy cannot calculate with (see `narrow`).
+    """
 
     def register(function: Function) -> Function:
         code = function.__code__
         keywords = code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
         _attributes[function] = frozenset(keywords)
+        if any_type:
+            _any_type.add(function)
         for name in names:
             if (domain, name) in _ops:
                 raise ValueError(f"two implementations of {domain}:{name}")
@@ -61,9 +76,7 @@ def registered() -> list[tuple[str, str]]:
     return sorted(_ops)
 
 
-def call(
-    op_type: str, domain: str, inputs: Sequence[Any], attrs: Mapping[str, Any], n_outputs: int = 1
-) -> list[Any]:
+def call(op_type: str, domain: str, inputs: Sequence[Any], attrs: Mapping[str, Any], n_outputs: int = 1) -> list[Any]:
     """Run one op and return the list of its outputs.
 
     >>> call("Add", "", [np.float32([1, 2]), np.float32(3)], {})
@@ -80,27 +93,47 @@ def call(
             raise UnsupportedOp("this attribute is not supported", op=op_type, attribute=name)
     if "n_outputs" in known:
         keywords["n_outputs"] = n_outputs
-    _check_arity(function, op_type, len(inputs), keywords)
-    with np.errstate(all="ignore"):
-        result = function(*inputs, **keywords)
+    _check_arguments(function, op_type, inputs, keywords)
+    try:
+        with np.errstate(all="ignore"):
+            result = function(*inputs, **keywords)
+    except Error as error:
+        raise type(error)(error.message, node=error.node, op=op_type, attribute=error.attribute) from error
+    except (ValueError, IndexError, OverflowError, MemoryError, np.linalg.LinAlgError) as error:
+        raise ShapeError(f"{error} (input shapes: {_shapes(inputs)})", op=op_type) from error
+    except (TypeError, AttributeError) as error:
+        raise ModelError(f"{error} (input types: {_types(inputs)})", op=op_type) from error
     outputs = list(result) if isinstance(result, tuple) else [result]
     if len(outputs) < n_outputs:
         raise UnsupportedOp(f"the node asks for {n_outputs} outputs, this op has {len(outputs)}", op=op_type)
     return [_as_array(value) for value in outputs[:n_outputs]]
 
 
-def _check_arity(
-    function: Callable[..., Any], op_type: str, n_inputs: int, keywords: Mapping[str, Any]
+def _check_arguments(
+    function: Callable[..., Any], op_type: str, inputs: Sequence[Any], keywords: Mapping[str, Any]
 ) -> None:
     code = function.__code__
-    required = code.co_argcount - len(function.__defaults__ or ())  # type: ignore[attr-defined]
-    variadic = bool(code.co_flags & 0x04)
-    if n_inputs < required or (n_inputs > code.co_argcount and not variadic):
-        most = "more" if variadic else str(code.co_argcount)
-        raise ModelError(f"{n_inputs} inputs given, it takes {required} to {most}", op=op_type)
-    missing = _attributes[function] - keywords.keys() - (function.__kwdefaults__ or {}).keys()  # type: ignore[attr-defined]
+    required = code.co_argcount - len(function.__defaults__ or ())
+    variadic = bool(code.co_flags & inspect.CO_VARARGS)
+    if len(inputs) < required or (len(inputs) > code.co_argcount and not variadic):
+        most = "any number" if variadic else str(code.co_argcount)
+        raise ModelError(f"{len(inputs)} inputs given, it takes {required} to {most}", op=op_type)
+    for position, value in enumerate(inputs):
+        if value is None and (position < required or position >= code.co_argcount):
+            raise ModelError(f"input {position} is required", op=op_type)
+        if isinstance(value, np.ndarray) and value.dtype.names and function not in _any_type:
+            raise UnsupportedOp(f"tensors of {value.dtype.names[0]} are not supported here", op=op_type)
+    missing = _attributes[function] - keywords.keys() - (function.__kwdefaults__ or {}).keys()
     if missing:
         raise ModelError("this attribute is required", op=op_type, attribute=min(missing))
+
+
+def _shapes(inputs: Sequence[Any]) -> str:
+    return ", ".join(str(list(x.shape)) if isinstance(x, np.ndarray) else type(x).__name__ for x in inputs)
+
+
+def _types(inputs: Sequence[Any]) -> str:
+    return ", ".join(str(x.dtype) if isinstance(x, np.ndarray) else type(x).__name__ for x in inputs)
 
 
 def _as_array(value: Any) -> Array | list[Any] | None:

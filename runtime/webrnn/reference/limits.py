@@ -1,0 +1,37 @@
+"""A bound on the size of one result, so that a bad model raises instead of exhausting the memory.
+
+Ops whose output can be much larger than their inputs (Expand, Tile, Range, Pad ...) ask `check_size` first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import numpy.typing as npt
+
+from webrnn.errors import ShapeError
+
+_max_bytes = 1 << 31
+
+
+def set_max_bytes(limit: int) -> int:
+    """Set the largest size of one tensor in bytes; returns the limit that was in force."""
+    global _max_bytes
+    previous, _max_bytes = _max_bytes, limit
+    return previous
+
+
+def check_size(shape: Iterable[int], dtype: npt.DTypeLike) -> tuple[int, ...]:
+    """The shape as a tuple, or ShapeError if it has a negative dimension or needs too many bytes."""
+    dims = tuple(int(dim) for dim in shape)
+    size = np.dtype(dtype).itemsize
+    for dim in dims:
+        if dim < 0:
+            raise ShapeError(f"the output would have the shape {list(dims)}, with a negative dimension")
+        size *= dim
+    if size > _max_bytes:
+        raise ShapeError(f"the output of shape {list(dims)} would need {size} bytes; the limit is {_max_bytes}")
+    if len(dims) > 64:
+        raise ShapeError(f"the output would have {len(dims)} dimensions; numpy has at most 64")
+    return dims
