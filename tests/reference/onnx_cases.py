@@ -56,12 +56,18 @@ def to_webrnn(value: Any) -> Any:
         return to_webrnn(numpy_helper.to_array(value))
     if isinstance(value, np.ndarray | np.generic):
         value = np.asarray(value)
-        layout = next((t for t in narrow.TYPES.values() if t.name == value.dtype.name.replace("_", "")), None)
+        layout = next((t for t in narrow.TYPES.values() if t.name in _spellings(value.dtype.name)), None)
         if layout:
             bits = value.view(np.uint16 if layout.bits == 16 else np.uint8)
             return narrow.from_bits(bits & ((1 << layout.bits) - 1), layout)
         return value.astype(object) if value.dtype.kind in "SUT" else value
     return value
+
+
+def _spellings(ml_dtypes_name: str) -> tuple[str, ...]:
+    """ml_dtypes adds 'fn' or 'fnu' to some names that ONNX spells without."""
+    name = ml_dtypes_name.replace("_", "")
+    return name, name.removesuffix("fn") if name.endswith("e2m1fn") else name.removesuffix("fnu")
 
 
 def attributes(node: onnx.NodeProto) -> dict[str, Any]:

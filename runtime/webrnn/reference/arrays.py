@@ -10,6 +10,7 @@ import numpy as np
 from webrnn.errors import ModelError, ShapeError
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+Index: TypeAlias = tuple[Any, ...]
 
 
 def normalize_axis(axis: int, rank: int, name: str = "axis") -> int:

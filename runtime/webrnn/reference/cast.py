@@ -75,17 +75,15 @@ def _power_of_two_bits(x: Array, saturate: bool, round_mode: str) -> Array:
     exponent = ((bits >> 23) & 0xFF).astype(np.int64)
     mantissa = bits & 0x7FFFFF
     if round_mode == "up":
-        carry = (mantissa > 0) & ((exponent > 0) | (mantissa > 0x400000))
+        carry = mantissa > 0
     elif round_mode == "down":
         carry = np.zeros(x.shape, np.bool_)
     elif round_mode == "nearest":
         carry = (mantissa > 0x400000) | ((mantissa == 0x400000) & (exponent > 0))
     else:
         raise UnsupportedOp(f"{round_mode!r} is not one of up, down, nearest", attribute="round_mode")
-    top = 0xFE if saturate else 0xFF
-    return np.where(
-        exponent == 0xFF, np.where(np.isnan(x) | (not saturate), 0xFF, 0xFE), np.minimum(exponent + carry, top)
-    )
+    not_a_number, largest = 0xFF, 0xFE if saturate else 0xFF
+    return np.where(exponent == 0xFF, not_a_number, np.minimum(exponent + carry, largest))
 
 
 def _float_to_integer(x: Array, target: np.dtype[Any]) -> Array:
