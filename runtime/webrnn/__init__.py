@@ -1,6 +1,40 @@
 """webrnn: recurrent ONNX models in CPython, wasmtime, Pyodide and the browser."""
 
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from webrnn.errors import BackendError, Error, ModelError, PlanError, ShapeError, UnsupportedOp
 
+if TYPE_CHECKING:
+    from webrnn.engine.limits import Limits
+    from webrnn.engine.session import InferenceSession
+
 __version__ = "0.1.0"
-__all__ = ["BackendError", "Error", "ModelError", "PlanError", "ShapeError", "UnsupportedOp", "__version__"]
+__all__ = [
+    "BackendError",
+    "Error",
+    "InferenceSession",
+    "Limits",
+    "ModelError",
+    "PlanError",
+    "ShapeError",
+    "UnsupportedOp",
+    "__version__",
+]
+
+_HOME = {"InferenceSession": "webrnn.engine.session", "Limits": "webrnn.engine.limits"}
+"""Where the public names are that are imported when they are first used."""
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOME.get(name)
+    if home is None:
+        raise AttributeError(f"module 'webrnn' has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(home), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

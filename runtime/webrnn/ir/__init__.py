@@ -1,0 +1,42 @@
+"""The intermediate representation: graphs of ops, and the one loop."""
+
+from .builder import GraphBuilder
+from .dims import Dim, Shape, Symbol, SymbolicDim, is_static
+from .dtypes import DType
+from .graph import WEBRNN, Graph, Node, Value
+from .scan import (
+    Invariant,
+    Scan,
+    ScanSpec,
+    SequenceInput,
+    SequenceSpec,
+    State,
+    StateSpec,
+    Trace,
+    TraceSpec,
+    is_scan,
+)
+
+__all__ = [
+    "WEBRNN",
+    "DType",
+    "Dim",
+    "Graph",
+    "GraphBuilder",
+    "Invariant",
+    "Node",
+    "Scan",
+    "ScanSpec",
+    "SequenceInput",
+    "SequenceSpec",
+    "Shape",
+    "State",
+    "StateSpec",
+    "Symbol",
+    "SymbolicDim",
+    "Trace",
+    "TraceSpec",
+    "Value",
+    "is_scan",
+    "is_static",
+]

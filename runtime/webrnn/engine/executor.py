@@ -1,0 +1,133 @@
+"""Running a graph node by node with the numpy ops."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from webrnn import reference
+from webrnn.errors import ModelError, UnsupportedOp
+from webrnn.ir import WEBRNN, Graph, Node, Value, is_scan
+from webrnn.ir.blame import blame
+
+from .checks import check_call
+from .intrinsics import INTRINSICS
+from .limits import Limits
+from .scan_executor import ScanExecutor
+
+Operation = Callable[[list[Any]], Sequence[Any]]
+
+
+class Executor:
+    """A graph, ready to run. Sub-graphs become executors when they are first needed.
+
+    >>> from webrnn.ir import DType, GraphBuilder
+    >>> b = GraphBuilder("double")
+    >>> x = b.input("x", DType.FLOAT, (2,))
+    >>> b.graph.outputs.append(b.op("Add", x, x))
+    >>> Executor(b.graph).run([np.float32([1, 2])])
+    [array([2., 4.], dtype=float32)]
+    """
+
+    def __init__(self, graph: Graph, limits: Limits | None = None):
+        self.graph = graph
+        self.limits = limits or Limits()
+        self._slot_of: dict[Value, int] = {}
+        self._initial: list[Any] = []
+        for value, array in graph.constants.items():
+            self._initial[self._slot(value)] = array
+        self._input_slots = [self._slot(value) for value in graph.inputs]
+        self._steps = [self._step(node) for node in graph.nodes]
+        self._output_slots = [self._slot_of[value] for value in graph.outputs]
+        self._plan_releases()
+
+    def run(self, arguments: Sequence[Any]) -> list[Any]:
+        """The outputs for these inputs. They may share memory with inputs, constants or each other."""
+        slots = self._initial.copy()
+        for slot, argument in zip(self._input_slots, arguments, strict=True):
+            slots[slot] = argument
+        for step in self._steps:
+            results = step.call([None if index is None else slots[index] for index in step.inputs])
+            for index, result in zip(step.outputs, results, strict=True):
+                if index is not None:
+                    slots[index] = result
+            for index in step.releases:
+                slots[index] = None
+        return [slots[index] for index in self._output_slots]
+
+    def _slot(self, value: Value) -> int:
+        index = self._slot_of.get(value)
+        if index is None:
+            index = self._slot_of[value] = len(self._initial)
+            self._initial.append(None)
+        return index
+
+    def _step(self, node: Node) -> _Step:
+        inputs = [None if value is None else self._slot_of[value] for value in node.inputs]
+        outputs = [None if value is None else self._slot(value) for value in node.outputs]
+        return _Step(node, inputs, outputs, self._operation(node))
+
+    def _operation(self, node: Node) -> Operation:
+        if is_scan(node):
+            return ScanExecutor(node, self.limits, lambda body: Executor(body, self.limits)).run
+        if node.domain == WEBRNN:
+            intrinsic = INTRINSICS[node.op]
+            return lambda arguments: intrinsic(arguments, node.attrs)
+        if node.op == "If" and not node.domain:
+            return _IfExecutor(node, self.limits).run
+        if reference.lookup(node.domain, node.op) is None:
+            op = f"{node.domain}:{node.op}" if node.domain else node.op
+            raise UnsupportedOp("there is no implementation of this op", node=node.label, op=op)
+        return self._reference_operation(node)
+
+    def _reference_operation(self, node: Node) -> Operation:
+        op, domain, attrs, n_outputs, limits = node.op, node.domain, node.attrs, len(node.outputs), self.limits
+
+        def call(arguments: list[Any]) -> Sequence[Any]:
+            check_call(op, arguments, attrs, limits)
+            return reference.call(op, domain, arguments, attrs, n_outputs)
+
+        return call
+
+    def _plan_releases(self) -> None:
+        """Let go of a result after its last reader."""
+        kept = {*self._output_slots, *(self._slot_of[value] for value in self.graph.constants)}
+        for step in reversed(self._steps):
+            for index in (*step.inputs, *step.outputs):
+                if index is not None and index not in kept:
+                    kept.add(index)
+                    step.releases.append(index)
+
+
+class _Step:
+    __slots__ = ("inputs", "node", "operation", "outputs", "releases")
+
+    def __init__(self, node: Node, inputs: list[int | None], outputs: list[int | None], operation: Operation):
+        self.node, self.inputs, self.outputs, self.operation = node, inputs, outputs, operation
+        self.releases: list[int] = []
+
+    def call(self, arguments: list[Any]) -> Sequence[Any]:
+        try:
+            return self.operation(arguments)
+        except Exception as error:
+            raise blame(error, self.node.label, self.node.op) from error
+
+
+class _IfExecutor:
+    def __init__(self, node: Node, limits: Limits):
+        self._node, self._limits = node, limits
+        self._branches: dict[str, Executor] = {}
+
+    def run(self, arguments: list[Any]) -> list[Any]:
+        name = "then_branch" if as_condition(arguments[0]) else "else_branch"
+        if name not in self._branches:
+            self._branches[name] = Executor(self._node.attrs[name], self._limits)
+        return self._branches[name].run(arguments[1:])
+
+
+def as_condition(array: Any) -> bool:
+    if not isinstance(array, np.ndarray) or array.dtype != bool or array.size != 1:
+        raise ModelError("a condition is one bool")
+    return bool(array.reshape(()))

@@ -1,0 +1,61 @@
+"""Checking what a caller feeds against what the model declares."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from webrnn.errors import ShapeError
+from webrnn.ir import DType, SymbolicDim, Value
+
+
+def checked_feed(value: Value, feed: Any, sizes: dict[str, int]) -> Any:
+    """What the graph gets for an input: an array, a list of arrays for a sequence, None for an empty optional.
+
+    `sizes` are the named sizes seen so far in this call; they have to agree between inputs.
+    """
+    return _checked(value, feed, value.container, sizes)
+
+
+def _checked(value: Value, feed: Any, container: tuple[str, ...], sizes: dict[str, int]) -> Any:
+    if container and container[0] == "optional":
+        return None if feed is None else _checked(value, feed, container[1:], sizes)
+    if container and container[0] == "seq":
+        if not isinstance(feed, list | tuple):
+            raise ShapeError(f"input {value.name!r} is a sequence; feed a list, not {type(feed).__name__}")
+        return [_checked(value, item, container[1:], {}) for item in feed]
+    return _checked_tensor(value, feed, sizes)
+
+
+def _checked_tensor(value: Value, feed: Any, sizes: dict[str, int]) -> np.ndarray:
+    try:
+        array = np.asarray(feed)
+    except ValueError as error:
+        raise ShapeError(f"input {value.name!r} is not an array: {error}") from None
+    if value.dtype is DType.STRING and array.dtype.kind in "US":
+        array = array.astype(object)
+    if value.dtype is not None and array.dtype != value.dtype.array_type:
+        raise ShapeError(f"input {value.name!r} is {array.dtype}, the model declares {value.dtype.array_type}")
+    if array.dtype.kind not in "biufcO":
+        raise ShapeError(f"input {value.name!r} is {array.dtype}, which is no element type of ONNX")
+    if value.shape is not None:
+        _check_sizes(value, array, sizes)
+    return array
+
+
+def _check_sizes(value: Value, array: np.ndarray, sizes: dict[str, int]) -> None:
+    assert value.shape is not None
+    declared = list(value.shape)
+    if array.ndim != len(declared):
+        raise ShapeError(f"input {value.name!r} has shape {array.shape}, the model declares {declared}")
+    for axis, (size, dim) in enumerate(zip(array.shape, declared, strict=True)):
+        if isinstance(dim, SymbolicDim):
+            expected = sizes.setdefault(str(dim), size)
+        else:
+            expected = size if dim is None else dim
+        if size != expected:
+            raise ShapeError(
+                f"input {value.name!r} has shape {array.shape}, the model declares {declared}: "
+                f"axis {axis} is {size}, not {expected}"
+            )

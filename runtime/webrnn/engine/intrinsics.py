@@ -1,0 +1,40 @@
+"""The ops of the webrnn domain that are not loops: checks that ONNX's recurrent ops imply."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from webrnn.errors import ShapeError
+
+
+def expect_shape(arguments: list[Any], attrs: dict[str, Any]) -> list[Any]:
+    """Its input, if that has the given sizes; None is any."""
+    (array,) = arguments
+    sizes, what = attrs["sizes"], attrs["what"]
+    shape = getattr(array, "shape", None)
+    if shape is None or len(shape) != len(sizes):
+        raise ShapeError(f"{what} has shape {shape}, it needs {len(sizes)} axes")
+    if any(need is not None and have != need for have, need in zip(shape, sizes, strict=True)):
+        needed = ", ".join("?" if need is None else str(need) for need in sizes)
+        raise ShapeError(f"{what} has shape {shape}, it needs to be [{needed}]")
+    return [array]
+
+
+def sequence_mask(arguments: list[Any], attrs: dict[str, Any]) -> list[Any]:
+    """[steps, batch, 1]: whether a step is within the length of its sequence."""
+    lengths, x = arguments
+    n_steps, batch = x.shape[:2]
+    if lengths.shape != (batch,) or lengths.dtype.kind not in "iu":
+        raise ShapeError(f"sequence_lens is {lengths.dtype}{list(lengths.shape)}, it needs one integer for each of {batch}")
+    if np.any(lengths < 1) or np.any(lengths > n_steps):
+        raise ShapeError(f"sequence_lens is {lengths.tolist()}, each needs to be from 1 to the {n_steps} steps of X")
+    return [(np.arange(n_steps)[:, None] < lengths)[:, :, None]]
+
+
+INTRINSICS: dict[str, Callable[[list[Any], dict[str, Any]], list[Any]]] = {
+    "ExpectShape": expect_shape,
+    "SequenceMask": sequence_mask,
+}

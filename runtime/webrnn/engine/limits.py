@@ -1,0 +1,15 @@
+"""Bounds on what a model may use."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one run may ask for. Beyond a limit it raises, whatever the model says."""
+
+    loop_steps: int = 10_000_000
+    """Steps of one loop that has no trip count that says otherwise."""
+    tensor_bytes: int = 2**30
+    """Size of one result."""

@@ -1,0 +1,76 @@
+"""Kernels in this process, through ctypes: the native shared library."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from webrnn.engine.kernels import ALIGNMENT, FOLDER, Binding, Buffer, Kernels, _manifest, bindings, module_file
+from webrnn.errors import BackendError
+
+SCALARS: dict[str, Any] = {"i32": ctypes.c_int32, "f32": ctypes.c_float}
+FUSED_ISAS = {"avx2", "avx512", "neon"}
+
+
+@cache
+def _library(folder: Path) -> ctypes.CDLL:
+    file = module_file(folder, _manifest(folder)["native"])
+    try:
+        return ctypes.CDLL(str(file))
+    except OSError as error:
+        raise BackendError(f"the native kernels do not load on this system: {error}") from error
+
+
+def available(folder: Path = FOLDER) -> list[str]:
+    """The instruction sets of this processor that the library holds, best first."""
+    if sys.platform == "emscripten":
+        return []
+    isas = _manifest(folder)["native_isas"]
+    return [f"native:{isa}" for isa in reversed(isas[: _library(folder).wr_isa_level() + 1])]
+
+
+class AddressSpaceKernels(Kernels):
+    """Kernels that share the address space of Python: a library whose functions take plain pointers."""
+
+    def _bind(self, library: ctypes.CDLL, suffix: str, folder: Path) -> None:
+        self._blocks: list[np.ndarray[Any, Any]] = []
+        for binding in bindings(folder):
+            function = library[binding.symbol + suffix]
+            function.argtypes = [SCALARS.get(kind, ctypes.c_void_p) for kind, _ in binding.parameters]
+            function.restype = SCALARS[binding.returns] if binding.returns else None
+            setattr(self, binding.name, self._caller(binding, function))
+
+    def _caller(self, binding: Binding, function: Any) -> Any:
+        pointers = [kind.endswith("*") for kind, _ in binding.parameters]
+        pointer = self.pointer
+
+        def call(*arguments: Any) -> Any:
+            return function(*[pointer(a) if is_pointer else a for a, is_pointer in zip(arguments, pointers, strict=True)])
+
+        call.__name__ = binding.name
+        return call
+
+    def allocate(self, nbytes: int) -> int:
+        block = np.zeros(nbytes + ALIGNMENT, np.uint8)
+        self._blocks.append(block)
+        return -(-block.ctypes.data // ALIGNMENT) * ALIGNMENT
+
+    def view(self, buffer: Buffer) -> np.ndarray[Any, Any]:
+        memory = (ctypes.c_uint8 * buffer.nbytes).from_address(buffer.address)
+        return np.frombuffer(memory, buffer.dtype).reshape(buffer.shape)
+
+
+class NativeKernels(AddressSpaceKernels):
+    def __init__(self, isa: str | None = None, folder: Path = FOLDER):
+        runnable = [spec.partition(":")[2] for spec in available(folder)]
+        if isa is None:
+            isa = runnable[0]
+        if isa not in runnable:
+            raise BackendError(f"this processor cannot run native:{isa}; it can run {', '.join(runnable)}")
+        self.spec, self.fused = f"native:{isa}", isa in FUSED_ISAS
+        self._bind(_library(folder), f"_{isa}", folder)

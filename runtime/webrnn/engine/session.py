@@ -1,0 +1,86 @@
+"""`InferenceSession`: a model, ready to run, with onnxruntime's interface."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from webrnn.errors import ShapeError
+from webrnn.ir import Graph, SymbolicDim, Value
+from webrnn.onnx.reader import read_model
+from webrnn.onnx.types import spell_type
+
+from .backends import Program, make_program
+from .feeds import checked_feed
+from .limits import Limits
+from .ownership import own
+
+
+@dataclass(frozen=True)
+class NodeArg:
+    """An input or output as a caller sees it; named sizes are strings and unknown ones None."""
+
+    name: str
+    shape: list[int | str | None]
+    type: str
+
+    @staticmethod
+    def of(value: Value) -> NodeArg:
+        shape = [str(dim) if isinstance(dim, SymbolicDim) else dim for dim in value.shape or ()]
+        return NodeArg(value.name, shape, spell_type(value.dtype, value.container))
+
+
+class InferenceSession:
+    """Runs one model.
+
+    >>> session = InferenceSession("model.onnx")                 # doctest: +SKIP
+    >>> session.run(None, {"x": np.zeros((1, 3), np.float32)})   # doctest: +SKIP
+
+    `disable` names passes that are not to run, `fixed` binds inputs to arrays for good, `limits` bounds what a run may
+    use. `providers` is accepted for callers of onnxruntime, and ignored.
+    """
+
+    def __init__(
+        self,
+        model: str | os.PathLike[str] | bytes,
+        backend: str = "auto",
+        disable: Iterable[str] = (),
+        fixed: Mapping[str, np.ndarray] | None = None,
+        *,
+        providers: Any = None,
+        limits: Limits | None = None,
+    ):
+        self.disable = tuple(disable)
+        self.graph: Graph = read_model(model, fixed)
+        self._program: Program = make_program(self.graph, backend, limits or Limits())
+        self._inputs = {value.name: value for value in self.graph.inputs}
+        self._output_names = [value.name for value in self.graph.outputs]
+
+    def get_inputs(self) -> list[NodeArg]:
+        return [NodeArg.of(value) for value in self.graph.inputs]
+
+    def get_outputs(self) -> list[NodeArg]:
+        return [NodeArg.of(value) for value in self.graph.outputs]
+
+    def run(self, output_names: Sequence[str] | None, feeds: Mapping[str, Any]) -> list[Any]:
+        """The named outputs, or all, as arrays of the caller's own. Nothing is kept for the next run."""
+        names = self._output_names if output_names is None else list(output_names)
+        for name in names:
+            if name not in self._output_names:
+                raise ShapeError(f"the model has no output {name!r}; it has {self._output_names}")
+        for name in feeds:
+            if name not in self._inputs:
+                raise ShapeError(f"the model has no input {name!r}; it has {list(self._inputs)}")
+        arguments = []
+        sizes: dict[str, int] = {}
+        for name, value in self._inputs.items():
+            if name not in feeds and "optional" not in value.container:
+                raise ShapeError(f"input {name!r} is missing")
+            arguments.append(checked_feed(value, feeds.get(name), sizes))
+        results = self._program.run(arguments)
+        chosen = [results[self._output_names.index(name)] for name in names]
+        return own(chosen, borrowed=arguments)

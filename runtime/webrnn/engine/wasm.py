@@ -1,0 +1,106 @@
+"""Kernels in WebAssembly under wasmtime: what the browser runs, testable and timeable from pytest."""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.util
+import sys
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from webrnn.engine.kernels import ALIGNMENT, FOLDER, Binding, Buffer, Kernels, bindings, module_file
+from webrnn.errors import BackendError
+
+VARIANTS = ("relaxed", "simd", "scalar")
+PAGE = 65536
+MAX_PAGES = 65536
+
+
+@cache
+def _engine() -> Any:
+    try:
+        import wasmtime
+    except ImportError as error:
+        raise BackendError("the wasm backend needs wasmtime: pip install 'webrnn[wasm]'") from error
+    config = wasmtime.Config()
+    config.wasm_relaxed_simd = True
+    config.cranelift_opt_level = "speed"
+    config.cache = True  # wasmtime's own on-disk cache, keyed by module, version and processor
+    return wasmtime.Engine(config)
+
+
+@cache
+def _module(file: Path) -> Any:
+    import wasmtime
+
+    try:
+        return wasmtime.Module.from_file(_engine(), str(file))
+    except wasmtime.WasmtimeError as error:
+        raise BackendError(f"{file.name} is not a module that this wasmtime can run: {error}") from error
+
+
+def available(folder: Path = FOLDER) -> list[str]:
+    if sys.platform == "emscripten" or importlib.util.find_spec("wasmtime") is None:
+        return []
+    return [f"wasm:{variant}" for variant in VARIANTS if (folder / f"wasm_{variant}.wasm").exists()]
+
+
+class WasmKernels(Kernels):
+    """One instance with its own linear memory. Allocations grow it and are released together with the object."""
+
+    def __init__(self, variant: str | None = None, folder: Path = FOLDER):
+        variant = variant or VARIANTS[0]
+        if variant not in VARIANTS:
+            raise BackendError(f"unknown variant wasm:{variant}: expected one of {', '.join(VARIANTS)}")
+        engine = _engine()
+        import wasmtime
+
+        module = _module(module_file(folder, f"wasm_{variant}.wasm"))
+        self.spec, self.fused = f"wasm:{variant}", variant == "relaxed"
+        self._store = wasmtime.Store(engine)
+        minimum = next(i.type.limits.min for i in module.imports if isinstance(i.type, wasmtime.MemoryType))
+        self._memory = wasmtime.Memory(self._store, wasmtime.MemoryType(wasmtime.Limits(minimum, MAX_PAGES)))
+        instance = wasmtime.Instance(self._store, module, [self._import(i) for i in module.imports])
+        exports = instance.exports(self._store)
+        self._top = exports["__heap_base"].value(self._store)
+        for binding in bindings(folder):
+            setattr(self, binding.name, self._caller(binding, exports[binding.symbol]))
+
+    def _import(self, wanted: Any) -> Any:
+        import wasmtime
+
+        if isinstance(wanted.type, wasmtime.MemoryType):
+            return self._memory
+        if wanted.name == "emscripten_notify_memory_growth":  # modules built by emcc tell their host
+            return wasmtime.Func(self._store, wanted.type, lambda index: None)
+        raise BackendError(f"the module imports {wanted.module}.{wanted.name}, which kernels do not need: was it built by build.py?")
+
+    def _caller(self, binding: Binding, function: Any) -> Any:
+        pointers = [kind.endswith("*") for kind, _ in binding.parameters]
+        pointer, store = self.pointer, self._store
+
+        def call(*arguments: Any) -> Any:
+            return function(store, *[pointer(a) if is_pointer else a for a, is_pointer in zip(arguments, pointers, strict=True)])
+
+        call.__name__ = binding.name
+        return call
+
+    def allocate(self, nbytes: int) -> int:
+        address = -(-self._top // ALIGNMENT) * ALIGNMENT
+        self._top = address + nbytes
+        missing = -(-self._top // PAGE) - self._memory.size(self._store)
+        if missing > 0:
+            if self._memory.size(self._store) + missing > MAX_PAGES:
+                raise BackendError(f"{nbytes} more bytes do not fit into the 4 GiB of wasm memory")
+            self._memory.grow(self._store, missing)
+        return address
+
+    def view(self, buffer: Buffer) -> np.ndarray[Any, Any]:
+        base = ctypes.addressof(self._memory.data_ptr(self._store).contents)
+        if buffer.address + buffer.nbytes > self._memory.data_len(self._store):
+            raise ValueError(f"a buffer of {buffer.nbytes} bytes at {buffer.address} is outside wasm memory")
+        memory = (ctypes.c_uint8 * buffer.nbytes).from_address(base + buffer.address)
+        return np.frombuffer(memory, buffer.dtype).reshape(buffer.shape)

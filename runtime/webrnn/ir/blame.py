@@ -1,0 +1,25 @@
+"""Naming the node in errors that are raised far from it."""
+
+from __future__ import annotations
+
+from webrnn.errors import Error, ModelError, ShapeError
+
+_WRONG_OPERANDS = (ValueError, IndexError, TypeError, OverflowError, ZeroDivisionError)
+
+
+def blame(error: Exception, node: str, op: str) -> Error:
+    """`error` as a webrnn.Error that names the node.
+
+    >>> blame(ValueError("shapes differ"), "add1", "Add")
+    ShapeError("node 'add1' (Add): shapes differ")
+    """
+    if isinstance(error, Error):
+        if error.node:
+            return error
+        return type(error)(error.message, node=node, op=op, attribute=error.attribute)
+    if isinstance(error, MemoryError):
+        return ShapeError(f"out of memory: {error}", node=node, op=op)
+    if isinstance(error, RecursionError):
+        return ModelError("nested too deep", node=node, op=op)
+    kind = ShapeError if isinstance(error, _WRONG_OPERANDS) else ModelError
+    return kind(f"{error}" if isinstance(error, ValueError) else f"{type(error).__name__}: {error}", node=node, op=op)

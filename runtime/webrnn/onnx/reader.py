@@ -1,0 +1,220 @@
+"""ONNX files to graphs: `read_model`.
+
+The reader resolves names to values, inlines local functions, brings every node to the newest opset, and hands the ops
+that contain graphs to `controlflow` and the recurrent ones to `recurrent`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from webrnn.errors import ModelError, ShapeError, UnsupportedOp
+from webrnn.ir import DType, Graph, GraphBuilder, Node, Value
+from webrnn.ir.blame import blame
+
+from . import controlflow, opsets, recurrent
+from .attributes import constant_value, python_value
+from .order import in_running_order
+from .proto import Attribute, FunctionProto, GraphProto, NodeProto, OperatorSet, decode_model
+from .scope import Scope
+from .tensors import TensorReader
+from .types import UNKNOWN, ValueType, value_type
+
+MAX_FUNCTION_DEPTH = 32
+
+MAX_NODES = 1_000_000
+"""Functions that call functions can make a small file an enormous graph; this is where it ends."""
+
+_READS_STORAGE_TYPES = frozenset({"Cast", "DequantizeLinear"})
+"""The ops for which a narrow float or integer is as good as the wider type that carries its values."""
+
+
+def read_model(source: str | os.PathLike[str] | bytes, fixed: Mapping[str, np.ndarray] | None = None) -> Graph:
+    """Read a model from a path or from its bytes. `fixed` turns inputs into constants."""
+    if isinstance(source, bytes | bytearray | memoryview):
+        data, folder = bytes(source), None
+    else:
+        path = Path(source)
+        try:
+            data, folder = path.read_bytes(), path.parent
+        except OSError as error:
+            raise ModelError(f"cannot read the model: {error}") from None
+    model = decode_model(data)
+    reader = ModelReader(_opset_versions(model.opsets), model.functions, TensorReader(data, folder))
+    assert model.graph is not None
+    return reader.read_main_graph(model.graph, dict(fixed or {}))
+
+
+class ModelReader:
+    """What is common to all graphs of a model."""
+
+    def __init__(self, opset_versions: dict[str, int], functions: Iterable[FunctionProto], tensors: TensorReader):
+        self.opset_versions = opset_versions
+        self.tensors = tensors
+        self._functions = {(_domain(item.domain), item.name, item.overload): item for item in functions}
+        self._function_depth = 0
+        self._nodes_read = 0
+
+    def read_main_graph(self, proto: GraphProto, fixed: dict[str, np.ndarray]) -> Graph:
+        builder = GraphBuilder(proto.name or "main")
+        scope = Scope(builder)
+        with_initializer = {tensor.name for tensor in proto.initializers}
+        for info in proto.inputs:
+            declared = value_type(info.type, info.name)
+            if info.name in fixed:
+                scope.define(info.name, builder.constant(_fixed_array(fixed.pop(info.name), info.name, declared), info.name))
+            elif info.name not in with_initializer:
+                if declared.dtype is not None and declared.dtype.is_storage:
+                    raise UnsupportedOp(f"input {info.name!r} is of type {declared.dtype.text}, which is not supported")
+                scope.define(info.name, builder.input(info.name, *declared))
+        if fixed:
+            raise ShapeError(f"fixed names {sorted(fixed)}, which are no inputs of the model")
+        self.read_body(proto, scope)
+        builder.graph.outputs = [self._main_output(scope, info.name) for info in proto.outputs]
+        if not builder.graph.outputs:
+            raise ModelError("the graph has no outputs")
+        return builder.graph
+
+    def read_body(self, proto: GraphProto, scope: Scope) -> None:
+        """Read constants and nodes of a graph whose inputs are already defined in `scope`."""
+        for tensor in proto.initializers:
+            if tensor.name in scope.names and scope.parent is not None:
+                continue
+            array, dtype = self.tensors.read(tensor)
+            self.define_constant(scope, tensor.name, array, dtype)
+        for sparse in proto.sparse_initializers:
+            array, dtype = self.tensors.read_sparse(sparse)
+            self.define_constant(scope, sparse.values.name if sparse.values else "", array, dtype)
+        for info in (*proto.value_infos, *proto.outputs):
+            if info.type is not None:
+                scope.types[info.name] = value_type(info.type, info.name)
+        for node in in_running_order(proto.nodes):
+            self.read_node(node, scope)
+
+    def define_constant(self, scope: Scope, name: str, array: np.ndarray, dtype: DType) -> None:
+        scope.define(name, scope.builder.constant(array, name, dtype))
+
+    def read_node(self, proto: NodeProto, scope: Scope) -> None:
+        self._nodes_read += 1
+        try:
+            if self._nodes_read > MAX_NODES:
+                raise ModelError(f"the model has more than {MAX_NODES} nodes")
+            self._read_node(proto, scope)
+        except Exception as error:
+            label = proto.name or (f"-> {proto.outputs[0]}" if proto.outputs else proto.op)
+            raise blame(error, label, proto.op) from (error.__cause__ or error)
+
+    def _read_node(self, proto: NodeProto, scope: Scope) -> None:
+        domain = _domain(proto.domain)
+        attributes = [scope.bound(item) for item in proto.attributes] if scope.in_function else proto.attributes
+        attributes = [item for item in attributes if item is not None]
+        if proto.op == "Constant" and not domain:
+            array, dtype = constant_value(attributes, self.tensors)
+            if len(proto.outputs) != 1:
+                raise ModelError(f"a Constant has one output, this one has {len(proto.outputs)}")
+            self.define_constant(scope, proto.outputs[0], array, dtype)
+            return
+        function = self._functions.get((domain, proto.op, proto.overload)) if self._functions else None
+        if function is not None:
+            self._inline(function, proto, attributes, scope)
+            return
+        attrs = {item.name: python_value(item, self.tensors) for item in attributes}
+        if len(attrs) != len(attributes):
+            raise ModelError("an attribute is given twice")
+        inputs = [scope.lookup(name) if name else None for name in proto.inputs]
+        outputs = [scope.produce(name) if name else None for name in proto.outputs]
+        node = Node(proto.op, inputs, outputs, attrs, proto.name, domain)
+        self._place(node, scope)
+
+    def _place(self, node: Node, scope: Scope) -> None:
+        """Put a node into the graph in the form that the IR has for it."""
+        builder = scope.builder
+        if not node.domain:
+            _reject_storage_types(node)
+            version = self.opset_version("")
+            upgraded = opsets.upgrade(builder, node, version)
+            if upgraded is None:
+                return
+            node = upgraded
+            if node.op in controlflow.READERS:
+                controlflow.READERS[node.op](self, scope, node, version)
+                return
+            if node.op in recurrent.LOWERINGS:
+                recurrent.LOWERINGS[node.op](builder, node)
+                return
+        builder.add(node)
+
+    def opset_version(self, domain: str) -> int:
+        version = self.opset_versions.get(domain)
+        if version is None:
+            raise ModelError(f"the model imports no opset for domain {domain or 'ai.onnx'!r}")
+        return version
+
+    def _main_output(self, scope: Scope, name: str) -> Value:
+        """The value of an output, under the output's own name."""
+        value = scope.lookup(name)
+        if value.dtype is not None and value.dtype.is_storage:
+            raise UnsupportedOp(f"output {name!r} is of type {value.dtype.text}, which is not supported")
+        builder = scope.builder
+        if value.name == name and value not in builder.graph.constants and value not in builder.graph.inputs:
+            return value
+        output = value.like(name)
+        builder.op("Identity", value, output=output)
+        return output
+
+    def _inline(self, function: FunctionProto, call: NodeProto, attributes: list[Attribute], scope: Scope) -> None:
+        if self._function_depth >= MAX_FUNCTION_DEPTH:
+            raise ModelError(f"function {function.name!r} is called more than {MAX_FUNCTION_DEPTH} deep; does it call itself?")
+        if len(call.inputs) > len(function.inputs) or len(call.outputs) > len(function.outputs):
+            raise ModelError(
+                f"function {function.name!r} takes {len(function.inputs)} inputs and gives {len(function.outputs)} outputs, "
+                f"the call has {len(call.inputs)} and {len(call.outputs)}"
+            )
+        given = {item.name: item for item in (*function.attribute_defaults, *attributes)}
+        inner = Scope(scope.builder, arguments=given, prefix=f"{call.name or function.name}/")
+        for index, name in enumerate(function.inputs):
+            argument = call.inputs[index] if index < len(call.inputs) else ""
+            inner.define(name, scope.lookup(argument) if argument else None)
+        outer_versions, self.opset_versions = self.opset_versions, _opset_versions(function.opsets) or self.opset_versions
+        self._function_depth += 1
+        try:
+            for node in in_running_order(function.nodes):
+                self.read_node(node, inner)
+        finally:
+            self._function_depth -= 1
+            self.opset_versions = outer_versions
+        for outer_name, inner_name in zip(call.outputs, function.outputs, strict=False):
+            if outer_name:
+                scope.define(outer_name, inner.lookup(inner_name))
+
+
+def _reject_storage_types(node: Node) -> None:
+    for value in node.inputs:
+        if value is not None and value.dtype is not None and value.dtype.is_storage and node.op not in _READS_STORAGE_TYPES:
+            raise UnsupportedOp(f"input {value.name!r} is of type {value.dtype.text}, which this op cannot compute with")
+    for name in ("to", "dtype", "output_dtype"):
+        code = node.attrs.get(name)
+        if isinstance(code, int) and code >= DType.BFLOAT16:
+            raise UnsupportedOp(f"results of element type {code} are not supported", attribute=name)
+
+
+def _opset_versions(imports: Iterable[OperatorSet]) -> dict[str, int]:
+    return {_domain(item.domain): item.version for item in imports}
+
+
+def _domain(domain: str) -> str:
+    return "" if domain == "ai.onnx" else domain
+
+
+def _fixed_array(array: Any, name: str, declared: ValueType) -> np.ndarray:
+    array = np.array(array)
+    if declared is not UNKNOWN and declared.dtype is not None and array.dtype != declared.dtype.array_type:
+        raise ShapeError(f"fixed input {name!r} is {array.dtype}, the model declares {declared.dtype.array_type}")
+    if declared.shape is not None and len(declared.shape) != array.ndim:
+        raise ShapeError(f"fixed input {name!r} has {array.ndim} axes, the model declares {len(declared.shape)}")
+    return array

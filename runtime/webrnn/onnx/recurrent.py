@@ -1,0 +1,238 @@
+"""RNN, GRU and LSTM as Scans: one for each direction, over a body of plain ops.
+
+The body computes `X·Wᵀ + B` first, from the sequence alone, so that it can be done for all steps at once; gates are cut
+out of one product with Split. Constant weights are cut, transposed and added here, once.
+
+With `sequence_lens` a mask keeps the states of a finished sequence and zeroes its outputs, and the reverse direction
+reads and writes through ReverseSequence, because the elements of a batch then begin at different steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from webrnn.errors import ModelError, UnsupportedOp
+from webrnn.ir import (
+    WEBRNN,
+    GraphBuilder,
+    Invariant,
+    Node,
+    Scan,
+    SequenceInput,
+    SequenceSpec,
+    State,
+    StateSpec,
+    Trace,
+    TraceSpec,
+    Value,
+)
+
+from .cells import Cell, GruCell, LstmCell, RnnCell, Weights
+from .expect import expect_shape
+from .recurrent_attributes import RecurrentAttributes
+from .weights import WeightCutter, scalar_like
+
+X, W, R, B, SEQUENCE_LENS, INITIAL_H, INITIAL_C, P = range(8)
+
+
+def _lower(cell_type: Callable[..., Cell], n_gates: int, n_activations: int, n_states: int, builder: GraphBuilder, node: Node) -> None:
+    attributes = RecurrentAttributes.of(node, n_activations)
+    Lowering(builder, node, attributes, cell_type, n_gates, n_states).run()
+
+
+LOWERINGS: dict[str, Callable[[GraphBuilder, Node], None]] = {
+    "RNN": lambda builder, node: _lower(RnnCell, 1, 1, 1, builder, node),
+    "GRU": lambda builder, node: _lower(GruCell, 3, 2, 1, builder, node),
+    "LSTM": lambda builder, node: _lower(LstmCell, 4, 3, 2, builder, node),
+}
+
+
+@dataclass
+class _Direction:
+    """What one Scan gives: the trace of H as [steps, batch, hidden] and the final states as [batch, hidden]."""
+
+    trace: Value
+    finals: list[Value]
+
+
+class Lowering:
+    """The translation of one node."""
+
+    def __init__(
+        self,
+        builder: GraphBuilder,
+        node: Node,
+        attributes: RecurrentAttributes,
+        cell_type: Callable[..., Cell],
+        n_gates: int,
+        n_states: int,
+    ):
+        self.b, self.node, self.attributes = builder, node, attributes
+        self.cell_type, self.n_gates, self.n_states = cell_type, n_gates, n_states
+        self.prefix = node.name or node.op.lower()
+        most = 8 if node.op == "LSTM" else 6
+        if not 3 <= len(node.inputs) <= most or len(node.outputs) > 1 + n_states:
+            raise ModelError(f"{len(node.inputs)} inputs and {len(node.outputs)} outputs given")
+        self.inputs = [*node.inputs, *[None] * (8 - len(node.inputs))]
+
+    def run(self) -> None:
+        n_directions = len(self.attributes.directions)
+        x = self._checked_input(self._required(X, "X"))
+        if self.attributes.batch_first:
+            x = self.b.op("Transpose", x, perm=[1, 0, 2])
+        cutter = WeightCutter(self.b, self.n_gates, n_directions, self._hidden_size(), self.prefix)
+        mask, lengths = self._mask(x)
+        inits = self._initial_states(x, cutter.hidden)
+        results = [
+            self._scan(index, reverse, x, cutter, [init[index] for init in inits], mask, lengths)
+            for index, reverse in enumerate(self.attributes.directions)
+        ]
+        self._join(results)
+
+    def _required(self, index: int, name: str) -> Value:
+        value = self.inputs[index]
+        if value is None:
+            raise ModelError(f"input {name} is missing")
+        return value
+
+    def _checked_input(self, x: Value) -> Value:
+        w = self._required(W, "W")
+        if x.dtype is not None and w.dtype is not None and x.dtype != w.dtype:
+            raise ModelError(f"X is of type {x.dtype.text}, W of {w.dtype.text}")
+        return expect_shape(self.b, x, (None, None, None), "X")
+
+    def _hidden_size(self) -> int:
+        declared = self.attributes.hidden_size
+        r = self._required(R, "R")
+        from_weights = r.shape[2] if r.shape is not None and len(r.shape) == 3 else None
+        hidden = declared if declared is not None else from_weights
+        if not isinstance(hidden, int):
+            raise UnsupportedOp("hidden_size is not given and the shape of R is not known", attribute="hidden_size")
+        if hidden <= 0 or hidden >= 2**31:
+            raise ModelError(f"hidden_size is {hidden}", attribute="hidden_size")
+        return hidden
+
+    def _mask(self, x: Value) -> tuple[Value | None, Value | None]:
+        """[steps, batch, 1] of bool that is true while a sequence lasts; None if all last to the end."""
+        lengths = self.inputs[SEQUENCE_LENS]
+        if lengths is None:
+            return None, None
+        mask = self.b.value(f"{self.prefix}_mask")
+        self.b.add(Node("SequenceMask", [lengths, x], [mask], {}, self.node.name, WEBRNN))
+        return mask, self.b.op("Cast", lengths, to=7)
+
+    def _initial_states(self, x: Value, hidden: int) -> list[list[Value]]:
+        """For each state and each direction a value of [batch, hidden]."""
+        zeros: list[Value] = []
+        states = []
+        for index in (INITIAL_H, INITIAL_C)[: self.n_states]:
+            whole = self.inputs[index]
+            if whole is None:
+                if not zeros:
+                    zeros = [self._zeros(x, hidden)]
+                states.append(zeros * len(self.attributes.directions))
+                continue
+            if self.attributes.batch_first:
+                whole = self.b.op("Transpose", whole, perm=[1, 0, 2])
+            name = "initial_h" if index == INITIAL_H else "initial_c"
+            whole = expect_shape(self.b, whole, (len(self.attributes.directions), None, hidden), name)
+            states.append(self._unstack(whole, name))
+        return states
+
+    def _unstack(self, whole: Value, name: str) -> list[Value]:
+        """[directions, ...] to one value for each direction."""
+        if len(self.attributes.directions) == 1:
+            parts = [whole]
+        else:
+            parts = self.b.split(whole, [f"{self.prefix}_{name}"] * 2, axis=0)
+        axis = self.b.constant(np.array([0]), "axis0")
+        return [self.b.op("Squeeze", part, axis, name=f"{self.prefix}_{name}") for part in parts]
+
+    def _zeros(self, x: Value, hidden: int) -> Value:
+        w = self._required(W, "W")
+        batch = x.shape[1] if x.shape is not None else None
+        dtype = w.dtype or x.dtype
+        if isinstance(batch, int) and dtype is not None and batch * hidden < 2**20:
+            return self.b.constant(np.zeros((batch, hidden), dtype.array_type), f"{self.prefix}_zeros")
+        shape = self.b.op("Concat", self.b.op("Shape", x, start=1, end=2), self.b.constant(np.array([hidden])), axis=0)
+        zero = np.zeros(1, dtype.array_type if dtype else np.float32)
+        zeros = self.b.op("ConstantOfShape", shape, value=zero, name=f"{self.prefix}_zeros")
+        return zeros if dtype is not None else self.b.op("CastLike", zeros, x)
+
+    def _scan(
+        self,
+        index: int,
+        reverse: bool,
+        x: Value,
+        cutter: WeightCutter,
+        inits: Sequence[Value],
+        mask: Value | None,
+        lengths: Value | None,
+    ) -> _Direction:
+        by_masks = lengths is not None
+        if reverse and by_masks:
+            x = self.b.op("ReverseSequence", x, lengths, time_axis=0, batch_axis=1)
+        in_scan_reverse = reverse and not by_masks
+        name = f"{self.prefix}_reverse" if reverse else self.prefix
+        body = GraphBuilder(f"{name}_step", self.b)
+        scan = Scan(body.graph, name=name)
+        element = body.value("x", x.dtype, None if x.shape is None else x.shape[1:])
+        scan.sequences.append(SequenceInput(SequenceSpec(reverse=in_scan_reverse), x, element))
+        states = [body.value(state, init.dtype, init.shape) for state, init in zip("hc", inits, strict=False)]
+        weights = self._weights(cutter, index, body)
+        cell = self.cell_type(body, weights, self.attributes, index)
+        next_states = cell.step(element, *states)
+        emitted = next_states[0]
+        if mask is not None:
+            running = body.value("running")
+            scan.sequences.append(SequenceInput(SequenceSpec(), mask, running))
+            next_states = [body.op("Where", running, new, old) for new, old in zip(next_states, states, strict=True)]
+            emitted = body.op("Where", running, emitted, scalar_like(body, 0.0, weights.w))
+        finals = [self.b.value(f"{name}_final_{state}") for state in "hc"[: len(states)]]
+        for state, init, new, final in zip(states, inits, next_states, finals, strict=True):
+            scan.states.append(State(StateSpec(), init, [state], new, final))
+        trace = self.b.value(f"{name}_trace")
+        scan.traces.append(Trace(TraceSpec(reverse=in_scan_reverse), emitted, trace))
+        scan.invariants.extend(Invariant(outer, inner) for outer, inner in body.captured_inputs())
+        self.b.add(scan.to_node())
+        if reverse and by_masks:
+            trace = self.b.op("ReverseSequence", trace, lengths, time_axis=0, batch_axis=1)
+        return _Direction(trace, finals)
+
+    def _weights(self, cutter: WeightCutter, index: int, body: GraphBuilder) -> Weights:
+        def inside(value: Value | None) -> Value | None:
+            return None if value is None else body.capture(value)
+
+        return Weights(
+            body.capture(cutter.input_weights(self._required(W, "W"), index)),
+            body.capture(cutter.recurrent_weights(self._required(R, "R"), index)),
+            inside(cutter.bias(self.inputs[B], 0, index)),
+            inside(cutter.bias(self.inputs[B], 1, index)),
+            inside(cutter.peepholes(self.inputs[P], index)),
+            cutter.hidden,
+        )
+
+    def _join(self, results: list[_Direction]) -> None:
+        """Write the node's outputs: the directions become an axis again."""
+        batch_first = self.attributes.batch_first
+        outputs = [*self.node.outputs, *[None] * (3 - len(self.node.outputs))]
+        if outputs[0] is not None:
+            self._stack([result.trace for result in results], 1, outputs[0], [2, 0, 1, 3] if batch_first else None)
+        for index in range(self.n_states):
+            output = outputs[1 + index]
+            if output is not None:
+                self._stack([result.finals[index] for result in results], 0, output, [1, 0, 2] if batch_first else None)
+
+    def _stack(self, parts: list[Value], axis: int, output: Value, perm: list[int] | None) -> None:
+        axes = self.b.constant(np.array([axis]), f"axis{axis}")
+        last = output if perm is None else None
+        if len(parts) == 1:
+            joined = self.b.op("Unsqueeze", parts[0], axes, output=last)
+        else:
+            joined = self.b.op("Concat", *(self.b.op("Unsqueeze", part, axes) for part in parts), axis=axis, output=last)
+        if perm is not None:
+            self.b.op("Transpose", joined, perm=perm, output=output)
+

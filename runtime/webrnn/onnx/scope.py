@@ -1,0 +1,75 @@
+"""Names of values while a graph is read."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from webrnn.errors import ModelError
+from webrnn.ir import GraphBuilder, Value
+
+from .proto import Attribute
+from .types import UNKNOWN, ValueType
+
+
+class Scope:
+    """The names that nodes can use: those of a graph and, from inside a sub-graph, those around it.
+
+    A function body has a scope without parent, whose nodes go to the graph of the caller; `arguments` are then the
+    attributes of the call, and `prefix` keeps its value names apart from the caller's.
+    """
+
+    def __init__(
+        self,
+        builder: GraphBuilder,
+        parent: Scope | None = None,
+        arguments: dict[str, Attribute] | None = None,
+        prefix: str = "",
+    ):
+        self.builder, self.parent = builder, parent
+        self.names: dict[str, Value | None] = {}
+        self.types: dict[str, ValueType] = {}
+        self._arguments = arguments if arguments is not None else parent._arguments if parent else None
+        self._prefix = prefix
+
+    @property
+    def in_function(self) -> bool:
+        return self._arguments is not None
+
+    def define(self, name: str, value: Value | None) -> None:
+        """Give a value its name. None is an optional function input that the call leaves out."""
+        if not name:
+            raise ModelError("a value has no name")
+        if name in self.names:
+            raise ModelError(f"value {name!r} is defined twice")
+        self.names[name] = value
+
+    def produce(self, name: str) -> Value:
+        """A new value for an output of a node."""
+        value = self.builder.value(self._prefix + name, *self.types.get(name, UNKNOWN))
+        self.define(name, value)
+        return value
+
+    def lookup(self, name: str) -> Value:
+        value = self.find(name)
+        if value is None:
+            raise ModelError(f"there is no value {name!r}")
+        return value
+
+    def find(self, name: str) -> Value | None:
+        if name in self.names:
+            return self.names[name]
+        if self.parent is None:
+            return None
+        outer = self.parent.find(name)
+        return None if outer is None else self.builder.capture(outer)
+
+    def knows(self, name: str) -> bool:
+        """Whether a name can be used here; unlike `find` this captures nothing."""
+        return name in self.names or (self.parent is not None and self.parent.knows(name))
+
+    def bound(self, attribute: Attribute) -> Attribute | None:
+        """An attribute of a node, taken from the function call if it refers to that."""
+        if not attribute.reference:
+            return attribute
+        given = (self._arguments or {}).get(attribute.reference)
+        return None if given is None else replace(given, name=attribute.name)

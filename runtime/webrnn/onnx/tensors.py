@@ -1,0 +1,211 @@
+"""TensorProto to numpy: views on the bytes of the file wherever the encoding allows it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from webrnn.errors import ModelError, UnsupportedOp
+from webrnn.ir.dtypes import DType
+
+from .narrow import widen
+from .proto import SparseTensor, Tensor
+from .wire import Span
+
+_TYPED_INTEGERS = {
+    DType.INT64: "longs",
+    DType.UINT32: "unsigned",
+    DType.UINT64: "unsigned",
+}
+"""Where the integers of a type are; `int32_data` holds those of all other types."""
+
+_BITS_PER_ELEMENT = {DType.UINT4: 4, DType.INT4: 4, DType.FLOAT4E2M1: 4, DType.UINT2: 2, DType.INT2: 2}
+
+_STORED_AS: dict[DType, str] = {DType.BFLOAT16: "<u2", DType.BOOL: "u1"}
+
+
+class TensorReader:
+    """Makes arrays of the tensors of one file. `folder` is where external data may lie; None allows none."""
+
+    def __init__(self, data: bytes, folder: Path | None):
+        self._data = data
+        self._folder = folder
+        self._external: dict[str, np.ndarray] = {}
+
+    def read(self, tensor: Tensor) -> tuple[np.ndarray, DType]:
+        """The array of a tensor and its element type, which is not the array's for a storage type."""
+        dtype = element_type(tensor.data_type, f"tensor {tensor.name!r}")
+        shape = _checked_shape(tensor.dims, f"tensor {tensor.name!r}")
+        n_elements = math.prod(shape)
+        if dtype is DType.STRING:
+            flat = self._strings(tensor, n_elements)
+        elif tensor.location == 1:
+            flat = self._from_bytes(self._external_bytes(tensor), dtype, n_elements, tensor.name)
+        elif tensor.raw is not None:
+            start, stop = tensor.raw
+            stored = np.frombuffer(self._data, np.uint8, stop - start, start)
+            flat = self._from_bytes(stored, dtype, n_elements, tensor.name)
+        else:
+            flat = self._from_typed_fields(tensor, dtype, n_elements)
+        return flat.reshape(shape), dtype
+
+    def read_sparse(self, sparse: SparseTensor) -> tuple[np.ndarray, DType]:
+        """A sparse tensor as a dense array."""
+        if sparse.values is None or sparse.indices is None:
+            raise ModelError("a sparse tensor lacks its values or its indices")
+        values, dtype = self.read(sparse.values)
+        indices, _ = self.read(sparse.indices)
+        name = sparse.values.name
+        shape = _checked_shape(sparse.dims, f"sparse tensor {name!r}")
+        if math.prod(shape) > max(2**24, 1000 * len(values)):
+            raise UnsupportedOp(f"sparse tensor {name!r} of {shape} is too large to be made dense")
+        dense = np.zeros(shape, values.dtype)
+        try:
+            if indices.ndim == 1:
+                dense.reshape(-1)[indices] = values
+            else:
+                dense[tuple(indices.T)] = values
+        except (IndexError, ValueError) as error:
+            raise ModelError(f"sparse tensor {name!r}: {error}") from None
+        return dense, dtype
+
+    def floats(self, spans: list[Span], type_name: str = "<f4") -> np.ndarray:
+        """The numbers in the spans of a repeated float or double field."""
+        itemsize = np.dtype(type_name).itemsize
+        for start, stop in spans:
+            if (stop - start) % itemsize:
+                raise ModelError(f"a list of {type_name} numbers at byte {start} has {stop - start} bytes")
+        if len(spans) == 1:
+            start, stop = spans[0]
+            return np.frombuffer(self._data, type_name, (stop - start) // itemsize, start)
+        return np.frombuffer(b"".join(self._data[start:stop] for start, stop in spans), type_name)
+
+    def _from_bytes(self, stored: np.ndarray, dtype: DType, n_elements: int, name: str) -> np.ndarray:
+        bits = _BITS_PER_ELEMENT.get(dtype)
+        if bits is not None:
+            expected = -(-n_elements * bits // 8)
+        else:
+            expected = n_elements * _stored_type(dtype).itemsize
+        if stored.size != expected:
+            raise ModelError(f"tensor {name!r} has {stored.size} bytes, its shape and type need {expected}")
+        if dtype.is_storage:
+            return widen(stored if bits or dtype is not DType.BFLOAT16 else stored.view("<u2"), dtype, n_elements)
+        if dtype is DType.BOOL:
+            return stored != 0
+        return stored.view(_stored_type(dtype))
+
+    def _from_typed_fields(self, tensor: Tensor, dtype: DType, n_elements: int) -> np.ndarray:
+        if dtype in (DType.FLOAT, DType.COMPLEX64):
+            flat = self.floats(tensor.floats)
+        elif dtype in (DType.DOUBLE, DType.COMPLEX128):
+            flat = self.floats(tensor.doubles, "<f8")
+        else:
+            return self._from_integers(tensor, dtype, n_elements)
+        if dtype in (DType.COMPLEX64, DType.COMPLEX128):
+            if flat.size % 2:
+                raise ModelError(f"tensor {tensor.name!r} has half a complex number")
+            flat = flat.view(dtype.array_type)
+        return _of_size(flat, n_elements, tensor.name)
+
+    def _from_integers(self, tensor: Tensor, dtype: DType, n_elements: int) -> np.ndarray:
+        numbers = getattr(tensor, _TYPED_INTEGERS.get(dtype, "integers"))
+        bits = _BITS_PER_ELEMENT.get(dtype)
+        if bits is not None:
+            packed = _integers(numbers, np.dtype(np.uint8), tensor.name)
+            return widen(_of_size(packed, -(-n_elements * bits // 8), tensor.name), dtype, n_elements)
+        if dtype.is_storage:
+            narrow = _integers(numbers, _stored_type(dtype), tensor.name)
+            return widen(_of_size(narrow, n_elements, tensor.name), dtype, n_elements)
+        if dtype is DType.FLOAT16:
+            flat = _integers(numbers, np.dtype(np.uint16), tensor.name).view(np.float16)
+        elif dtype is DType.BOOL:
+            flat = np.array(numbers, np.int64) != 0
+        else:
+            flat = _integers(numbers, dtype.array_type, tensor.name)
+        return _of_size(flat, n_elements, tensor.name)
+
+    def _strings(self, tensor: Tensor, n_elements: int) -> np.ndarray:
+        if tensor.raw is not None or tensor.location == 1:
+            raise ModelError(f"tensor {tensor.name!r} of strings is not encoded as strings")
+        flat = np.empty(len(tensor.strings), object)
+        try:
+            flat[:] = [item.decode() for item in tensor.strings]
+        except UnicodeDecodeError:
+            raise ModelError(f"tensor {tensor.name!r} has a string that is not UTF-8") from None
+        return _of_size(flat, n_elements, tensor.name)
+
+    def _external_bytes(self, tensor: Tensor) -> np.ndarray:
+        where = {entry.key: entry.value for entry in tensor.external}
+        location = where.get("location", "")
+        if location not in self._external:
+            path = self._inside_folder(location, tensor.name)
+            try:
+                self._external[location] = np.memmap(path, np.uint8, mode="r") if path.stat().st_size else _NO_BYTES
+            except OSError as error:
+                raise ModelError(f"external data of tensor {tensor.name!r}: {error}") from None
+        whole = self._external[location]
+        try:
+            offset = int(where.get("offset", "0"))
+            length = int(where["length"]) if "length" in where else whole.size - offset
+        except ValueError:
+            raise ModelError(f"tensor {tensor.name!r} has an external offset or length that is no number") from None
+        if offset < 0 or length < 0 or offset + length > whole.size:
+            raise ModelError(f"tensor {tensor.name!r} lies outside of the {whole.size} bytes of {location!r}")
+        return whole[offset : offset + length]
+
+    def _inside_folder(self, location: str, name: str) -> Path:
+        if self._folder is None:
+            raise ModelError(f"tensor {name!r} is in file {location!r}; a model given as bytes has no folder to find it")
+        folder = self._folder.resolve()
+        try:
+            path = (folder / location).resolve()
+        except (OSError, RuntimeError, ValueError) as error:
+            raise ModelError(f"external data of tensor {name!r}: {error}") from None
+        parts = location.replace("\\", "/").split("/")
+        if not location or ".." in parts or location.startswith(("/", "\\")) or not path.is_relative_to(folder):
+            raise ModelError(f"external data of tensor {name!r} is outside of the model's folder: {location!r}")
+        if not path.is_file():
+            raise ModelError(f"external data of tensor {name!r}: there is no file {location!r}")
+        return path
+
+
+_NO_BYTES = np.empty(0, np.uint8)
+
+
+def element_type(code: int, what: str) -> DType:
+    """The element type with this number."""
+    try:
+        return DType(code)
+    except ValueError:
+        raise ModelError(f"{what} has the unknown element type {code}") from None
+
+
+def _stored_type(dtype: DType) -> np.dtype:
+    if dtype in _STORED_AS:
+        return np.dtype(_STORED_AS[dtype])
+    return np.dtype(np.uint8) if dtype.is_storage else dtype.array_type.newbyteorder("<")
+
+
+def _checked_shape(dims: list[int], what: str) -> tuple[int, ...]:
+    if any(dim < 0 for dim in dims) or math.prod(dims) >= 2**62 or len(dims) > 32:
+        raise ModelError(f"{what} has the impossible shape {dims[:33]}")
+    return tuple(dims)
+
+
+def _of_size(flat: np.ndarray, n_elements: int, name: str) -> np.ndarray:
+    if flat.size != n_elements:
+        raise ModelError(f"tensor {name!r} has {flat.size} elements, its shape needs {n_elements}")
+    return flat
+
+
+def _integers(numbers: list[int], array_type: np.dtype, name: str) -> np.ndarray:
+    wide: Callable[..., np.ndarray] = np.array
+    try:
+        if array_type.kind == "u":
+            return wide([number & 0xFFFF_FFFF_FFFF_FFFF for number in numbers], np.uint64).astype(array_type)
+        return wide(numbers, np.int64).astype(array_type)
+    except (OverflowError, ValueError) as error:
+        raise ModelError(f"tensor {name!r}: {error}") from None
