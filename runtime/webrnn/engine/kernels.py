@@ -19,7 +19,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
@@ -132,9 +132,9 @@ class Kernels(ABC):
             raise ValueError(f"this buffer belongs to {value.owner.spec}, not to {self.spec}")
         return value.address
 
-    if not sys.flags.optimize:  # the kernels themselves are set from the manifest
-        def __getattr__(self, name: str) -> Any:
-            raise AttributeError(f"{type(self).__name__} has no kernel {name!r}")
+    if TYPE_CHECKING:  # the kernels are set from the manifest when a build is loaded
+
+        def __getattr__(self, name: str) -> Any: ...
 
 
 def available(folder: Path = FOLDER) -> list[str]:

@@ -1,0 +1,17 @@
+/* One translation unit for each instruction set: everything but the rows of the kernel table is static. */
+#include "elementwise.c"
+#include "matrix.c"
+#include "cells.c"
+#include "reduce.c"
+#include "normalize.c"
+#include "window.c"
+#include "copy.c"
+
+#ifdef WEBRNN_BENCH
+#ifdef WEBRNN_SUFFIX
+#define WEBRNN_REPEAT(symbol) WEBRNN_NAME(symbol, repeat)
+#else
+#define WEBRNN_REPEAT(symbol) symbol##_repeat
+#endif
+#include "repeat.gen.c"
+#endif

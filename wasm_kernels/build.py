@@ -1,0 +1,228 @@
+"""Builds the kernels: `python -m wasm_kernels.build [--target T ...] [--toolchain zig|emcc|clang] [--list]`.
+
+A target is a platform and a variant: `native` (all instruction sets of this machine's architecture in one library),
+`wasm-scalar|simd|relaxed` (standalone modules) and `pyodide-scalar|simd|relaxed` (side modules). A build is skipped when sources,
+table, commands and compiler are the same as last time and the output is intact; running it twice gives the same bytes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import platform
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from wasm_kernels import table, toolchains
+from wasm_kernels.toolchains import Toolchain, ToolchainError
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent
+OUTPUT = ROOT / "runtime" / "webrnn" / "_kernels"
+WORK = ROOT / "build" / "kernels"
+
+# C11, IEEE arithmetic: contraction is off, so that a multiply-add is fused only where simd.h says so.
+COMMON = ["-std=gnu11", "-ffreestanding", "-O3", "-g0", "-ffp-contract=off", "-fno-math-errno", "-fvisibility=hidden", "-Wall",
+          "-Wextra", "-Werror"]  # fmt: skip
+
+VARIANTS = {"scalar": ["-DWEBRNN_SCALAR"], "simd": ["-msimd128"], "relaxed": ["-msimd128", "-mrelaxed-simd"]}
+
+#: Instruction sets in one native library, best last; the position is what wr_isa_level() in cpu.c returns.
+NATIVE_ISAS = {
+    "x86_64": {"sse2": ["-march=x86-64"], "avx2": ["-march=x86-64-v3"], "avx512": ["-march=x86-64-v4"]},
+    "aarch64": {"neon": []},
+}
+FALLBACK_ISAS: dict[str, list[str]] = {"scalar": ["-DWEBRNN_SCALAR"]}
+
+LIBRARY_SUFFIX = {"Darwin": ".dylib", "Windows": ".dll"}.get(platform.system(), ".so")
+
+
+@dataclass(frozen=True)
+class Target:
+    name: str
+    platform: str
+    variant: str
+    file: str
+
+
+TARGETS = {
+    t.name: t
+    for t in (
+        Target("native", "native", "", f"native{LIBRARY_SUFFIX}"),
+        *(Target(f"wasm-{v}", "wasm", v, f"wasm_{v}.wasm") for v in VARIANTS),
+        *(Target(f"pyodide-{v}", "pyodide", v, f"pyodide_{v}.so") for v in VARIANTS),
+    )
+}
+GROUPS = {
+    "all": list(TARGETS),
+    "default": [t.name for t in TARGETS.values() if t.platform != "pyodide"],
+    "wasm": [t.name for t in TARGETS.values() if t.platform == "wasm"],
+    "pyodide": [t.name for t in TARGETS.values() if t.platform == "pyodide"],
+}
+
+Step = list[str]
+
+
+def machine() -> str:
+    return {"AMD64": "x86_64", "arm64": "aarch64"}.get(platform.machine(), platform.machine())
+
+
+def native_isas() -> dict[str, list[str]]:
+    return NATIVE_ISAS.get(machine(), FALLBACK_ISAS)
+
+
+def _steps_native(tool: Toolchain, work: Path, output: Path, extra: Step) -> list[Step]:
+    base = [*tool.compiler]
+    if tool.name == "zig" and platform.system() == "Linux":
+        base += ["-target", f"{machine()}-linux-gnu.2.17"]
+    compile_ = [*base, *COMMON, "-fPIC", "-fno-stack-protector", *extra]
+    steps, objects = [], []
+    for isa, flags in native_isas().items():
+        objects.append(str(work / f"{isa}.o"))
+        if tool.name == "zig":
+            flags = [f.replace("-march=", "-mcpu=").replace("x86-64", "x86_64").replace("-v", "_v") for f in flags]
+        steps.append([*compile_, *flags, f"-DWEBRNN_SUFFIX={isa}", "-c", str(HERE / "all.c"), "-o", objects[-1]])
+    objects.append(str(work / "cpu.o"))
+    steps.append([*compile_, "-c", str(HERE / "cpu.c"), "-o", objects[-1]])
+    return [*steps, [*base, "-shared", "-nostdlib", "-s", *objects, "-o", str(output)]]
+
+
+def _steps_wasm(tool: Toolchain, variant: str, work: Path, output: Path, extra: Step) -> list[Step]:
+    source, object_ = str(HERE / "all.c"), str(work / "all.o")
+    if tool.name == "emcc":
+        exports = ",".join(f"_{k.symbol}" for k in table.KERNELS)
+        stack = ["-sTOTAL_STACK=65536", "-Wl,--export=__heap_base"]
+        return [[*tool.compiler, *COMMON, *VARIANTS[variant], *extra, source, "--no-entry", "-sIMPORTED_MEMORY", "-sALLOW_MEMORY_GROWTH", "-sMAXIMUM_MEMORY=4GB",
+                 *stack, f"-sEXPORTED_FUNCTIONS={exports}", "-o", str(output)]]  # fmt: skip
+    target = ["-target", "wasm32-freestanding"] if tool.name == "zig" else ["--target=wasm32-unknown-unknown"]
+    return [
+        [*tool.compiler, *target, *COMMON, "-mbulk-memory", *VARIANTS[variant], *extra, "-c", source, "-o", object_],
+        # The stack comes first in memory: running out of it traps instead of overwriting data.
+        [*tool.wasm_linker, "--no-entry", "--export-dynamic", "--import-memory", "--strip-all", "--stack-first",
+         "-z", "stack-size=65536", "--export=__heap_base", object_, "-o", str(output)],
+    ]  # fmt: skip
+
+
+def _steps_pyodide(tool: Toolchain, variant: str, work: Path, output: Path, extra: Step) -> list[Step]:
+    source, object_ = str(HERE / "all.c"), str(work / "all.o")
+    if tool.name == "emcc":
+        return [[*tool.compiler, *COMMON, "-mbulk-memory", *VARIANTS[variant], *extra, "-sSIDE_MODULE=2", source, "-o", str(output)]]
+    return [
+        [*tool.compiler, "-target", "wasm32-emscripten", *COMMON, "-mbulk-memory", *VARIANTS[variant], *extra, "-fPIC", "-c", source,
+         "-o", object_],
+        [*tool.wasm_linker, "-shared", "--experimental-pic", "--export-dynamic", "--no-entry", "--strip-debug", object_, "-o", str(output)],
+    ]  # fmt: skip
+
+
+def _steps(target: Target, tool: Toolchain, work: Path, output: Path, extra: Step) -> list[Step]:
+    if target.platform == "native":
+        return _steps_native(tool, work, output, extra)
+    build = _steps_wasm if target.platform == "wasm" else _steps_pyodide
+    return build(tool, target.variant, work, output, extra)
+
+
+def _digest(*parts: bytes) -> str:
+    h = hashlib.sha256()
+    for part in parts:
+        h.update(len(part).to_bytes(8, "little") + part)
+    return h.hexdigest()
+
+
+def build(
+    target: Target, tool: Toolchain, output: Path = OUTPUT, *, bench: bool = False, say: Callable[[str], None] = print
+) -> Path:
+    """Builds one target into the folder `output` and returns the file. `bench` adds the repeat functions of micro-benchmarks."""
+    tool.require(target.platform, target.variant)
+    work = WORK / f"{tool.name}-{target.name}{'-bench' if bench else ''}"
+    work.mkdir(parents=True, exist_ok=True)
+    output.mkdir(parents=True, exist_ok=True)
+    file = output / target.file
+    header, repeaters = table.c_header(), table.c_repeaters()
+    extra = ["-I", str(work), *(["-DWEBRNN_BENCH"] if bench else [])]
+    steps = _steps(target, tool, work, file, extra)
+
+    sources = [p.read_bytes() for p in sorted((*HERE.glob("*.c"), *HERE.glob("*.h")))]
+    commands = json.dumps(steps).replace(str(ROOT), "")
+    key = _digest(*sources, header.encode(), repeaters.encode(), commands.encode(), f"{tool.version} {tool.llvm}".encode())
+    stamp = work / "stamp"
+    label = f"{target.name:<16} {tool.name} {tool.version}"
+    if file.exists() and stamp.exists() and stamp.read_text() == f"{key} {_digest(file.read_bytes())}":
+        say(f"{label:<30} up to date    {file.stat().st_size / 1024:7.1f} KB")
+        return file
+
+    (work / "kernels.gen.h").write_text(header)
+    (work / "repeat.gen.c").write_text(repeaters)
+    start = time.perf_counter()
+    for step in steps:
+        tool.run(step, WORK)
+    stamp.write_text(f"{key} {_digest(file.read_bytes())}")
+    say(f"{label:<30} built in {time.perf_counter() - start:4.1f} s {file.stat().st_size / 1024:7.1f} KB")
+    return file
+
+
+def write_bindings(output: Path = OUTPUT) -> Path:
+    """kernels.json, which the loaders read: signatures, and the instruction sets inside the native library."""
+    output.mkdir(parents=True, exist_ok=True)
+    content = {"native": f"native{LIBRARY_SUFFIX}", "native_isas": list(native_isas()), "kernels": table.binding_table()}
+    file = output / "kernels.json"
+    file.write_text(json.dumps(content, indent=1) + "\n")
+    return file
+
+
+def main(argv: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m wasm_kernels.build", description=(__doc__ or "").split("\n\n")[1])
+    parser.add_argument("--target", nargs="+", default=["default"], choices=[*GROUPS, *TARGETS], metavar="T",
+                        help=f"any of {', '.join(TARGETS)}, or {', '.join(GROUPS)} (default: default)")  # fmt: skip
+    parser.add_argument("--toolchain", default="zig", choices=toolchains.NAMES)
+    parser.add_argument("--output", type=Path, default=OUTPUT, help="folder of the built modules")
+    parser.add_argument("--bench", action="store_true", help="with the repeat functions of micro-benchmarks")
+    parser.add_argument("--list", action="store_true", help="list targets and toolchains and exit")
+    arguments = parser.parse_args(argv)
+    if arguments.list:
+        return _list()
+    names = dict.fromkeys(n for t in arguments.target for n in GROUPS.get(t, [t]))
+    try:
+        tool = toolchains.find(arguments.toolchain)
+    except ToolchainError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    failures = 0
+    for name in names:
+        try:
+            build(TARGETS[name], tool, arguments.output, bench=arguments.bench)
+        except ToolchainError as error:
+            failures += 1
+            print(f"{name:<16} not built: {error}", file=sys.stderr)
+    write_bindings(arguments.output)
+    return 1 if failures else 0
+
+
+def _list() -> int:
+    tools: dict[str, Toolchain | ToolchainError] = {}
+    for name in toolchains.NAMES:
+        try:
+            tools[name] = toolchains.find(name)
+        except ToolchainError as error:
+            tools[name] = error
+    for name, tool in tools.items():
+        print(f"{name:<6} {tool if isinstance(tool, ToolchainError) else f'{tool.version} (LLVM {tool.llvm})'}")
+    print()
+    for target in TARGETS.values():
+        able = []
+        for name, tool in tools.items():
+            try:
+                if isinstance(tool, Toolchain):
+                    tool.require(target.platform, target.variant)
+                    able.append(name)
+            except ToolchainError:
+                pass
+        print(f"{target.name:<16} {target.file:<20} with {', '.join(able) or 'nothing here'}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

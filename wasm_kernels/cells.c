@@ -1,0 +1,156 @@
+/* What a recurrent cell does after its matrix products. Every value is computed operation by operation, as the plain ONNX
+ * ops would: a fused cell and the same cell as an expression give the same bits.
+ *
+ * xw: projections of the input, hw: of the previous state, both [rows, gates * hidden] with their biases inside.
+ * params: clip (infinity for none), then alpha and beta of each activation in the order of `acts`.
+ * acts: activation ids, a byte each: f, then g, then h in ONNX terms. */
+#include "kernels.gen.h"
+#include "vmath.h"
+
+#define CHUNK 64 /* elements of a row handled at a time when activations are not the default ones */
+#define SIGMOID_TANH (ACT_SIGMOID | ACT_TANH << 8)
+#define SIGMOID_TANH_TANH (ACT_SIGMOID | ACT_TANH << 8 | ACT_TANH << 16)
+
+INLINE vf load_upto(const float *p, int rest) { return rest >= VL ? vload(p) : vload_part(p, rest); }
+INLINE void store_upto(float *p, vf v, int rest) {
+  if (rest >= VL) vstore(p, v); else vstore_part(p, v, rest);
+}
+
+/* activation number `which` of a cell, in place, after clipping */
+static void cell_activate(float *v, int n, const float *params, int32_t acts, int which) {
+  if (params[0] < __builtin_inff()) wr_clip(v, v, n, -params[0], params[0]);
+  wr_activate(v, v, n, acts >> 8 * which & 255, params[1 + 2 * which], params[2 + 2 * which]);
+}
+
+INLINE void sum_into(float *out, const float *a, const float *b, int n) {
+  for (int i = 0; i < n; i += VL) store_upto(out + i, load_upto(a + i, n - i) + load_upto(b + i, n - i), n - i);
+}
+
+INLINE void add_product(float *out, const float *a, const float *b, int n) {
+  for (int i = 0; i < n; i += VL)
+    store_upto(out + i, load_upto(out + i, n - i) + load_upto(a + i, n - i) * load_upto(b + i, n - i), n - i);
+}
+
+void wr_rnn_cell(const float *xw, const float *hw, float *y, int32_t rows, int32_t hidden, int32_t acts, const float *params) {
+  for (int r = 0; r < rows; r++, xw += hidden, hw += hidden, y += hidden)
+    for (int i = 0; i < hidden; i += CHUNK) {
+      int n = hidden - i < CHUNK ? hidden - i : CHUNK;
+      sum_into(y + i, xw + i, hw + i, n);
+      cell_activate(y + i, n, params, acts, 0);
+    }
+}
+
+/* h' = (1 - z) n + z h */
+INLINE vf gru_mix(vf z, vf n, vf h) { return (vset(1.0f) - z) * n + z * h; }
+
+/* linear_before_reset = 1: n = g(xn + r * hn). Gates in ONNX order z, r, n. y may equal h. */
+void wr_gru_cell(const float *xw, const float *hw, const float *h, float *y, int32_t rows, int32_t hidden, int32_t acts,
+                 const float *params) {
+  int plain = acts == SIGMOID_TANH && !(params[0] < __builtin_inff());
+  for (int row = 0; row < rows; row++, xw += 3 * (ptrdiff_t)hidden, hw += 3 * (ptrdiff_t)hidden, h += hidden, y += hidden) {
+    const float *xz = xw, *xr = xw + hidden, *xn = xr + hidden, *hz = hw, *hr = hw + hidden, *hn = hr + hidden;
+    for (int i = 0; plain && i < hidden; i += VL) {
+      int rest = hidden - i;
+      vf z = vsigmoid(load_upto(xz + i, rest) + load_upto(hz + i, rest));
+      vf r = vsigmoid(load_upto(xr + i, rest) + load_upto(hr + i, rest));
+      vf n = vtanh(load_upto(xn + i, rest) + r * load_upto(hn + i, rest));
+      store_upto(y + i, gru_mix(z, n, load_upto(h + i, rest)), rest);
+    }
+    for (int i = 0; !plain && i < hidden; i += CHUNK) {
+      int count = hidden - i < CHUNK ? hidden - i : CHUNK;
+      float z[CHUNK], r[CHUNK], n[CHUNK];
+      sum_into(z, xz + i, hz + i, count);
+      cell_activate(z, count, params, acts, 0);
+      sum_into(r, xr + i, hr + i, count);
+      cell_activate(r, count, params, acts, 0);
+      __builtin_memcpy(n, xn + i, (size_t)count * sizeof *n);
+      add_product(n, r, hn + i, count);
+      cell_activate(n, count, params, acts, 1);
+      for (int j = 0; j < count; j += VL) {
+        int rest = count - j;
+        store_upto(y + i + j, gru_mix(load_upto(z + j, rest), load_upto(n + j, rest), load_upto(h + i + j, rest)), rest);
+      }
+    }
+  }
+}
+
+/* linear_before_reset = 0, first half: z and r from hw[rows, 2 * hidden]; stores z and r * h, the vector that the
+ * candidate's recurrent matrix is applied to. xw is [rows, 3 * hidden]. */
+void wr_gru_reset(const float *xw, const float *hw, const float *h, float *z, float *rh, int32_t rows, int32_t hidden,
+                  int32_t acts, const float *params) {
+  for (int row = 0; row < rows; row++, xw += 3 * (ptrdiff_t)hidden, hw += 2 * (ptrdiff_t)hidden, h += hidden, z += hidden, rh += hidden) {
+    sum_into(z, xw, hw, hidden);
+    cell_activate(z, hidden, params, acts, 0);
+    sum_into(rh, xw + hidden, hw + hidden, hidden);
+    cell_activate(rh, hidden, params, acts, 0);
+    for (int i = 0; i < hidden; i += VL)
+      store_upto(rh + i, load_upto(rh + i, hidden - i) * load_upto(h + i, hidden - i), hidden - i);
+  }
+}
+
+/* second half: n = g(xn + hn), hn[rows, hidden] the product with r * h. y may equal h. */
+void wr_gru_update(const float *xw, const float *hn, const float *z, const float *h, float *y, int32_t rows, int32_t hidden,
+                   int32_t acts, const float *params) {
+  for (int row = 0; row < rows; row++, xw += 3 * (ptrdiff_t)hidden, hn += hidden, z += hidden, h += hidden, y += hidden)
+    for (int i = 0; i < hidden; i += CHUNK) {
+      int count = hidden - i < CHUNK ? hidden - i : CHUNK;
+      float n[CHUNK];
+      sum_into(n, xw + 2 * (ptrdiff_t)hidden + i, hn + i, count);
+      cell_activate(n, count, params, acts, 1);
+      for (int j = 0; j < count; j += VL) {
+        int rest = count - j;
+        vf mixed = gru_mix(load_upto(z + i + j, rest), load_upto(n + j, rest), load_upto(h + i + j, rest));
+        store_upto(y + i + j, mixed, rest);
+      }
+    }
+}
+
+/* Gates in ONNX order i, o, f, c. peephole[3 * hidden] (i, o, f) or NULL. couple: f = 1 - i (input_forget).
+ * c_out may equal c; h_out must not overlap anything else. */
+void wr_lstm_cell(const float *xw, const float *hw, const float *c, const float *peephole, float *h_out, float *c_out,
+                  int32_t rows, int32_t hidden, int32_t couple, int32_t acts, const float *params) {
+  int plain = acts == SIGMOID_TANH_TANH && !peephole && !couple && !(params[0] < __builtin_inff());
+  const vf one = vset(1.0f);
+  for (int row = 0; row < rows; row++, xw += 4 * (ptrdiff_t)hidden, hw += 4 * (ptrdiff_t)hidden, c += hidden, h_out += hidden, c_out += hidden) {
+    const float *xi = xw, *xo = xi + hidden, *xf = xo + hidden, *xg = xf + hidden;
+    const float *hi = hw, *ho = hi + hidden, *hf = ho + hidden, *hg = hf + hidden;
+    for (int j = 0; plain && j < hidden; j += VL) {
+      int rest = hidden - j;
+      vf i = vsigmoid(load_upto(xi + j, rest) + load_upto(hi + j, rest));
+      vf f = vsigmoid(load_upto(xf + j, rest) + load_upto(hf + j, rest));
+      vf g = vtanh(load_upto(xg + j, rest) + load_upto(hg + j, rest));
+      vf o = vsigmoid(load_upto(xo + j, rest) + load_upto(ho + j, rest));
+      vf next = f * load_upto(c + j, rest) + i * g;
+      store_upto(c_out + j, next, rest);
+      store_upto(h_out + j, o * vtanh(next), rest);
+    }
+    for (int base = 0; !plain && base < hidden; base += CHUNK) {
+      int n = hidden - base < CHUNK ? hidden - base : CHUNK;
+      float i[CHUNK], f[CHUNK], g[CHUNK], o[CHUNK], t[CHUNK];
+      const float *pi = peephole + base, *po = pi + hidden, *pf = po + hidden;
+      sum_into(i, xi + base, hi + base, n);
+      if (peephole) add_product(i, pi, c + base, n);
+      cell_activate(i, n, params, acts, 0);
+      if (couple) {
+        for (int j = 0; j < n; j += VL) store_upto(f + j, one - load_upto(i + j, n - j), n - j);
+      } else {
+        sum_into(f, xf + base, hf + base, n);
+        if (peephole) add_product(f, pf, c + base, n);
+        cell_activate(f, n, params, acts, 0);
+      }
+      sum_into(g, xg + base, hg + base, n);
+      cell_activate(g, n, params, acts, 1);
+      for (int j = 0; j < n; j += VL) {
+        int rest = n - j;
+        vf next = load_upto(f + j, rest) * load_upto(c + base + j, rest) + load_upto(i + j, rest) * load_upto(g + j, rest);
+        store_upto(t + j, next, rest);
+      }
+      __builtin_memcpy(c_out + base, t, (size_t)n * sizeof *t);
+      sum_into(o, xo + base, ho + base, n);
+      if (peephole) add_product(o, po, t, n);
+      cell_activate(o, n, params, acts, 0);
+      wr_activate(t, t, n, acts >> 16 & 255, params[5], params[6]); /* h is not clipped: ONNX clips the inputs of gates */
+      for (int j = 0; j < n; j += VL) store_upto(h_out + base + j, load_upto(o + j, n - j) * load_upto(t + j, n - j), n - j);
+    }
+  }
+}

@@ -1,0 +1,76 @@
+/* Data movement: strided copy (transpose, slice, concat, expand, pad after fill), gather, fill. */
+#include "kernels.gen.h"
+#include "simd.h"
+
+#define MAX_DIMS 8
+#define BLOCK 16 /* transposes run in BLOCK x BLOCK tiles, so that both sides use whole cache lines */
+
+/* dst[i, j] = src[i, j] for one element size, the last two axes */
+#define COPY_2D(type)                                                                                                 \
+  static void copy_2d_##type(const type *src, type *dst, int rows, int cols, const int32_t s[2], const int32_t d[2]) { \
+    if (s[1] == 1 && d[1] == 1) {                                                                                     \
+      for (int i = 0; i < rows; i++, src += s[0], dst += d[0]) __builtin_memcpy(dst, src, (size_t)cols * sizeof *dst); \
+      return;                                                                                                         \
+    }                                                                                                                 \
+    for (int i0 = 0; i0 < rows; i0 += BLOCK)                                                                          \
+      for (int j0 = 0; j0 < cols; j0 += BLOCK) {                                                                      \
+        int i1 = rows - i0 < BLOCK ? rows : i0 + BLOCK, j1 = cols - j0 < BLOCK ? cols : j0 + BLOCK;                   \
+        for (int i = i0; i < i1; i++)                                                                                 \
+          for (int j = j0; j < j1; j++)                                                                               \
+            dst[(ptrdiff_t)i * d[0] + (ptrdiff_t)j * d[1]] = src[(ptrdiff_t)i * s[0] + (ptrdiff_t)j * s[1]];          \
+      }                                                                                                               \
+  }
+COPY_2D(uint8_t)
+COPY_2D(uint16_t)
+COPY_2D(uint32_t)
+COPY_2D(uint64_t)
+
+static void copy_2d(const char *src, char *dst, int item, int rows, int cols, const int32_t s[2], const int32_t d[2]) {
+  switch (item) {
+  case 1: copy_2d_uint8_t((const uint8_t *)src, (uint8_t *)dst, rows, cols, s, d); return;
+  case 2: copy_2d_uint16_t((const uint16_t *)src, (uint16_t *)dst, rows, cols, s, d); return;
+  case 4: copy_2d_uint32_t((const uint32_t *)src, (uint32_t *)dst, rows, cols, s, d); return;
+  default: copy_2d_uint64_t((const uint64_t *)src, (uint64_t *)dst, rows, cols, s, d);
+  }
+}
+
+/* layout[3][ndim]: sizes, source strides, destination strides in elements of `item` (1, 2, 4 or 8) bytes. src and dst must not
+ * overlap. Returns 0, or 1 if ndim or item is out of range. */
+int32_t wr_copy_strided(const uint8_t *src, uint8_t *dst, int32_t item, int32_t ndim, const int32_t *layout) {
+  if (ndim < 1 || ndim > MAX_DIMS || (item != 1 && item != 2 && item != 4 && item != 8)) return 1;
+  const int32_t *size = layout, *s = layout + ndim, *d = layout + 2 * ndim;
+  for (int a = 0; a < ndim; a++)
+    if (size[a] <= 0) return 0;
+  const int last = ndim - 1, outer = ndim > 1 ? ndim - 2 : 0;
+  const int32_t s2[2] = {ndim > 1 ? s[last - 1] : 0, s[last]}, d2[2] = {ndim > 1 ? d[last - 1] : 0, d[last]};
+  int32_t index[MAX_DIMS] = {0};
+  ptrdiff_t from = 0, to = 0;
+  for (;;) {
+    copy_2d((const char *)src + from * item, (char *)dst + to * item, item, ndim > 1 ? size[last - 1] : 1, size[last], s2, d2);
+    int a = outer - 1;
+    for (; a >= 0; a--) {
+      from += s[a], to += d[a];
+      if (++index[a] < size[a]) break;
+      from -= (ptrdiff_t)size[a] * s[a], to -= (ptrdiff_t)size[a] * d[a];
+      index[a] = 0;
+    }
+    if (a < 0) return 0;
+  }
+}
+
+/* dst[outer, count, inner] = src[outer, size, inner] at index[count]; negative indices count from the end.
+ * inner is in bytes. Returns 0, or 1 + the position of the first index out of range, before anything is written. */
+int32_t wr_gather(const uint8_t *src, const int64_t *index, uint8_t *dst, int32_t outer, int32_t size, int32_t inner, int32_t count) {
+  for (int i = 0; i < count; i++)
+    if (index[i] < -(int64_t)size || index[i] >= size) return i + 1;
+  for (int o = 0; o < outer; o++, src += (ptrdiff_t)size * inner)
+    for (int i = 0; i < count; i++, dst += inner)
+      __builtin_memcpy(dst, src + (ptrdiff_t)(index[i] < 0 ? index[i] + size : index[i]) * inner, (size_t)inner);
+  return 0;
+}
+
+void wr_fill(float *y, int32_t n, float value) {
+  int i = 0;
+  for (; i + VL <= n; i += VL) vstore(y + i, vset(value));
+  if (i < n) vstore_part(y + i, vset(value), n - i);
+}

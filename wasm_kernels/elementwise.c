@@ -1,0 +1,127 @@
+/* Element-wise kernels: unary functions, activations, arithmetic, comparison, select. */
+#include "kernels.gen.h"
+#include "vmath.h"
+
+/* n contiguous floats through `expr` on v; one copy of the expression serves full vectors and the tail. x may equal y. */
+#define MAP(x, y, n, expr)                                          \
+  for (int i = 0; i < n; i += VL) {                                 \
+    int rest = n - i;                                               \
+    vf v = rest >= VL ? vload(x + i) : vload_part(x + i, rest);     \
+    v = (expr);                                                     \
+    if (rest >= VL) vstore(y + i, v); else vstore_part(y + i, v, rest); \
+  }
+
+#define UNARY(name, expr) \
+  void wr_##name(const float *x, float *y, int32_t n) { MAP(x, y, n, expr) }
+
+UNARY(exp, vexp(v))
+UNARY(log, vlog(v))
+UNARY(tanh, vtanh(v))
+UNARY(sigmoid, vsigmoid(v))
+UNARY(erf, verf(v))
+UNARY(sin, vsin(v))
+UNARY(cos, vcos(v))
+UNARY(sqrt, vsqrt(v))
+UNARY(reciprocal, vset(1.0f) / v)
+UNARY(abs, vabs(v))
+UNARY(neg, vneg(v))
+UNARY(round, vrint(v))
+UNARY(floor, vfloor(v))
+UNARY(ceil, vneg(vfloor(vneg(v))))
+UNARY(relu, vsel(v < vset(0.0f), vset(0.0f), v))
+UNARY(softplus, vsoftplus(v))
+UNARY(softsign, v / (vset(1.0f) + vabs(v)))
+
+#define ACTIVATION(name, expr)                                                               \
+  void wr_##name(const float *x, float *y, int32_t n, float alpha, float beta) {            \
+    const vf a = vset(alpha), b = vset(beta);                                               \
+    (void)a, (void)b;                                                                       \
+    MAP(x, y, n, expr)                                                                      \
+  }
+
+ACTIVATION(affine, a *v + b)
+ACTIVATION(leaky_relu, vsel(v < vset(0.0f), a *v, v))
+ACTIVATION(thresholded_relu, vsel((v > a) | visnan(v), v, vset(0.0f)))
+ACTIVATION(scaled_tanh, a *vtanh(b *v))
+ACTIVATION(hard_sigmoid, vmax(vset(0.0f), vmin(vset(1.0f), a *v + b)))
+ACTIVATION(elu, vsel(v < vset(0.0f), a *vexpm1(v), v))
+ACTIVATION(clip, vmin(vmax(v, a), b))
+
+void wr_activate(const float *x, float *y, int32_t n, int32_t act, float alpha, float beta) {
+  switch (act) {
+  case ACT_RELU: wr_relu(x, y, n); return;
+  case ACT_TANH: wr_tanh(x, y, n); return;
+  case ACT_SIGMOID: wr_sigmoid(x, y, n); return;
+  case ACT_AFFINE: wr_affine(x, y, n, alpha, beta); return;
+  case ACT_LEAKY_RELU: wr_leaky_relu(x, y, n, alpha, beta); return;
+  case ACT_THRESHOLDED_RELU: wr_thresholded_relu(x, y, n, alpha, beta); return;
+  case ACT_SCALED_TANH: wr_scaled_tanh(x, y, n, alpha, beta); return;
+  case ACT_HARD_SIGMOID: wr_hard_sigmoid(x, y, n, alpha, beta); return;
+  case ACT_ELU: wr_elu(x, y, n, alpha, beta); return;
+  case ACT_SOFTSIGN: wr_softsign(x, y, n); return;
+  case ACT_SOFTPLUS: wr_softplus(x, y, n); return;
+  default:
+    if (x != y) __builtin_memmove(y, x, (size_t)n * sizeof *y);
+  }
+}
+
+/* A row operand: `col` is its column stride, 1 (a row of values) or 0 (one value for the whole row). */
+INLINE vf operand(const float *p, int32_t col, int i, int rest) {
+  if (!col) return vset(*p);
+  return rest >= VL ? vload(p + i) : vload_part(p + i, rest);
+}
+
+/* y[rows, cols] = a op b; operands are addressed by element strides, 0 to broadcast. y may equal a full-size operand. */
+#define BINARY(name, expr)                                                                                    \
+  void wr_##name(const float *a, const float *b, float *y, int32_t rows, int32_t cols, int32_t a_row,         \
+                 int32_t a_col, int32_t b_row, int32_t b_col) {                                               \
+    for (int r = 0; r < rows; r++, a += a_row, b += b_row, y += cols)                                         \
+      for (int i = 0; i < cols; i += VL) {                                                                    \
+        int rest = cols - i;                                                                                  \
+        vf p = operand(a, a_col, i, rest), q = operand(b, b_col, i, rest), v = (expr);                        \
+        if (rest >= VL) vstore(y + i, v); else vstore_part(y + i, v, rest);                                   \
+      }                                                                                                       \
+  }
+
+BINARY(add, p + q)
+BINARY(sub, p - q)
+BINARY(mul, p *q)
+BINARY(div, p / q)
+BINARY(min, vmin(p, q))
+BINARY(max, vmax(p, q))
+
+/* y[rows, cols] = a op b as bytes 0 or 1 */
+#define COMPARE(name, expr)                                                                                   \
+  void wr_##name(const float *a, const float *b, uint8_t *y, int32_t rows, int32_t cols, int32_t a_row,       \
+                 int32_t a_col, int32_t b_row, int32_t b_col) {                                               \
+    for (int r = 0; r < rows; r++, a += a_row, b += b_row, y += cols)                                         \
+      for (int i = 0; i < cols; i += VL) {                                                                    \
+        int rest = cols - i < VL ? cols - i : VL;                                                             \
+        vf p = operand(a, a_col, i, cols - i), q = operand(b, b_col, i, cols - i);                            \
+        vi mask = (expr);                                                                                     \
+        int32_t lanes[VL];                                                                                    \
+        __builtin_memcpy(lanes, &mask, sizeof lanes);                                                         \
+        for (int j = 0; j < rest; j++) y[i + j] = lanes[j] & 1;                                               \
+      }                                                                                                       \
+  }
+
+COMPARE(equal, p == q)
+COMPARE(less, p < q)
+COMPARE(less_or_equal, p <= q)
+COMPARE(greater, p > q)
+COMPARE(greater_or_equal, p >= q)
+
+/* y[rows, cols] = cond ? a : b */
+void wr_select(const uint8_t *cond, const float *a, const float *b, float *y, int32_t rows, int32_t cols, int32_t c_row,
+               int32_t c_col, int32_t a_row, int32_t a_col, int32_t b_row, int32_t b_col) {
+  for (int r = 0; r < rows; r++, cond += c_row, a += a_row, b += b_row, y += cols)
+    for (int i = 0; i < cols; i += VL) {
+      int rest = cols - i;
+      int32_t lanes[VL] = {0};
+      for (int j = 0; j < VL && j < rest; j++) lanes[j] = -(cond[c_col ? i + j : 0] != 0);
+      vi mask;
+      __builtin_memcpy(&mask, lanes, sizeof mask);
+      vf v = vsel(mask, operand(a, a_col, i, rest), operand(b, b_col, i, rest));
+      if (rest >= VL) vstore(y + i, v); else vstore_part(y + i, v, rest);
+    }
+}

@@ -1,0 +1,115 @@
+/* Reductions over the middle axis of x[outer, n, inner], softmax and log-softmax over the last.
+ *
+ * A contiguous axis (inner = 1) is reduced in LANES interleaved partial results that are folded in a fixed tree; otherwise
+ * vectors run across `inner` and every output is one chain over n. Neither order depends on VL. */
+#include "kernels.gen.h"
+#include "vmath.h"
+
+typedef struct { vf lane[LANE_VECS]; } Lanes;
+
+INLINE Lanes lanes_set(float x) {
+  Lanes l;
+  UNROLL for (int i = 0; i < LANE_VECS; i++) l.lane[i] = vset(x);
+  return l;
+}
+
+/* LANES values from p, or `rest` of them followed by `fill` */
+INLINE Lanes lanes_load(const float *p, int rest, float fill) {
+  float t[LANES];
+  if (rest < LANES) {
+    for (int i = 0; i < LANES; i++) t[i] = i < rest ? p[i] : fill;
+    p = t;
+  }
+  Lanes l;
+  UNROLL for (int i = 0; i < LANE_VECS; i++) l.lane[i] = vload(p + i * VL);
+  return l;
+}
+
+#define FOLD(lanes, expr)                                        \
+  ({                                                             \
+    float t_[LANES];                                             \
+    UNROLL for (int i = 0; i < LANE_VECS; i++) vstore(t_ + i * VL, (lanes).lane[i]); \
+    for (int w = LANES / 2; w; w /= 2)                           \
+      for (int i = 0; i < w; i++) {                              \
+        float a = t_[i], b = t_[i + w];                          \
+        t_[i] = (expr);                                          \
+      }                                                          \
+    t_[0];                                                       \
+  })
+
+/* name, start value, acc from acc and v, fold of a and b, result from the total and the count */
+#define REDUCE(name, start, step, fold, finish)                                                      \
+  void wr_##name(const float *x, float *y, int32_t outer, int32_t n, int32_t inner) {                \
+    for (int o = 0; o < outer; o++, x += (ptrdiff_t)n * inner, y += inner) {                         \
+      if (inner == 1) {                                                                              \
+        Lanes sums = lanes_set(start);                                                               \
+        for (int i = 0; i < n; i += LANES) {                                                         \
+          Lanes in = lanes_load(x + i, n - i, start);                                                \
+          UNROLL for (int j = 0; j < LANE_VECS; j++) {                                               \
+            vf acc = sums.lane[j], v = in.lane[j];                                                   \
+            sums.lane[j] = (step);                                                                   \
+          }                                                                                          \
+        }                                                                                            \
+        float total = FOLD(sums, fold);                                                              \
+        y[0] = (finish);                                                                             \
+        continue;                                                                                    \
+      }                                                                                              \
+      for (int i = 0; i < inner; i += VL) {                                                          \
+        int rest = inner - i;                                                                        \
+        vf acc = vset(start);                                                                        \
+        for (int k = 0; k < n; k++) {                                                                \
+          const float *p = x + (ptrdiff_t)k * inner + i;                                             \
+          vf v = rest >= VL ? vload(p) : vload_part(p, rest);                                        \
+          acc = (step);                                                                              \
+        }                                                                                            \
+        float t[VL];                                                                                 \
+        vstore(t, acc);                                                                              \
+        for (int j = 0; j < VL && j < rest; j++) {                                                   \
+          float total = t[j];                                                                        \
+          y[i + j] = (finish);                                                                       \
+        }                                                                                            \
+      }                                                                                              \
+    }                                                                                                \
+  }
+
+REDUCE(reduce_sum, 0.0f, acc + v, a + b, total)
+REDUCE(reduce_mean, 0.0f, acc + v, a + b, total / (float)n)
+REDUCE(reduce_sum_square, 0.0f, vfma(v, v, acc), a + b, total)
+REDUCE(reduce_prod, 1.0f, acc *v, a *b, total)
+REDUCE(reduce_max, -__builtin_inff(), vmax(acc, v), a > b || a != a ? a : b, total)
+REDUCE(reduce_min, __builtin_inff(), vmin(acc, v), a < b || a != a ? a : b, total)
+
+/* The sum of exp(x - max); e[n] receives the terms unless it is NULL, and may equal x. */
+static float exp_shifted(const float *x, float *e, int n, float max) {
+  Lanes sums = lanes_set(0.0f);
+  for (int i = 0; i < n; i += LANES) {
+    int count = n - i < LANES ? n - i : LANES;
+    Lanes in = lanes_load(x + i, count, max);
+    float t[LANES];
+    UNROLL for (int j = 0; j < LANE_VECS; j++) vstore(t + j * VL, vexp(in.lane[j] - vset(max)));
+    if (e) __builtin_memcpy(e + i, t, (size_t)count * sizeof *t);
+    in = lanes_load(t, count, 0.0f);
+    UNROLL for (int j = 0; j < LANE_VECS; j++) sums.lane[j] = sums.lane[j] + in.lane[j];
+  }
+  return FOLD(sums, a + b);
+}
+
+void wr_softmax(const float *x, float *y, int32_t rows, int32_t n) {
+  for (int r = 0; r < rows; r++, x += n, y += n) {
+    float max;
+    wr_reduce_max(x, &max, 1, n, 1);
+    float sum = exp_shifted(x, y, n, max);
+    wr_div(y, &sum, y, 1, n, n, 1, 0, 0);
+  }
+}
+
+void wr_log_softmax(const float *x, float *y, int32_t rows, int32_t n) {
+  for (int r = 0; r < rows; r++, x += n, y += n) {
+    float max, sum;
+    wr_reduce_max(x, &max, 1, n, 1);
+    sum = exp_shifted(x, NULL, n, max);
+    wr_log(&sum, &sum, 1);
+    wr_sub(x, &max, y, 1, n, n, 1, 0, 0);
+    wr_sub(y, &sum, y, 1, n, n, 1, 0, 0);
+  }
+}

@@ -1,0 +1,133 @@
+/* One vector type of VL floats for every target; kernels are written once on top of it.
+ *
+ *   vf   VL floats        vi   VL int32, also the result of a comparison (all ones / all zeros per lane)
+ *
+ * Arithmetic and comparison operators work on both (GCC vector extensions). Operations are IEEE: never -ffast-math, and
+ * contraction is off, so a multiply-add is fused exactly where `vfma` is written and the target fuses it.
+ * Fused targets (relaxed SIMD on an FMA engine, AVX2, AVX-512, NEON) therefore agree bit for bit, whatever VL is, as long as
+ * a kernel keeps every output's own order of operations independent of VL. See `LANES` for reductions. */
+#ifndef WEBRNN_SIMD_H
+#define WEBRNN_SIMD_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(WEBRNN_SCALAR)
+#define VL 1
+#elif defined(__AVX512F__)
+#define VL 16
+#include <immintrin.h>
+#elif defined(__AVX2__) && defined(__FMA__)
+#define VL 8
+#include <immintrin.h>
+#elif defined(__SSE2__)
+#define VL 4
+#include <emmintrin.h>
+#elif defined(__wasm_simd128__)
+#define VL 4
+#elif defined(__aarch64__)
+#define VL 4
+#include <arm_neon.h>
+#else
+#define VL 1
+#endif
+
+#define INLINE static inline __attribute__((always_inline))
+#define NOINLINE static __attribute__((noinline))
+#define UNROLL _Pragma("clang loop unroll(full)")
+
+typedef float vf __attribute__((vector_size(4 * VL)));
+typedef int32_t vi __attribute__((vector_size(4 * VL)));
+
+#if VL == 1
+#define REPEAT_LANES(x) x
+#elif VL == 4
+#define REPEAT_LANES(x) x, x, x, x
+#elif VL == 8
+#define REPEAT_LANES(x) x, x, x, x, x, x, x, x
+#else
+#define REPEAT_LANES(x) x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x
+#endif
+
+INLINE vf vset(float x) { return (vf){REPEAT_LANES(x)}; }
+INLINE vi vset_i(int32_t x) { return (vi){REPEAT_LANES(x)}; }
+
+INLINE vf vload(const float *p) { vf v; __builtin_memcpy(&v, p, sizeof v); return v; }
+INLINE void vstore(float *p, vf v) { __builtin_memcpy(p, &v, sizeof v); }
+
+/* The first n (< VL) lanes; the others are zero on load and untouched in memory on store. Out of line: edges only. */
+NOINLINE vf vload_part(const float *p, int n) {
+  float t[VL] = {0};
+  for (int i = 0; i < n; i++) t[i] = p[i];
+  return vload(t);
+}
+NOINLINE void vstore_part(float *p, vf v, int n) {
+  float t[VL];
+  vstore(t, v);
+  for (int i = 0; i < n; i++) p[i] = t[i];
+}
+
+/* a * b + c, with one rounding where the target has it and two where it has not. */
+INLINE vf vfma(vf a, vf b, vf c) {
+#if defined(__wasm_relaxed_simd__) && VL == 4
+  return __builtin_wasm_relaxed_madd_f32x4(a, b, c);
+#elif VL == 16
+  return _mm512_fmadd_ps(a, b, c);
+#elif VL == 8
+  return _mm256_fmadd_ps(a, b, c);
+#elif defined(__aarch64__) && VL == 4
+  return vfmaq_f32(c, a, b);
+#else
+  return a * b + c;
+#endif
+}
+
+INLINE vf vsqrt(vf x) {
+#if VL == 16
+  return _mm512_sqrt_ps(x);
+#elif VL == 8
+  return _mm256_sqrt_ps(x);
+#elif VL == 4 && defined(__SSE2__)
+  return _mm_sqrt_ps(x);
+#elif VL == 4 && defined(__wasm_simd128__)
+  return __builtin_wasm_sqrt_f32x4(x);
+#elif VL == 4 && defined(__aarch64__)
+  return vsqrtq_f32(x);
+#else
+  float t[VL];
+  vstore(t, x);
+  for (int i = 0; i < VL; i++) t[i] = __builtin_sqrtf(t[i]);
+  return vload(t);
+#endif
+}
+
+INLINE vi vbits(vf x) { return (vi)x; }
+INLINE vf vfloat(vi x) { return (vf)x; }
+INLINE vf vsel(vi mask, vf yes, vf no) { return (vf)((mask & (vi)yes) | (~mask & (vi)no)); }
+INLINE vf vabs(vf x) { return (vf)((vi)x & 0x7fffffff); }
+INLINE vi vsign(vf x) { return (vi)x & (int32_t)0x80000000u; }
+INLINE vf vneg(vf x) { return (vf)((vi)x ^ (int32_t)0x80000000u); }
+INLINE vi visnan(vf x) { return x != x; }
+
+/* NaN in either argument gives NaN, as ONNX Min / Max; for equal arguments the second is returned. */
+INLINE vf vmin(vf a, vf b) { return vsel((a < b) | visnan(a), a, b); }
+INLINE vf vmax(vf a, vf b) { return vsel((a > b) | visnan(a), a, b); }
+
+/* To the nearest integer, ties to even; correct for every float and keeps the sign of zero. */
+INLINE vf vrint(vf x) {
+  const vf big = vset(8388608.0f); /* 2^23: from there on every float is an integer */
+  vf a = vabs(x), r = (a + big) - big;
+  return (vf)((vi)vsel(a < big, r, a) | vsign(x));
+}
+
+INLINE vf vfloor(vf x) {
+  vf r = vrint(x);
+  r = r - vsel(r > x, vset(1.0f), vset(0.0f));
+  return (vf)((vi)r | vsign(x)); /* only -0.0 needs the sign put back: a negative x never rounds up to +0 */
+}
+
+/* Reductions run in LANES interleaved partial results, folded in a fixed tree, on every target: results do not depend on VL. */
+#define LANES 16
+#define LANE_VECS (LANES / VL)
+
+#endif

@@ -1,0 +1,206 @@
+"""The kernel table: one row a kernel.
+
+C prototypes and exports, ctypes signatures, wasmtime bindings, the test grid and the micro-benchmarks all derive from it. To add
+a kernel: write the C function `wr_<name>`, its naive reference `<name>` in naive.py, and a row here. A new `kind` (a new
+signature) also needs an argument builder in cases.py. See docs/adding-a-kernel.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+ACTIVATIONS = (
+    "none", "relu", "tanh", "sigmoid", "affine", "leaky_relu", "thresholded_relu",
+    "scaled_tanh", "hard_sigmoid", "elu", "softsign", "softplus",
+)  # fmt: skip
+
+#: Fields of the `shape` argument of convolution and pooling, in order (struct Window in window.c).
+WINDOW_FIELDS = (
+    "batch", "channels", "height", "width", "out_channels", "out_height", "out_width", "kernel_h", "kernel_w",
+    "stride_h", "stride_w", "pad_top", "pad_left", "dilation_h", "dilation_w", "groups",
+)  # fmt: skip
+
+#: Rows of packed weights per panel, on every target.
+PANEL = 16
+
+_BROADCAST = "i32 rows, i32 cols, i32 a_row, i32 a_col, i32 b_row, i32 b_col"
+
+#: Signature of each kind of kernel. Types: f32, i32 by value; `const T *` is read, `T *` is written; T is f32, u8, i32 or i64.
+SIGNATURES = {
+    "unary": "const f32 *x, f32 *y, i32 n",
+    "activation": "const f32 *x, f32 *y, i32 n, f32 alpha, f32 beta",
+    "activate": "const f32 *x, f32 *y, i32 n, i32 act, f32 alpha, f32 beta",
+    "binary": f"const f32 *a, const f32 *b, f32 *y, {_BROADCAST}",
+    "compare": f"const f32 *a, const f32 *b, u8 *y, {_BROADCAST}",
+    "select": "const u8 *cond, const f32 *a, const f32 *b, f32 *y, i32 rows, i32 cols, "
+              "i32 c_row, i32 c_col, i32 a_row, i32 a_col, i32 b_row, i32 b_col",
+    "pack": "const f32 *w, f32 *packed, i32 n, i32 k, i32 row_stride, i32 col_stride",
+    "gemv": "const f32 *packed, const f32 *x, const f32 *bias, f32 *y, i32 n, i32 k",
+    "gemm": "const f32 *x, const f32 *packed, const f32 *bias, f32 *y, i32 m, i32 n, i32 k, "
+            "i32 x_stride, i32 y_stride, i32 act, f32 alpha, f32 beta",
+    "rnn_cell": "const f32 *xw, const f32 *hw, f32 *y, i32 rows, i32 hidden, i32 acts, const f32 *params",
+    "gru_cell": "const f32 *xw, const f32 *hw, const f32 *h, f32 *y, i32 rows, i32 hidden, i32 acts, const f32 *params",
+    "gru_reset": "const f32 *xw, const f32 *hw, const f32 *h, f32 *z, f32 *rh, i32 rows, i32 hidden, "
+                 "i32 acts, const f32 *params",
+    "gru_update": "const f32 *xw, const f32 *hn, const f32 *z, const f32 *h, f32 *y, i32 rows, i32 hidden, "
+                  "i32 acts, const f32 *params",
+    "lstm_cell": "const f32 *xw, const f32 *hw, const f32 *c, const f32 *peephole, f32 *h_out, f32 *c_out, "
+                 "i32 rows, i32 hidden, i32 couple, i32 acts, const f32 *params",
+    "reduce": "const f32 *x, f32 *y, i32 outer, i32 n, i32 inner",
+    "softmax": "const f32 *x, f32 *y, i32 rows, i32 n",
+    "layer_norm": "const f32 *x, const f32 *scale, const f32 *bias, f32 *y, i32 rows, i32 n, f32 epsilon",
+    "instance_norm": "const f32 *x, const f32 *scale, const f32 *bias, f32 *y, i32 batch, i32 channels, i32 n, f32 epsilon",
+    "batch_norm": "const f32 *x, const f32 *scale, const f32 *bias, const f32 *mean, const f32 *variance, f32 *y, "
+                  "i32 batch, i32 channels, i32 n, f32 epsilon",
+    "conv": "const f32 *x, const f32 *w, const f32 *bias, f32 *y, f32 *scratch, const i32 *shape",
+    "max_pool": "const f32 *x, f32 *y, const i32 *shape",
+    "average_pool": "const f32 *x, f32 *y, const i32 *shape, i32 count_padding",
+    "copy": "const u8 *src, u8 *dst, i32 item, i32 ndim, const i32 *layout -> i32",
+    "gather": "const u8 *src, const i64 *index, u8 *dst, i32 outer, i32 size, i32 inner, i32 count -> i32",
+    "fill": "f32 *y, i32 n, f32 value",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A row. `ulp` is the stated bound in units in the last place on fused targets (0: exact), `ulp_unfused` the one on targets
+    without a fused multiply-add; None where the error depends on a reduction and the tests compute a tolerance from its length."""
+
+    name: str
+    kind: str
+    ulp: float | None = None
+    ulp_unfused: float | None = None
+    in_place: bool = False
+
+    @property
+    def symbol(self) -> str:
+        return f"wr_{self.name}"
+
+    @property
+    def signature(self) -> str:
+        return SIGNATURES[self.kind]
+
+    @property
+    def parameters(self) -> list[tuple[str, str]]:
+        """[(type, name)], as ("const f32 *", "x")."""
+        inside = self.signature.split("->")[0]
+        pairs = [p.strip().replace("*", "* ").rsplit(" ", 1) for p in inside.split(",")]
+        return [(" ".join(kind.split()), name) for kind, name in pairs]
+
+    @property
+    def returns(self) -> str | None:
+        return self.signature.split("->")[1].strip() if "->" in self.signature else None
+
+    def bound(self, fused: bool) -> float | None:
+        return self.ulp if fused or self.ulp_unfused is None else self.ulp_unfused
+
+
+def _unary(name: str, ulp: float = 0, ulp_unfused: float | None = None) -> Kernel:
+    return Kernel(name, "unary", ulp, ulp_unfused, in_place=True)
+
+
+def _activation(name: str, ulp: float = 0, ulp_unfused: float | None = None) -> Kernel:
+    return Kernel(name, "activation", ulp, ulp_unfused, in_place=True)
+
+
+KERNELS = (
+    _unary("exp", 2),
+    _unary("log", 2),
+    _unary("tanh", 2),
+    _unary("sigmoid", 2),
+    _unary("erf", 2),
+    _unary("sin", 2),
+    _unary("cos", 2),
+    _unary("sqrt"),
+    _unary("reciprocal"),
+    _unary("abs"),
+    _unary("neg"),
+    _unary("round"),
+    _unary("floor"),
+    _unary("ceil"),
+    _unary("relu"),
+    _unary("softplus", 3),
+    _unary("softsign", 2),
+    _activation("affine", 2),
+    _activation("leaky_relu", 1),
+    _activation("thresholded_relu"),
+    _activation("scaled_tanh", 3),
+    _activation("hard_sigmoid", 2),
+    _activation("elu", 3),
+    _activation("clip"),
+    Kernel("activate", "activate", 3, in_place=True),
+    *(Kernel(name, "binary", 0, in_place=True) for name in ("add", "sub", "mul", "div", "min", "max")),
+    *(Kernel(name, "compare", 0) for name in ("equal", "less", "less_or_equal", "greater", "greater_or_equal")),
+    Kernel("select", "select", 0, in_place=True),
+    Kernel("pack_panels", "pack", 0),
+    Kernel("gemv", "gemv"),
+    Kernel("gemm", "gemm"),
+    Kernel("rnn_cell", "rnn_cell"),
+    Kernel("gru_cell", "gru_cell", in_place=True),
+    Kernel("gru_reset", "gru_reset"),
+    Kernel("gru_update", "gru_update", in_place=True),
+    Kernel("lstm_cell", "lstm_cell", in_place=True),
+    *(Kernel(f"reduce_{name}", "reduce") for name in ("sum", "mean", "sum_square", "prod")),
+    *(Kernel(f"reduce_{name}", "reduce", 0) for name in ("max", "min")),
+    Kernel("softmax", "softmax", in_place=True),
+    Kernel("log_softmax", "softmax"),
+    Kernel("layer_norm", "layer_norm", in_place=True),
+    Kernel("instance_norm", "instance_norm", in_place=True),
+    Kernel("batch_norm", "batch_norm", in_place=True),
+    Kernel("conv", "conv"),
+    Kernel("max_pool", "max_pool", 0),
+    Kernel("average_pool", "average_pool"),
+    Kernel("copy_strided", "copy", 0),
+    Kernel("gather", "gather", 0),
+    Kernel("fill", "fill", 0),
+)
+
+BY_NAME = {kernel.name: kernel for kernel in KERNELS}
+
+_C_TYPES = {"f32": "float", "u8": "uint8_t", "i32": "int32_t", "i64": "int64_t"}
+
+
+def c_header() -> str:
+    """kernels.gen.h: the prototypes, so that the compiler holds every C function to its row, and the shared constants."""
+    lines = [
+        "/* Generated from table.py. */",
+        "#ifndef WEBRNN_KERNELS_H",
+        "#define WEBRNN_KERNELS_H",
+        "#include <stdint.h>",
+        f"#define PANEL {PANEL}",
+        f"enum {{ {', '.join(f'ACT_{name.upper()}' for name in ACTIVATIONS)} }};",
+        "#ifdef WEBRNN_SUFFIX",
+        "#define WEBRNN_PASTE(a, b) a##_##b",
+        "#define WEBRNN_NAME(a, b) WEBRNN_PASTE(a, b)",
+        *(f"#define {k.symbol} WEBRNN_NAME({k.symbol}, WEBRNN_SUFFIX)" for k in KERNELS),
+        "#endif",
+        '#define WEBRNN_EXPORT __attribute__((used, visibility("default")))',
+    ]
+    for k in KERNELS:
+        result = _C_TYPES[k.returns] if k.returns else "void"
+        lines.append(f"WEBRNN_EXPORT {result} {k.symbol}({_c_parameters(k)});")
+    return "\n".join([*lines, "#endif", ""])
+
+
+def c_repeaters() -> str:
+    """repeat.gen.c, part of benchmark builds only: wr_<name>_repeat(count, ...) runs a kernel `count` times in one call."""
+    lines = ["/* Generated from table.py. */"]
+    for k in KERNELS:
+        arguments = ", ".join(name for _, name in k.parameters)
+        lines.append(
+            f"WEBRNN_EXPORT void WEBRNN_REPEAT({k.symbol})(int32_t count, {_c_parameters(k)}) {{\n"
+            f"  for (int32_t i = 0; i < count; i++) {{ {k.symbol}({arguments}); __asm__ volatile(\"\" ::: \"memory\"); }}\n}}"
+        )
+    return "\n".join([*lines, ""])
+
+
+def _c_parameters(kernel: Kernel) -> str:
+    def spelled(kind: str) -> str:
+        return " ".join(_C_TYPES.get(word, word) for word in kind.split())
+
+    return ", ".join(f"{spelled(kind)} {name}" for kind, name in kernel.parameters)
+
+
+def binding_table() -> list[dict[str, object]]:
+    """What a loader needs: the rows as plain data, written beside the built modules as kernels.json."""
+    return [{"name": k.name, "symbol": k.symbol, "parameters": k.parameters, "returns": k.returns} for k in KERNELS]

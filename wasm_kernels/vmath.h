@@ -1,0 +1,176 @@
+/* Elementary functions on vectors. The ULP bound of each stands in table.py and is tested for every target.
+ * Every function takes and returns all special values as IEEE and C99 prescribe: NaN, infinities, signed zeros, denormals. */
+#ifndef WEBRNN_VMATH_H
+#define WEBRNN_VMATH_H
+
+#include "simd.h"
+
+#define LOG2E 1.44269504f
+/* ln 2 in two parts: n * LN2_HI is exact for |n| < 2^9 */
+#define LN2_HI 0.693145752f
+#define LN2_LO 1.42860677e-6f
+/* Adding 1.5 * 2^23 rounds to an integer and leaves it in the low bits. */
+#define ROUND_MAGIC 12582912.0f
+
+/* 2^n for n in [-126, 127] */
+INLINE vf vexp2i(vi n) { return vfloat((n + 127) << 23); }
+
+/* Splits x = n ln2 + r, |r| <= ln2 / 2, and returns expm1(r) with a relative error below half an ULP. Needs |x| < 2^16. */
+INLINE vf vexp_reduce(vf x, vi *n) {
+  vf t = vfma(x, vset(LOG2E), vset(ROUND_MAGIC));
+  *n = vbits(t) - vbits(vset(ROUND_MAGIC));
+  vf k = t - vset(ROUND_MAGIC);
+  vf r = vfma(k, vset(-LN2_LO), vfma(k, vset(-LN2_HI), x));
+  vf q = vset(0.00139465521f);
+  q = vfma(q, r, vset(0.00836664438f));
+  q = vfma(q, r, vset(0.0416662805f));
+  q = vfma(q, r, vset(0.16666542f));
+  q = vfma(q, r, vset(0.5f));
+  return vfma(r * r, q, r);
+}
+
+INLINE vf vexp(vf x) {
+  x = vsel(x > vset(89.0f), vset(89.0f), x);     /* exp(89) overflows */
+  x = vsel(x < vset(-104.0f), vset(-104.0f), x); /* exp(-104) rounds to zero */
+  vi n;
+  vf p = vset(1.0f) + vexp_reduce(x, &n);
+  vi half = n >> 1; /* 2^n itself may be out of range: scale twice */
+  return p * vexp2i(half) * vexp2i(n - half);
+}
+
+/* exp(x) - 1 for x <= 88; cheaper than a full expm1 and what tanh and Elu need */
+INLINE vf vexpm1(vf x) {
+  x = vsel(x < vset(-30.0f), vset(-30.0f), x); /* already -1 */
+  x = vsel(x > vset(88.0f), vset(88.0f), x);
+  vi n;
+  vf p = vexp_reduce(x, &n), s = vexp2i(n);
+  return vsel(n == vset_i(0), p, vfma(s, p, s - vset(1.0f)));
+}
+
+INLINE vf vtanh(vf x) {
+  vf a = vabs(x);
+  a = vsel(a > vset(10.0f), vset(10.0f), a); /* tanh(10) rounds to 1 */
+  vf e = vexpm1(a + a);
+  return vfloat(vbits(e / (e + vset(2.0f))) | vsign(x));
+}
+
+INLINE vf vsigmoid(vf x) {
+  vf z = vexp(vneg(vabs(x)));
+  return vsel(x < vset(0.0f), z, vset(1.0f)) / (vset(1.0f) + z);
+}
+
+INLINE vf vlog(vf x) {
+  vi tiny = x < vset(1.17549435e-38f);
+  vf scaled = vsel(tiny, x * vset(8388608.0f), x); /* denormals: times 2^23 */
+  vi bits = vbits(scaled) - 0x3f3504f3;            /* sqrt(1/2), so that m is in [sqrt(1/2), sqrt 2) */
+  vi e = (bits >> 23) - (tiny & 23);
+  vf f = vfloat((bits & 0x007fffff) + 0x3f3504f3) - vset(1.0f);
+  vf p = vset(0.0691580549f);
+  p = vfma(p, f, vset(-0.117913105f));
+  p = vfma(p, f, vset(0.118735865f));
+  p = vfma(p, f, vset(-0.123841546f));
+  p = vfma(p, f, vset(0.142185554f));
+  p = vfma(p, f, vset(-0.16669257f));
+  p = vfma(p, f, vset(0.20002231f));
+  p = vfma(p, f, vset(-0.249999866f));
+  p = vfma(p, f, vset(0.333333105f));
+  vf k = __builtin_convertvector(e, vf), ff = f * f;
+  vf low = vfma(k, vset(LN2_LO), vfma(f * ff, p, vset(-0.5f) * ff));
+  vf y = vfma(k, vset(LN2_HI), f + low);
+  y = vsel(x == vset(__builtin_inff()), x, y);
+  y = vsel(x == vset(0.0f), vset(-__builtin_inff()), y);
+  return vsel((x < vset(0.0f)) | visnan(x), vset(__builtin_nanf("")), y);
+}
+
+/* log(1 + x) for x in [0, 1] */
+INLINE vf vlog1p_unit(vf x) {
+  vf u = vset(1.0f) + x;
+  return vlog(u) + (x - (u - vset(1.0f))) / u;
+}
+
+INLINE vf vsoftplus(vf x) {
+  vf above = vsel(x < vset(0.0f), vset(0.0f), x);
+  return above + vlog1p_unit(vexp(vneg(vabs(x))));
+}
+
+INLINE vf verf(vf x) {
+  vf a = vabs(x), s = a * a;
+  vf p = vset(8.29661003e-05f); /* |x| < 0.9375: x + x P(x^2) */
+  p = vfma(p, s, vset(-0.000812580634f));
+  p = vfma(p, s, vset(0.00519960001f));
+  p = vfma(p, s, vset(-0.0268588513f));
+  p = vfma(p, s, vset(0.11283686f));
+  p = vfma(p, s, vset(-0.376126319f));
+  p = vfma(p, s, vset(0.128379166f));
+  vf small = vfma(p, x, x);
+  vf b = vsel(a > vset(4.0f), vset(4.0f), a); /* erf(4) rounds to 1 */
+  vf q = vset(3.87131195e-06f);               /* otherwise: 1 - exp(-(x + x Q(x))) */
+  q = vfma(q, b, vset(-3.28154347e-05f));
+  q = vfma(q, b, vset(-0.000113442191f));
+  q = vfma(q, b, vset(0.00310329976f));
+  q = vfma(q, b, vset(-0.0229490977f));
+  q = vfma(q, b, vset(0.105518587f));
+  q = vfma(q, b, vset(0.635495961f));
+  q = vfma(q, b, vset(0.12857914f));
+  vf large = vneg(vexpm1(vneg(vfma(q, b, b))));
+  large = vfloat(vbits(large) | vsign(x));
+  return vsel(a < vset(0.9375f), small, large) + vsel(visnan(x), x, vset(-0.0f));
+}
+
+/* 1 / 2pi, a binary fraction */
+static const uint32_t inverse_two_pi[] = {0x28be60db, 0x9391054a, 0x7f09d5f4, 0x7d4d3770, 0x36d8a566, 0x4f10e410, 0x7f9458ea, 0xf7aef158};
+
+/* x = q pi/2 + r, |r| <= pi/4: returns r, and q modulo 4. In double, so that r is right for every float. */
+NOINLINE float reduce_quarter_turns(float x, int32_t *quadrant) {
+  /* pi/2 in three parts; quadrant numbers have at most 24 bits, so their products with the first two are exact */
+  const double part0 = 0x1.921fb54000000p+0, part1 = 0x1.10b4611000000p-30, part2 = 0x1.4c4c6628b80dcp-59;
+  union { float f; uint32_t u; } in = {x};
+  int exponent = (int)(in.u >> 23 & 255);
+  if (exponent == 255) { *quadrant = 0; return x - x; }
+  if (exponent < 150) {
+    double q = (double)x * 0.636619772367581343 + 6755399441055744.0 - 6755399441055744.0;
+    *quadrant = (int32_t)q & 3;
+    return (float)((((double)x - q * part0) - q * part1) - q * part2);
+  }
+  /* Payne-Hanek. |x| = mantissa * 2^shift; the first `shift` bits of 1 / 2pi only add full turns. */
+  uint32_t mantissa = (in.u & 0x7fffff) | 0x800000;
+  int shift = exponent - 150, word = shift >> 5, bit = shift & 31;
+  uint64_t a0 = (uint64_t)inverse_two_pi[word] << 32 | inverse_two_pi[word + 1];
+  uint64_t a1 = (uint64_t)inverse_two_pi[word + 2] << 32 | inverse_two_pi[word + 3];
+  uint64_t high = bit ? a0 << bit | a1 >> (64 - bit) : a0;
+  uint64_t low = bit ? a1 << bit : a1;
+  uint64_t turns = mantissa * high + (mantissa * (low >> 32) >> 32); /* a fraction of 2^64 */
+  uint32_t quarter = (uint32_t)(turns >> 62);
+  int64_t rest = (int64_t)(turns << 2);
+  if (rest < 0) quarter++;
+  float r = (float)((double)rest * (1.57079632679489662 / 18446744073709551616.0));
+  *quadrant = (int32_t)((in.u >> 31 ? 0u - quarter : quarter) & 3);
+  return in.u >> 31 ? -r : r;
+}
+
+INLINE vf vsincos(vf x, int32_t turn) {
+  float r_[VL];
+  int32_t q_[VL];
+  vstore(r_, x);
+  for (int i = 0; i < VL; i++) r_[i] = reduce_quarter_turns(r_[i], &q_[i]);
+  vf r = vload(r_);
+  vi q;
+  __builtin_memcpy(&q, q_, sizeof q);
+  q += turn;
+  vf s = r * r;
+  vf odd = vset(-0.000195166547f);
+  odd = vfma(odd, s, vset(0.00833217334f));
+  odd = vfma(odd, s, vset(-0.166666552f));
+  odd = vfma(odd * s, r, r);
+  vf even = vset(2.44377279e-05f);
+  even = vfma(even, s, vset(-0.00138873619f));
+  even = vfma(even, s, vset(0.0416666456f));
+  even = vfma(even * s, s, vfma(s, vset(-0.5f), vset(1.0f)));
+  vf y = vsel((q & 1) != vset_i(0), even, odd);
+  return vfloat(vbits(y) ^ ((q & 2) << 30));
+}
+
+INLINE vf vsin(vf x) { return vsel(x == vset(0.0f), x, vsincos(x, 0)); }
+INLINE vf vcos(vf x) { return vsincos(x, 1); }
+
+#endif
