@@ -12,7 +12,6 @@ from webrnn.errors import ModelError, UnsupportedOp
 from webrnn.ir import WEBRNN, Graph, Node, Value, is_scan
 from webrnn.ir.blame import blame
 
-from .checks import check_call
 from .intrinsics import INTRINSICS
 from .limits import Limits
 from .scan_executor import ScanExecutor
@@ -83,13 +82,8 @@ class Executor:
         return self._reference_operation(node)
 
     def _reference_operation(self, node: Node) -> Operation:
-        op, domain, attrs, n_outputs, limits = node.op, node.domain, node.attrs, len(node.outputs), self.limits
-
-        def call(arguments: list[Any]) -> Sequence[Any]:
-            check_call(op, arguments, attrs, limits)
-            return reference.call(op, domain, arguments, attrs, n_outputs)
-
-        return call
+        op, domain, attrs, n_outputs = node.op, node.domain, node.attrs, len(node.outputs)
+        return lambda arguments: reference.call(op, domain, arguments, attrs, n_outputs)
 
     def _plan_releases(self) -> None:
         """Let go of a result after its last reader."""

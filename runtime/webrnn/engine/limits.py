@@ -11,5 +11,5 @@ class Limits:
 
     loop_steps: int = 10_000_000
     """Steps of one loop that has no trip count that says otherwise."""
-    tensor_bytes: int = 2**30
-    """Size of one result."""
+    trace_bytes: int = 2**31
+    """What the steps of a loop may pile up in one of its outputs."""

@@ -136,8 +136,8 @@ class _Recorder:
         if not isinstance(element, np.ndarray):
             raise ModelError("only tensors can be stacked to an output of a loop")
         self._n_bytes += element.nbytes + 64
-        if self._spec.keep is None and self._n_bytes > self._limits.tensor_bytes:
-            raise ShapeError(f"an output of the loop grows beyond {self._limits.tensor_bytes} bytes")
+        if self._spec.keep is None and self._n_bytes > self._limits.trace_bytes:
+            raise ShapeError(f"an output of the loop grows beyond {self._limits.trace_bytes} bytes")
         self._elements.append(element)
 
     def stacked(self) -> np.ndarray:

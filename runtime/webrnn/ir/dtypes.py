@@ -40,25 +40,31 @@ class DType(enum.IntEnum):
     FLOAT8E8M0 = 24
     UINT2 = 25
     INT2 = 26
+    FLOAT6E2M3 = 27
+    FLOAT6E3M2 = 28
 
     @staticmethod
     def of(array: np.ndarray) -> DType:
         """The element type of an array that is a tensor; strings are arrays of object."""
         if array.dtype.kind in "OUS":
             return DType.STRING
-        found = _BY_NUMPY_NAME.get(array.dtype.name)
+        found = _BY_ARRAY_TYPE.get(array.dtype)
         if found is None:
             raise TypeError(f"{array.dtype} is not an ONNX element type")
         return found
 
     @property
     def array_type(self) -> np.dtype:
-        """The numpy type of the arrays that carry it: its own, or for a storage type a wider one."""
+        """The numpy type of the arrays that carry it.
+
+        A type that numpy lacks is a structured one: a single field, named after the type, that holds the bits of one
+        element. Such arrays can be moved and reshaped, and `webrnn.reference.narrow` decodes them.
+        """
         return _ARRAY_TYPES[self]
 
     @property
-    def is_storage(self) -> bool:
-        """Whether numpy lacks the type, so that its values are carried in a wider one and cannot be computed with."""
+    def is_narrow(self) -> bool:
+        """Whether numpy lacks the type."""
         return self >= DType.BFLOAT16
 
     @property
@@ -67,23 +73,14 @@ class DType(enum.IntEnum):
         return self.name.lower()
 
 
-_ARRAY_TYPES = {
-    DType.FLOAT: np.dtype(np.float32),
-    DType.STRING: np.dtype(object),
-    DType.BFLOAT16: np.dtype(np.float32),
-    DType.FLOAT8E4M3FN: np.dtype(np.float32),
-    DType.FLOAT8E4M3FNUZ: np.dtype(np.float32),
-    DType.FLOAT8E5M2: np.dtype(np.float32),
-    DType.FLOAT8E5M2FNUZ: np.dtype(np.float32),
-    DType.FLOAT8E8M0: np.dtype(np.float32),
-    DType.FLOAT4E2M1: np.dtype(np.float32),
-    DType.UINT4: np.dtype(np.uint8),
-    DType.INT4: np.dtype(np.int8),
-    DType.UINT2: np.dtype(np.uint8),
-    DType.INT2: np.dtype(np.int8),
-}
-for _dtype in DType:
-    if _dtype not in _ARRAY_TYPES:
-        _ARRAY_TYPES[_dtype] = np.dtype({DType.DOUBLE: "float64"}.get(_dtype, _dtype.name.lower()))
+_NUMPY_NAMES = {DType.FLOAT: "float32", DType.DOUBLE: "float64", DType.STRING: "object"}
 
-_BY_NUMPY_NAME = {_ARRAY_TYPES[dtype].name: dtype for dtype in DType if not dtype.is_storage}
+
+def _array_type(dtype: DType) -> np.dtype:
+    if dtype.is_narrow:
+        return np.dtype([(dtype.text, np.uint16 if dtype is DType.BFLOAT16 else np.uint8)])
+    return np.dtype(_NUMPY_NAMES.get(dtype, dtype.text))
+
+
+_ARRAY_TYPES = {dtype: _array_type(dtype) for dtype in DType}
+_BY_ARRAY_TYPE = {array_type: dtype for dtype, array_type in _ARRAY_TYPES.items()}

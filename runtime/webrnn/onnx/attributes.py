@@ -9,7 +9,7 @@ import numpy as np
 from webrnn.errors import ModelError, UnsupportedOp
 from webrnn.ir import DType
 
-from .proto import Attribute, GraphProto, Tensor
+from .proto import Attribute, GraphProto, SparseTensor, Tensor
 from .tensors import TensorReader
 from .types import type_text
 
@@ -37,7 +37,7 @@ def python_value(attribute: Attribute, tensors: TensorReader) -> Any:
             return _text(value, attribute.name)
         if kind == TYPE_PROTO:
             return type_text(value)
-        return _array(value, tensors, attribute.name)
+        return _array(value, tensors)
     if kind not in _LIST_OF_KIND:
         raise UnsupportedOp(f"attributes of kind {kind} are not supported", attribute=attribute.name)
     values = getattr(attribute, _LIST_OF_KIND[kind])
@@ -46,15 +46,12 @@ def python_value(attribute: Attribute, tensors: TensorReader) -> Any:
     if kind == STRINGS:
         return [_text(value, attribute.name) for value in values]
     if kind == TENSORS:
-        return [_array(value, tensors, attribute.name) for value in values]
+        return [_array(value, tensors) for value in values]
     return list(values)
 
 
-def _array(value: Any, tensors: TensorReader, name: str) -> np.ndarray:
-    array, dtype = tensors.read(value) if isinstance(value, Tensor) else tensors.read_sparse(value)
-    if dtype.is_storage:
-        raise UnsupportedOp(f"the element type {dtype.text} is not supported here", attribute=name)
-    return array
+def _array(value: Tensor | SparseTensor, tensors: TensorReader) -> np.ndarray:
+    return (tensors.read(value) if isinstance(value, Tensor) else tensors.read_sparse(value))[0]
 
 
 def constant_value(attributes: list[Attribute], tensors: TensorReader) -> tuple[np.ndarray, DType]:

@@ -1,8 +1,235 @@
-"""Older opsets: each node in the form that it has in the newest one.  (to be filled)"""
+"""Older opsets: every node gets the form that it has in the newest opset.
+
+`ADAPTERS` is the table: for an op, the versions below which an adapter applies. Adapters run from the oldest form to
+the newest, so that each one only knows the next form.
+"""
+
 from __future__ import annotations
 
-from webrnn.ir import GraphBuilder, Node
+from collections.abc import Callable
+
+import numpy as np
+
+from webrnn.errors import ModelError, UnsupportedOp
+from webrnn.ir import GraphBuilder, Node, Value
+
+OLDEST, NEWEST = 7, 28
+
+Adapter = Callable[[GraphBuilder, Node], Node | None]
+"""Changes a node, possibly adding others before it; None says that it has added all that is needed."""
 
 
 def upgrade(b: GraphBuilder, node: Node, version: int) -> Node | None:
+    """The node in the newest form, or None if `b` already has what it stands for."""
+    if not OLDEST <= version <= NEWEST:
+        raise UnsupportedOp(f"opset {version} is not supported, {OLDEST} to {NEWEST} are")
+    current: Node | None = node
+    for below, adapter in ADAPTERS.get(node.op, ()):
+        if version < below and current is not None:
+            current = adapter(b, current)
+    return current
+
+
+def _ints(b: GraphBuilder, numbers: object, name: str) -> Value:
+    if not isinstance(numbers, list) or not all(isinstance(number, int) for number in numbers):
+        raise ModelError("it needs to be a list of integers", attribute=name)
+    return b.constant(np.array(numbers, np.int64), name)
+
+
+def _insert_input(node: Node, index: int, value: Value | None) -> None:
+    node.inputs += [None] * (index - len(node.inputs))
+    node.inputs.insert(index, value)
+
+
+def attribute_to_input(name: str, index: int) -> Adapter:
+    """A list of integers that was an attribute is an input now."""
+
+    def adapt(b: GraphBuilder, node: Node) -> Node:
+        if name in node.attrs:
+            _insert_input(node, index, _ints(b, node.attrs.pop(name), name))
+        return node
+
+    return adapt
+
+
+def drop_attributes(*names: str) -> Adapter:
+    """Attributes that had no effect, or none on inference."""
+
+    def adapt(b: GraphBuilder, node: Node) -> Node:
+        for name in names:
+            node.attrs.pop(name, None)
+        return node
+
+    return adapt
+
+
+def default_attribute(name: str, value: object) -> Adapter:
+    """A default that has changed since."""
+
+    def adapt(b: GraphBuilder, node: Node) -> Node:
+        node.attrs.setdefault(name, value)
+        return node
+
+    return adapt
+
+
+def rename(op: str) -> Adapter:
+    def adapt(b: GraphBuilder, node: Node) -> Node:
+        node.op = op
+        return node
+
+    return adapt
+
+
+def flatten_around(b: GraphBuilder, node: Node) -> None:
+    """Softmax and its kin worked on the matrix that Flatten makes, all axes from `axis` on at once."""
+    axis = node.attrs.pop("axis", 1)
+    x = node.inputs[0]
+    matrix = b.op("Flatten", x, axis=axis)
+    rows = b.op(node.op, matrix, axis=1, name=node.name)
+    b.op("Reshape", rows, b.op("Shape", x), output=node.outputs[0], allowzero=1)
+
+
+def slice_attributes_to_inputs(b: GraphBuilder, node: Node) -> Node:
+    for name in ("starts", "ends"):
+        node.inputs.append(_ints(b, node.attrs.pop(name, None), name))
+    if "axes" in node.attrs:
+        node.inputs.append(_ints(b, node.attrs.pop("axes"), "axes"))
     return node
+
+
+def pad_attributes_to_inputs(b: GraphBuilder, node: Node) -> Node:
+    node.inputs.append(_ints(b, node.attrs.pop("pads", None), "pads"))
+    value = node.attrs.pop("value", 0.0)
+    if value:
+        node.inputs.append(b.op("CastLike", b.constant(np.float32(value), "value"), node.inputs[0]))
+    return node
+
+
+def clip_attributes_to_inputs(b: GraphBuilder, node: Node) -> Node:
+    for name in ("min", "max"):
+        limit = node.attrs.pop(name, None)
+        scalar = None if limit is None else b.constant(np.float32(limit), name)
+        node.inputs.append(None if scalar is None else b.op("CastLike", scalar, node.inputs[0]))
+    return node
+
+
+def dropout_to_identity(b: GraphBuilder, node: Node) -> Node:
+    """Dropout had no training mode; its mask had the type of the data up to opset 9."""
+    node.attrs.clear()
+    return node
+
+
+def dropout_mask_of_data_type(b: GraphBuilder, node: Node) -> None:
+    """The mask was a tensor of ones of the data's type."""
+    x, (output, mask) = node.inputs[0], (*node.outputs, None)[:2]
+    b.op("Identity", x, output=output, name=node.name)
+    if mask is not None:
+        one = b.op("CastLike", b.constant(np.float32(1), "one"), x)
+        b.op("Expand", one, b.op("Shape", x), output=mask)
+
+
+def top_k_attribute_to_input(b: GraphBuilder, node: Node) -> Node:
+    k = node.attrs.pop("k", None)
+    if not isinstance(k, int):
+        raise ModelError("an integer is required", attribute="k")
+    node.inputs.append(b.constant(np.array([k], np.int64), "k"))
+    return node
+
+
+def split_evenly(b: GraphBuilder, node: Node) -> Node:
+    """Without sizes, the number of parts was that of the outputs."""
+    if len(node.inputs) < 2 or node.inputs[1] is None:
+        node.attrs.setdefault("num_outputs", len(node.outputs))
+    return node
+
+
+def upsample_to_resize(b: GraphBuilder, node: Node) -> Node:
+    """Upsample(x, scales) is Resize(x, roi, scales) with the oldest way to place pixels."""
+    if "scales" in node.attrs:
+        node.inputs.append(b.constant(np.array(node.attrs.pop("scales"), np.float32), "scales"))
+    _old_resize_modes(node)
+    node.op = "Resize"
+    _insert_input(node, 1, None)
+    return node
+
+
+def first_resize(b: GraphBuilder, node: Node) -> Node:
+    """Resize of opset 10 had no region of interest and one way to place pixels."""
+    _old_resize_modes(node)
+    _insert_input(node, 1, None)
+    return node
+
+
+def _old_resize_modes(node: Node) -> None:
+    node.attrs["coordinate_transformation_mode"] = "asymmetric"
+    if node.attrs.get("mode", "nearest") == "nearest":
+        node.attrs["nearest_mode"] = "floor"
+
+
+def grid_sample_mode(b: GraphBuilder, node: Node) -> Node:
+    mode = node.attrs.get("mode", "bilinear")
+    node.attrs["mode"] = {"bilinear": "linear", "bicubic": "cubic"}.get(mode, mode)
+    return node
+
+
+def batch_normalization_for_inference(b: GraphBuilder, node: Node) -> Node:
+    """The further outputs, and `spatial`, belonged to training; only the first output is left."""
+    if node.attrs.pop("spatial", 1) != 1:
+        raise UnsupportedOp("statistics for each position are not supported", attribute="spatial")
+    if any(output is not None for output in node.outputs[1:]):
+        raise UnsupportedOp("outputs of the training mode are not supported")
+    node.outputs = node.outputs[:1]
+    return node
+
+
+def dft_axis_to_input(b: GraphBuilder, node: Node) -> Node:
+    axis = node.attrs.pop("axis", 1)
+    node.inputs += [None] * (2 - len(node.inputs))
+    node.inputs.append(b.constant(np.array(axis, np.int64), "axis"))
+    return node
+
+
+def group_normalization_by_group(b: GraphBuilder, node: Node) -> Node:
+    raise UnsupportedOp("the scale for each group of opset 18 was withdrawn by ONNX and is not supported")
+
+
+_REDUCTIONS = {
+    name: [(18, attribute_to_input("axes", 1))]
+    for name in (
+        "ReduceL1",
+        "ReduceL2",
+        "ReduceLogSum",
+        "ReduceLogSumExp",
+        "ReduceMax",
+        "ReduceMean",
+        "ReduceMin",
+        "ReduceProd",
+        "ReduceSumSquare",
+    )
+}
+
+ADAPTERS: dict[str, list[tuple[int, Adapter]]] = {
+    **_REDUCTIONS,
+    "BatchNormalization": [(14, batch_normalization_for_inference)],
+    "Clip": [(11, clip_attributes_to_inputs)],
+    "DFT": [(20, dft_axis_to_input)],
+    "Dropout": [(10, dropout_mask_of_data_type), (12, dropout_to_identity)],
+    "GridSample": [(20, grid_sample_mode)],
+    "GroupNormalization": [(21, group_normalization_by_group)],
+    "Hardmax": [(13, flatten_around)],
+    "LogSoftmax": [(13, flatten_around)],
+    "Pad": [(11, pad_attributes_to_inputs)],
+    "ReduceSum": [(13, attribute_to_input("axes", 1))],
+    "Resize": [(11, first_resize)],
+    "RoiAlign": [(16, default_attribute("coordinate_transformation_mode", "output_half_pixel"))],
+    "Scatter": [(11, rename("ScatterElements"))],
+    "Slice": [(10, slice_attributes_to_inputs)],
+    "Softmax": [(13, flatten_around)],
+    "Split": [(13, attribute_to_input("split", 1)), (18, split_evenly)],
+    "Squeeze": [(13, attribute_to_input("axes", 1))],
+    "TopK": [(10, top_k_attribute_to_input)],
+    "Unsqueeze": [(13, attribute_to_input("axes", 1))],
+    "Upsample": [(10, upsample_to_resize)],
+}
+"""For each op, in ascending order: (below this opset version, this adapter applies)."""

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from webrnn.errors import ModelError, ShapeError, UnsupportedOp
+from webrnn.errors import ModelError, ShapeError
 from webrnn.ir import DType, Graph, GraphBuilder, Node, Value
 from webrnn.ir.blame import blame
 
@@ -29,9 +29,6 @@ MAX_FUNCTION_DEPTH = 32
 
 MAX_NODES = 1_000_000
 """Functions that call functions can make a small file an enormous graph; this is where it ends."""
-
-_READS_STORAGE_TYPES = frozenset({"Cast", "DequantizeLinear"})
-"""The ops for which a narrow float or integer is as good as the wider type that carries its values."""
 
 
 def read_model(source: str | os.PathLike[str] | bytes, fixed: Mapping[str, np.ndarray] | None = None) -> Graph:
@@ -69,8 +66,6 @@ class ModelReader:
             if info.name in fixed:
                 scope.define(info.name, builder.constant(_fixed_array(fixed.pop(info.name), info.name, declared), info.name))
             elif info.name not in with_initializer:
-                if declared.dtype is not None and declared.dtype.is_storage:
-                    raise UnsupportedOp(f"input {info.name!r} is of type {declared.dtype.text}, which is not supported")
                 scope.define(info.name, builder.input(info.name, *declared))
         if fixed:
             raise ShapeError(f"fixed names {sorted(fixed)}, which are no inputs of the model")
@@ -135,7 +130,6 @@ class ModelReader:
         """Put a node into the graph in the form that the IR has for it."""
         builder = scope.builder
         if not node.domain:
-            _reject_storage_types(node)
             version = self.opset_version("")
             upgraded = opsets.upgrade(builder, node, version)
             if upgraded is None:
@@ -158,8 +152,6 @@ class ModelReader:
     def _main_output(self, scope: Scope, name: str) -> Value:
         """The value of an output, under the output's own name."""
         value = scope.lookup(name)
-        if value.dtype is not None and value.dtype.is_storage:
-            raise UnsupportedOp(f"output {name!r} is of type {value.dtype.text}, which is not supported")
         builder = scope.builder
         if value.name == name and value not in builder.graph.constants and value not in builder.graph.inputs:
             return value
@@ -191,16 +183,6 @@ class ModelReader:
         for outer_name, inner_name in zip(call.outputs, function.outputs, strict=False):
             if outer_name:
                 scope.define(outer_name, inner.lookup(inner_name))
-
-
-def _reject_storage_types(node: Node) -> None:
-    for value in node.inputs:
-        if value is not None and value.dtype is not None and value.dtype.is_storage and node.op not in _READS_STORAGE_TYPES:
-            raise UnsupportedOp(f"input {value.name!r} is of type {value.dtype.text}, which this op cannot compute with")
-    for name in ("to", "dtype", "output_dtype"):
-        code = node.attrs.get(name)
-        if isinstance(code, int) and code >= DType.BFLOAT16:
-            raise UnsupportedOp(f"results of element type {code} are not supported", attribute=name)
 
 
 def _opset_versions(imports: Iterable[OperatorSet]) -> dict[str, int]:

@@ -11,7 +11,6 @@ import numpy as np
 from webrnn.errors import ModelError, UnsupportedOp
 from webrnn.ir.dtypes import DType
 
-from .narrow import widen
 from .proto import SparseTensor, Tensor
 from .wire import Span
 
@@ -22,9 +21,16 @@ _TYPED_INTEGERS = {
 }
 """Where the integers of a type are; `int32_data` holds those of all other types."""
 
-_BITS_PER_ELEMENT = {DType.UINT4: 4, DType.INT4: 4, DType.FLOAT4E2M1: 4, DType.UINT2: 2, DType.INT2: 2}
-
-_STORED_AS: dict[DType, str] = {DType.BFLOAT16: "<u2", DType.BOOL: "u1"}
+_BITS_PER_ELEMENT = {
+    DType.UINT4: 4,
+    DType.INT4: 4,
+    DType.FLOAT4E2M1: 4,
+    DType.UINT2: 2,
+    DType.INT2: 2,
+    DType.FLOAT6E2M3: 6,
+    DType.FLOAT6E3M2: 6,
+}
+"""The types that share bytes in `raw_data`."""
 
 
 class TensorReader:
@@ -36,7 +42,7 @@ class TensorReader:
         self._external: dict[str, np.ndarray] = {}
 
     def read(self, tensor: Tensor) -> tuple[np.ndarray, DType]:
-        """The array of a tensor and its element type, which is not the array's for a storage type."""
+        """The array of a tensor and its element type."""
         dtype = element_type(tensor.data_type, f"tensor {tensor.name!r}")
         shape = _checked_shape(tensor.dims, f"tensor {tensor.name!r}")
         n_elements = math.prod(shape)
@@ -84,18 +90,15 @@ class TensorReader:
         return np.frombuffer(b"".join(self._data[start:stop] for start, stop in spans), type_name)
 
     def _from_bytes(self, stored: np.ndarray, dtype: DType, n_elements: int, name: str) -> np.ndarray:
-        bits = _BITS_PER_ELEMENT.get(dtype)
-        if bits is not None:
-            expected = -(-n_elements * bits // 8)
-        else:
-            expected = n_elements * _stored_type(dtype).itemsize
+        bits = _BITS_PER_ELEMENT.get(dtype, 8 * dtype.array_type.itemsize)
+        expected = -(-n_elements * bits // 8)
         if stored.size != expected:
             raise ModelError(f"tensor {name!r} has {stored.size} bytes, its shape and type need {expected}")
-        if dtype.is_storage:
-            return widen(stored if bits or dtype is not DType.BFLOAT16 else stored.view("<u2"), dtype, n_elements)
+        if dtype in _BITS_PER_ELEMENT:
+            return _unpacked(stored, bits, n_elements).view(dtype.array_type)
         if dtype is DType.BOOL:
             return stored != 0
-        return stored.view(_stored_type(dtype))
+        return stored.view(dtype.array_type)
 
     def _from_typed_fields(self, tensor: Tensor, dtype: DType, n_elements: int) -> np.ndarray:
         if dtype in (DType.FLOAT, DType.COMPLEX64):
@@ -113,16 +116,14 @@ class TensorReader:
     def _from_integers(self, tensor: Tensor, dtype: DType, n_elements: int) -> np.ndarray:
         numbers = getattr(tensor, _TYPED_INTEGERS.get(dtype, "integers"))
         bits = _BITS_PER_ELEMENT.get(dtype)
-        if bits is not None:
-            packed = _integers(numbers, np.dtype(np.uint8), tensor.name)
-            return widen(_of_size(packed, -(-n_elements * bits // 8), tensor.name), dtype, n_elements)
-        if dtype.is_storage:
-            narrow = _integers(numbers, _stored_type(dtype), tensor.name)
-            return widen(_of_size(narrow, n_elements, tensor.name), dtype, n_elements)
-        if dtype is DType.FLOAT16:
-            flat = _integers(numbers, np.dtype(np.uint16), tensor.name).view(np.float16)
-        elif dtype is DType.BOOL:
-            flat = np.array(numbers, np.int64) != 0
+        if bits in (2, 4):
+            packed = _of_size(_integers(numbers, np.dtype(np.uint8), tensor.name), -(-n_elements * bits // 8), tensor.name)
+            return _unpacked(packed, bits, n_elements).view(dtype.array_type)
+        if dtype is DType.BOOL:
+            flat = _integers(numbers, np.dtype(np.int64), tensor.name) != 0
+        elif dtype is DType.FLOAT16 or dtype.is_narrow:
+            as_bits = np.dtype(np.uint16 if dtype.array_type.itemsize == 2 else np.uint8)
+            flat = _integers(numbers, as_bits, tensor.name).view(dtype.array_type)
         else:
             flat = _integers(numbers, dtype.array_type, tensor.name)
         return _of_size(flat, n_elements, tensor.name)
@@ -183,10 +184,10 @@ def element_type(code: int, what: str) -> DType:
         raise ModelError(f"{what} has the unknown element type {code}") from None
 
 
-def _stored_type(dtype: DType) -> np.dtype:
-    if dtype in _STORED_AS:
-        return np.dtype(_STORED_AS[dtype])
-    return np.dtype(np.uint8) if dtype.is_storage else dtype.array_type.newbyteorder("<")
+def _unpacked(packed: np.ndarray, bits: int, n_elements: int) -> np.ndarray:
+    """One byte for each element of fewer bits; the first element is in the lowest bits of the first byte."""
+    stream = np.unpackbits(packed, count=n_elements * bits, bitorder="little").reshape(n_elements, bits)
+    return np.packbits(stream, axis=1, bitorder="little").reshape(n_elements)
 
 
 def _checked_shape(dims: list[int], what: str) -> tuple[int, ...]:
