@@ -46,11 +46,10 @@ class AddressSpaceKernels(Kernels):
             setattr(self, binding.name, self._caller(binding, function))
 
     def _caller(self, binding: Binding, function: Any) -> Any:
-        pointers = [kind.endswith("*") for kind, _ in binding.parameters]
-        pointer = self.pointer
+        converters = [{"i32": int, "f32": float}.get(kind, self.pointer) for kind, _ in binding.parameters]
 
         def call(*arguments: Any) -> Any:
-            return function(*[pointer(a) if is_pointer else a for a, is_pointer in zip(arguments, pointers, strict=True)])
+            return function(*[convert(a) for convert, a in zip(converters, arguments, strict=True)])
 
         call.__name__ = binding.name
         return call

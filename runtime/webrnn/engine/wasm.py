@@ -79,11 +79,11 @@ class WasmKernels(Kernels):
         raise BackendError(f"the module imports {wanted.module}.{wanted.name}, which kernels do not need: was it built by build.py?")
 
     def _caller(self, binding: Binding, function: Any) -> Any:
-        pointers = [kind.endswith("*") for kind, _ in binding.parameters]
-        pointer, store = self.pointer, self._store
+        converters = [{"i32": int, "f32": float}.get(kind, self.pointer) for kind, _ in binding.parameters]
+        store = self._store
 
         def call(*arguments: Any) -> Any:
-            return function(store, *[pointer(a) if is_pointer else a for a, is_pointer in zip(arguments, pointers, strict=True)])
+            return function(store, *[convert(a) for convert, a in zip(converters, arguments, strict=True)])
 
         call.__name__ = binding.name
         return call

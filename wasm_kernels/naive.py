@@ -1,0 +1,348 @@
+"""A naive reference for every kernel: what it means, in numpy, without a thought for speed.
+
+A function takes the kernel's arguments by name, without those it writes, and returns what they should hold, in their order;
+masked elements are those it must leave alone.
+Kernels that are exact (ulp = 0 in the table) are computed in float32, operation by operation; the others in float64.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from wasm_kernels.table import ACTIVATIONS, PANEL, WINDOW_FIELDS
+
+Array = np.ndarray[Any, Any]
+f32, f64 = np.float32, np.float64
+
+_erf = np.vectorize(math.erf, otypes=[f64])
+
+
+def _wide(x: Array) -> Array:
+    return np.asarray(x, f64)
+
+
+# unary functions: x[n] -> y[n]
+def exp(x, n):
+    return np.exp(_wide(x))
+
+
+def log(x, n):
+    return np.log(_wide(x))
+
+
+def tanh(x, n):
+    return np.tanh(_wide(x))
+
+
+def sigmoid(x, n):
+    z = np.exp(-np.abs(_wide(x)))
+    return np.where(x < 0, z, 1) / (1 + z)
+
+
+def erf(x, n):
+    return _erf(_wide(x))
+
+
+def sin(x, n):
+    return _turn(math.sin, x)
+
+
+def cos(x, n):
+    return _turn(math.cos, x)
+
+
+def _turn(function, x):
+    return np.array([function(v) if math.isfinite(v) else math.nan for v in _wide(x)])
+
+
+def sqrt(x, n):
+    return np.sqrt(_wide(x))
+
+
+def reciprocal(x, n):
+    return 1 / _wide(x)
+
+
+def abs(x, n):
+    return np.abs(x)
+
+
+def neg(x, n):
+    return -x
+
+
+def round(x, n):
+    return np.rint(x)
+
+
+def floor(x, n):
+    return np.floor(x)
+
+
+def ceil(x, n):
+    return np.ceil(x)
+
+
+def relu(x, n):
+    return np.where(x < 0, f32(0), x)
+
+
+def softplus(x, n):
+    x = _wide(x)
+    return np.where(x < 0, 0, x) + np.log1p(np.exp(-np.abs(x)))
+
+
+def softsign(x, n):
+    return _wide(x) / (1 + np.abs(_wide(x)))
+
+
+# activations with parameters: x[n] -> y[n]
+def affine(x, n, alpha, beta):
+    return f32(alpha) * x + f32(beta)
+
+
+def leaky_relu(x, n, alpha, beta):
+    return np.where(x < 0, f32(alpha) * x, x)
+
+
+def thresholded_relu(x, n, alpha, beta):
+    return np.where((x > f32(alpha)) | np.isnan(x), x, f32(0))
+
+
+def scaled_tanh(x, n, alpha, beta):
+    return f64(f32(alpha)) * np.tanh(f64(f32(beta)) * _wide(x))
+
+
+def hard_sigmoid(x, n, alpha, beta):
+    return np.clip(f32(alpha) * x + f32(beta), f32(0), f32(1))
+
+
+def elu(x, n, alpha, beta):
+    return np.where(x < 0, f64(f32(alpha)) * np.expm1(_wide(x)), x)
+
+
+def clip(x, n, alpha, beta):
+    return np.minimum(np.maximum(x, f32(alpha)), f32(beta))
+
+
+def activate(x, n, act, alpha, beta):
+    """Activation number `act`."""
+    name = ACTIVATIONS[act]
+    if name == "none":
+        return x
+    function = globals()[name]
+    if name in ("relu", "tanh", "sigmoid", "softsign", "softplus"):
+        return function(x, n)
+    return function(x, n, alpha, beta)
+
+
+# broadcasting: an operand of strides (row, col), each 0 or its full value
+def _operand(a, rows, cols, row, col):
+    return np.array([[a[r * row + c * col] for c in range(cols)] for r in range(rows)], a.dtype).reshape(rows, cols)
+
+
+def _binary(function):
+    def kernel(a, b, rows, cols, a_row, a_col, b_row, b_col):
+        return function(_operand(a, rows, cols, a_row, a_col), _operand(b, rows, cols, b_row, b_col)).ravel()
+
+    return kernel
+
+
+add, sub, mul, div = map(_binary, (np.add, np.subtract, np.multiply, np.divide))
+min, max = map(_binary, (np.minimum, np.maximum))
+equal, less, less_or_equal, greater, greater_or_equal = map(
+    _binary, (np.equal, np.less, np.less_equal, np.greater, np.greater_equal)
+)
+
+
+def select(cond, a, b, rows, cols, c_row, c_col, a_row, a_col, b_row, b_col):
+    return np.where(
+        _operand(cond, rows, cols, c_row, c_col) != 0,
+        _operand(a, rows, cols, a_row, a_col),
+        _operand(b, rows, cols, b_row, b_col),
+    ).ravel()
+
+
+# matrices
+def pack_panels(w, n, k, row_stride, col_stride):
+    """W[n, k] -> packed[ceil(n / PANEL)][k][PANEL], zero-padded."""
+    packed = np.zeros((-(-n // PANEL), k, PANEL), f32)
+    for i in range(n):
+        for j in range(k):
+            packed[i // PANEL, j, i % PANEL] = w[i * row_stride + j * col_stride]
+    return packed.ravel()
+
+
+def unpack(packed, n, k):
+    """The W[n, k] inside packed panels."""
+    return packed.reshape(-1, k, PANEL).transpose(0, 2, 1).reshape(-1, k)[:n]
+
+
+def gemv(packed, x, bias, n, k):
+    return _wide(unpack(packed, n, k)) @ _wide(x[:k]) + (0 if bias is None else _wide(bias))
+
+
+def gemm(x, packed, bias, m, n, k, x_stride, y_stride, act, alpha, beta):
+    """Y[m, n] in rows of y_stride; what lies between rows is not written."""
+    rows = np.stack([x[r * x_stride : r * x_stride + k] for r in range(m)])
+    product = _wide(rows) @ _wide(unpack(packed, n, k)).T + (0 if bias is None else _wide(bias))
+    y = np.ma.masked_all((m, y_stride), f64)
+    y[:, :n] = activate(product, n, act, alpha, beta)
+    return y.ravel()
+
+
+# cells; params: clip, then alpha and beta of each activation
+def _cell_activation(v, which, acts, params, clipped=True):
+    limit = f64(params[0])
+    v = np.clip(v, -limit, limit) if clipped else v
+    return activate(v, v.size, acts >> 8 * which & 255, params[1 + 2 * which], params[2 + 2 * which])
+
+
+def rnn_cell(xw, hw, rows, hidden, acts, params):
+    return _cell_activation(_wide(xw) + _wide(hw), 0, acts, params)
+
+
+def gru_cell(xw, hw, h, rows, hidden, acts, params):
+    xz, xr, xn = _wide(xw).reshape(rows, 3, hidden).swapaxes(0, 1)
+    hz, hr, hn = _wide(hw).reshape(rows, 3, hidden).swapaxes(0, 1)
+    z = _cell_activation(xz + hz, 0, acts, params)
+    r = _cell_activation(xr + hr, 0, acts, params)
+    n = _cell_activation(xn + r * hn, 1, acts, params)
+    return ((1 - z) * n + z * _wide(h).reshape(rows, hidden)).ravel()
+
+
+def gru_reset(xw, hw, h, rows, hidden, acts, params):
+    xz, xr, _ = _wide(xw).reshape(rows, 3, hidden).swapaxes(0, 1)
+    hz, hr = _wide(hw).reshape(rows, 2, hidden).swapaxes(0, 1)
+    z = _cell_activation(xz + hz, 0, acts, params)
+    r = _cell_activation(xr + hr, 0, acts, params)
+    return z.ravel(), (r * _wide(h).reshape(rows, hidden)).ravel()
+
+
+def gru_update(xw, hn, z, h, rows, hidden, acts, params):
+    xn = _wide(xw).reshape(rows, 3, hidden)[:, 2]
+    n = _cell_activation(xn + _wide(hn).reshape(rows, hidden), 1, acts, params)
+    z = _wide(z).reshape(rows, hidden)
+    return ((1 - z) * n + z * _wide(h).reshape(rows, hidden)).ravel()
+
+
+def lstm_cell(xw, hw, c, peephole, rows, hidden, couple, acts, params):
+    i, o, f, g = (_wide(xw) + _wide(hw)).reshape(rows, 4, hidden).swapaxes(0, 1)
+    c = _wide(c).reshape(rows, hidden)
+    pi, po, pf = np.zeros((3, hidden)) if peephole is None else _wide(peephole).reshape(3, hidden)
+    i = _cell_activation(i + pi * c, 0, acts, params)
+    f = 1 - i if couple else _cell_activation(f + pf * c, 0, acts, params)
+    g = _cell_activation(g, 1, acts, params)
+    c = f * c + i * g
+    o = _cell_activation(o + po * c, 0, acts, params)
+    return (o * _cell_activation(c, 2, acts, params, clipped=False)).ravel(), c.ravel()
+
+
+# reductions of x[outer, n, inner] over n
+def _reduction(function):
+    return lambda x, outer, n, inner: function(_wide(x).reshape(outer, n, inner), axis=1).ravel()
+
+
+reduce_sum, reduce_mean, reduce_prod = map(_reduction, (np.sum, np.mean, np.prod))
+reduce_max, reduce_min = map(_reduction, (np.max, np.min))
+
+
+def reduce_sum_square(x, outer, n, inner):
+    return reduce_sum(_wide(x) ** 2, outer, n, inner)
+
+
+def softmax(x, rows, n):
+    x = _wide(x).reshape(rows, n)
+    e = np.exp(x - x.max(axis=1, keepdims=True))
+    return (e / e.sum(axis=1, keepdims=True)).ravel()
+
+
+def log_softmax(x, rows, n):
+    x = _wide(x).reshape(rows, n)
+    shifted = x - x.max(axis=1, keepdims=True)
+    return (shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))).ravel()
+
+
+# normalisation
+def layer_norm(x, scale, bias, rows, n, epsilon):
+    x = _wide(x).reshape(rows, n)
+    y = (x - x.mean(axis=1, keepdims=True)) / np.sqrt(x.var(axis=1, keepdims=True) + f32(epsilon))
+    return (y * (1 if scale is None else _wide(scale)) + (0 if bias is None else _wide(bias))).ravel()
+
+
+def instance_norm(x, scale, bias, batch, channels, n, epsilon):
+    y = layer_norm(x, None, None, batch * channels, n, epsilon).reshape(batch, channels, n)
+    return (y * _wide(scale)[:, None] + _wide(bias)[:, None]).ravel()
+
+
+def batch_norm(x, scale, bias, mean, variance, batch, channels, n, epsilon):
+    scale, bias, mean, variance = (_wide(v)[:, None] for v in (scale, bias, mean, variance))
+    return ((_wide(x).reshape(batch, channels, n) - mean) / np.sqrt(variance + f32(epsilon)) * scale + bias).ravel()
+
+
+# windows; shape holds WINDOW_FIELDS
+def _taps(s, oy, ox):
+    """(ky, kx, iy, ix) of the taps of an output position that fall inside the input."""
+    for ky in range(s["kernel_h"]):
+        for kx in range(s["kernel_w"]):
+            iy = oy * s["stride_h"] - s["pad_top"] + ky * s["dilation_h"]
+            ix = ox * s["stride_w"] - s["pad_left"] + kx * s["dilation_w"]
+            if 0 <= iy < s["height"] and 0 <= ix < s["width"]:
+                yield ky, kx, iy, ix
+
+
+def _positions(s):
+    return [(oy, ox) for oy in range(s["out_height"]) for ox in range(s["out_width"])]
+
+
+def conv(x, w, bias, shape):
+    s = dict(zip(WINDOW_FIELDS, shape.tolist(), strict=True))
+    group_in, group_out = s["channels"] // s["groups"], s["out_channels"] // s["groups"]
+    x = _wide(x).reshape(s["batch"], s["channels"], s["height"], s["width"])
+    w = _wide(w).reshape(s["out_channels"], group_in, s["kernel_h"], s["kernel_w"])
+    y = np.zeros((s["batch"], s["out_channels"], s["out_height"], s["out_width"]))
+    for o in range(s["out_channels"]):
+        first = o // group_out * group_in
+        for oy, ox in _positions(s):
+            for ky, kx, iy, ix in _taps(s, oy, ox):
+                y[:, o, oy, ox] += x[:, first : first + group_in, iy, ix] @ w[o, :, ky, kx]
+        y[:, o] += 0 if bias is None else bias[o]
+    return y.ravel()
+
+
+def _pool(x, shape, function):
+    s = dict(zip(WINDOW_FIELDS, shape.tolist(), strict=True))
+    x = _wide(x).reshape(s["batch"] * s["channels"], s["height"], s["width"])
+    y = [function(np.stack([x[:, iy, ix] for _, _, iy, ix in _taps(s, oy, ox)]), s) for oy, ox in _positions(s)]
+    return np.stack(y, axis=1).ravel()
+
+
+def max_pool(x, shape):
+    return _pool(x, shape, lambda values, s: values.max(axis=0))
+
+
+def average_pool(x, shape, count_padding):
+    size = lambda values, s: s["kernel_h"] * s["kernel_w"] if count_padding else len(values)  # noqa: E731
+    return _pool(x, shape, lambda values, s: values.sum(axis=0) / size(values, s))
+
+
+# data movement
+def copy_strided(src, item, ndim, layout):
+    sizes, src_strides, dst_strides = layout.reshape(3, ndim).tolist()
+    length = 0 if 0 in sizes else 1 + sum((n - 1) * s for n, s in zip(sizes, dst_strides, strict=True))
+    elements, dst = src.reshape(-1, item), np.ma.masked_all((length, item), np.uint8)
+    for index in np.ndindex(*sizes):
+        source = sum(i * s for i, s in zip(index, src_strides, strict=True))
+        dst[sum(i * s for i, s in zip(index, dst_strides, strict=True))] = elements[source]
+    return dst.ravel()
+
+
+def gather(src, index, outer, size, inner, count):
+    return src.reshape(outer, size, inner)[:, index].ravel()
+
+
+def fill(n, value):
+    return np.full(n, value, f32)
