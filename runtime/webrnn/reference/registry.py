@@ -35,6 +35,7 @@ FAMILIES = (
     "normalize",
     "pool",
     "quantize",
+    "quantized_lstm",
     "recurrent",
     "reduce",
     "resize",
