@@ -37,8 +37,10 @@ def _checked_tensor(value: Value, feed: Any, sizes: dict[str, int]) -> np.ndarra
         array = array.astype(object)
     if value.dtype is not None and array.dtype != value.dtype.array_type:
         raise ShapeError(f"input {value.name!r} is {array.dtype}, the model declares {value.dtype.array_type}")
-    if array.dtype.kind not in "biufcO":
-        raise ShapeError(f"input {value.name!r} is {array.dtype}, which is no element type of ONNX")
+    try:
+        DType.of(array)
+    except TypeError as error:
+        raise ShapeError(f"input {value.name!r}: {error}") from None
     if value.shape is not None:
         _check_sizes(value, array, sizes)
     return array

@@ -1,0 +1,94 @@
+"""Checking that a graph is well formed: `check(graph)` raises and says what is wrong and where.
+
+It holds that every value is defined once and before it is used, that sub-graphs use nothing from outside, and that the
+operands of a Scan or an If fit their bodies. Passes keep these properties; tests check them after every pass.
+"""
+
+from __future__ import annotations
+
+from webrnn.errors import ModelError
+
+from .graph import Graph, Node, Value
+from .scan import ScanSpec, is_scan
+
+
+def check(graph: Graph) -> None:
+    """Raise ModelError unless the graph and all graphs inside it are well formed.
+
+    >>> x, y = Value("x"), Value("y")
+    >>> check(Graph("g", [x], [y], []))
+    Traceback (most recent call last):
+        ...
+    webrnn.errors.ModelError: graph 'g': output 'y' is not defined
+    """
+    seen: set[int] = set()
+    for inner in graph.walk():
+        if id(inner) in seen:
+            raise ModelError(f"graph {inner.name!r} is used by two nodes")
+        seen.add(id(inner))
+        _check_one(inner)
+
+
+def _check_one(graph: Graph) -> None:
+    where = f"graph {graph.name!r}"
+    defined: set[Value] = set()
+
+    def define(value: Value, what: str) -> None:
+        if value in defined:
+            raise ModelError(f"{where}: {what} {value.name!r} is defined twice")
+        defined.add(value)
+
+    for value in graph.inputs:
+        define(value, "input")
+    for value, array in graph.constants.items():
+        define(value, "constant")
+        if value.dtype is not None and array.dtype != value.dtype.array_type:
+            raise ModelError(f"{where}: constant {value.name!r} is {array.dtype}, its value says {value.dtype.text}")
+        if value.shape is not None and value.shape != array.shape:
+            raise ModelError(f"{where}: constant {value.name!r} is {array.shape}, its value says {value.shape}")
+    for node in graph.nodes:
+        for used in node.inputs:
+            if used is not None and used not in defined:
+                message = f"input {used.name!r} is not defined before it in {where}"
+                raise ModelError(message, node=node.label, op=node.op)
+        for made in node.outputs:
+            if made is not None:
+                define(made, "value")
+        _check_operands(node)
+    for value in graph.outputs:
+        if value not in defined:
+            raise ModelError(f"{where}: output {value.name!r} is not defined")
+
+
+def _check_operands(node: Node) -> None:
+    if is_scan(node):
+        _check_scan(node)
+    elif node.op == "If" and not node.domain:
+        for name in ("then_branch", "else_branch"):
+            branch = node.attrs[name]
+            _same(node, f"inputs of {name}", len(branch.inputs), len(node.inputs) - 1)
+            _same(node, f"outputs of {name}", len(branch.outputs), len(node.outputs))
+
+
+def _check_scan(node: Node) -> None:
+    spec, body = node.attrs.get("spec"), node.attrs.get("body")
+    if not isinstance(spec, ScanSpec) or not isinstance(body, Graph):
+        raise ModelError("a Scan has a spec and a body", node=node.label, op=node.op)
+    n_states, n_sequences, n_traces = len(spec.states), len(spec.sequences), len(spec.traces)
+    n_taps = sum(len(state.taps) for state in spec.states)
+    _same(node, "inputs", len(node.inputs), 2 + n_states + n_sequences + spec.invariants)
+    _same(node, "outputs", len(node.outputs), n_states + n_traces)
+    _same(node, "inputs of the body", len(body.inputs), spec.counts + n_taps + n_sequences + spec.invariants)
+    _same(node, "outputs of the body", len(body.outputs), spec.has_condition + n_states + n_traces)
+    if any(value is None for value in node.inputs[2:]):
+        raise ModelError("an operand is missing", node=node.label, op=node.op)
+    for state in spec.states:
+        if not state.taps or max(state.taps) >= 0:
+            raise ModelError(f"taps are negative, these are {state.taps}", node=node.label, op=node.op)
+    if not spec.sequences and not spec.has_condition and node.inputs[0] is None:
+        raise ModelError("nothing ends the loop", node=node.label, op=node.op)
+
+
+def _same(node: Node, what: str, have: int, need: int) -> None:
+    if have != need:
+        raise ModelError(f"{have} {what}, there need to be {need}", node=node.label, op=node.op)

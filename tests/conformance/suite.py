@@ -1,0 +1,69 @@
+"""ONNX's own node tests, run through an InferenceSession.
+
+`python -m tests.conformance.suite` rewrites not_passing.txt.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import webrnn
+from tests.reference.onnx_cases import assert_same, node_cases
+from webrnn.onnx_backend import to_webrnn
+
+NOT_PASSING = Path(__file__).parent / "not_passing.txt"
+
+LOOPS = {"RNN", "GRU", "LSTM", "Scan", "Loop", "If"}
+
+ROUNDING = {
+    "test_dft_inverse": 1e-6,
+    "test_dft_inverse_opset19": 1e-6,
+    "test_attention_4d_causal_fp16_expanded": 1e-3,
+}
+"""Cases whose expected values are themselves rounded more coarsely than the suite's absolute tolerance of 1e-7."""
+
+
+def run_case(case: Any) -> None:
+    """Raises AssertionError for a wrong result, webrnn.Error for a refusal."""
+    session = webrnn.InferenceSession(case.model.SerializeToString(), backend="numpy")
+    names = [argument.name for argument in session.get_inputs()]
+    for inputs, expected in case.data_sets:
+        feeds = dict(zip(names, map(to_webrnn, inputs), strict=False))
+        results = session.run(None, feeds)
+        for result, wanted in zip(results, expected, strict=True):
+            assert_same(result, to_webrnn(wanted), case.rtol, ROUNDING.get(case.name, case.atol))
+
+
+def refusals() -> dict[str, str]:
+    """The cases that webrnn refuses, with its reason. A wrong result or another exception passes through."""
+    found = {}
+    for name, case in node_cases().items():
+        try:
+            run_case(case)
+        except webrnn.Error as error:
+            found[name] = " ".join(str(error).split())
+        except Exception as error:
+            error.add_note(f"in ONNX's case {name}")
+            raise
+    return found
+
+
+def listed() -> dict[str, str]:
+    lines = NOT_PASSING.read_text().splitlines()
+    return dict(line.split(": ", 1) for line in lines if line and not line.startswith("#"))
+
+
+def uses_loops(case: Any) -> bool:
+    """Whether the case has a recurrent op or a sub-graph."""
+    return any(node.op_type in LOOPS for node in case.model.graph.node)
+
+
+def main() -> None:
+    found = refusals()
+    head = f"# {len(node_cases()) - len(found)} of ONNX's {len(node_cases())} node cases pass; these are refused.\n"
+    NOT_PASSING.write_text(head + "".join(f"{name}: {reason}\n" for name, reason in sorted(found.items())))
+
+
+if __name__ == "__main__":
+    main()
