@@ -31,6 +31,7 @@ class GraphBuilder:
         """Values of the parent that the graph takes, and the value that stands for each inside."""
         self._names: set[str] = set()
         self._next_suffix: dict[str, int] = {}
+        self._int_vectors: dict[tuple[int, ...], Value] = {}
 
     def unique_name(self, hint: str) -> str:
         if hint and hint not in self._names:
@@ -71,6 +72,12 @@ class GraphBuilder:
         self.graph.constants[value] = array
         return value
 
+    def ints(self, *numbers: int) -> Value:
+        """A constant vector of int64, shared by all that ask for the same."""
+        if numbers not in self._int_vectors:
+            self._int_vectors[numbers] = self.constant(np.array(numbers, np.int64), "ints")
+        return self._int_vectors[numbers]
+
     def array_of(self, value: Value | None) -> np.ndarray | None:
         """The array of a constant, None for anything else."""
         return None if value is None else self.graph.constants.get(value)
@@ -80,11 +87,9 @@ class GraphBuilder:
         if outer not in self.captures:
             array = self.parent.array_of(outer) if self.parent is not None else None
             if array is not None:
-                inner = self.constant(array, outer.name, outer.dtype)
-                self.captures[outer] = inner
+                self.captures[outer] = self.constant(array, outer.name, outer.dtype)
             else:
-                inner = outer.like(self.unique_name(outer.name))
-                self.captures[outer] = inner
+                self.captures[outer] = outer.like(self.unique_name(outer.name))
         return self.captures[outer]
 
     def captured_inputs(self) -> list[tuple[Value, Value]]:

@@ -101,6 +101,13 @@ class Graph:
             node.inputs = [value if value is None else replacements.get(value, value) for value in node.inputs]
         self.outputs = [replacements.get(value, value) for value in self.outputs]
 
+    def drop_unused_constants(self) -> None:
+        """Forget the constants that no node reads and that are no output, here and in all graphs inside."""
+        for graph in self.walk():
+            read = {value for node in graph.nodes for value in node.inputs}
+            read.update(graph.outputs)
+            graph.constants = {value: array for value, array in graph.constants.items() if value in read}
+
     def walk(self) -> Iterator[Graph]:
         """This graph and all graphs inside it, outer ones first."""
         pending = [self]

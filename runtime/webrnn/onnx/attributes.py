@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -54,7 +55,7 @@ def _array(value: Tensor | SparseTensor, tensors: TensorReader) -> np.ndarray:
     return (tensors.read(value) if isinstance(value, Tensor) else tensors.read_sparse(value))[0]
 
 
-def constant_value(attributes: list[Attribute], tensors: TensorReader) -> tuple[np.ndarray, DType]:
+def constant_value(attributes: Sequence[Attribute], tensors: TensorReader) -> tuple[np.ndarray, DType]:
     """The array of a Constant node."""
     if len(attributes) != 1:
         raise ModelError(f"a Constant has one value, this one has {len(attributes)}")

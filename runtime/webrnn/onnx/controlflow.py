@@ -163,8 +163,8 @@ def _read_scan_8(builder: GraphBuilder, body: _Body, node: Node) -> None:
 def _padded(b: GraphBuilder, trace: Value, sequence: Value) -> Value:
     """`trace` with zeros up to the length of `sequence`."""
     missing = b.op("Sub", b.op("Shape", sequence, start=0, end=1), b.op("Shape", trace, start=0, end=1))
-    amounts = b.op("Concat", b.constant(np.array([0])), missing, axis=0)
-    return b.op("Pad", trace, amounts, None, b.constant(np.array([0])))
+    amounts = b.op("Concat", b.ints(0), missing, axis=0)
+    return b.op("Pad", trace, amounts, None, b.ints(0))
 
 
 def read_sequence_map(reader: ModelReader, scope: Scope, node: Node, version: int) -> None:

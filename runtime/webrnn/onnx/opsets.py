@@ -33,7 +33,7 @@ def upgrade(b: GraphBuilder, node: Node, version: int) -> Node | None:
 def _ints(b: GraphBuilder, numbers: object, name: str) -> Value:
     if not isinstance(numbers, list) or not all(isinstance(number, int) for number in numbers):
         raise ModelError("it needs to be a list of integers", attribute=name)
-    return b.constant(np.array(numbers, np.int64), name)
+    return b.ints(*numbers)
 
 
 def _insert_input(node: Node, index: int, value: Value | None) -> None:

@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from webrnn.errors import ModelError
 
 from .proto import GraphProto, NodeProto
 
 
-def in_running_order(nodes: list[NodeProto]) -> list[NodeProto]:
+def in_running_order(nodes: Sequence[NodeProto]) -> Sequence[NodeProto]:
     """The nodes, each after those whose results it reads. ONNX demands that order; some exporters do not keep it."""
-    produced: set[str] = set()
-    producer = {name: index for index, node in enumerate(nodes) for name in node.outputs if name}
-    ordered = True
+    read: set[str] = set()
     for node in nodes:
-        if any(name in producer and name not in produced for name in _names_read(node)):
-            ordered = False
-            break
-        produced.update(node.outputs)
-    return nodes if ordered else _sorted(nodes, producer)
+        read.update(_names_read(node))
+        if not read.isdisjoint(node.outputs):
+            return _sorted(nodes)
+    return nodes
 
 
-def _sorted(nodes: list[NodeProto], producer: dict[str, int]) -> list[NodeProto]:
+def _sorted(nodes: Sequence[NodeProto]) -> list[NodeProto]:
+    producer = {name: index for index, node in enumerate(nodes) for name in node.outputs if name}
     needs = [{producer[name] for name in _names_read(node) if name in producer} for node in nodes]
     readers: list[list[int]] = [[] for _ in nodes]
     for index, needed in enumerate(needs):
@@ -45,19 +43,23 @@ def _sorted(nodes: list[NodeProto], producer: dict[str, int]) -> list[NodeProto]
 
 
 def _names_read(node: NodeProto) -> Iterable[str]:
-    yield from node.inputs
+    names: Iterable[str] = node.inputs
     for attribute in node.attributes:
-        for graph in (attribute.g, *attribute.graphs):
+        for graph in attribute.graphs or (attribute.g,):
             if graph is not None:
-                yield from _free_names(graph)
+                names = {*names, *_free_names(graph)}
+    return names
 
 
 def _free_names(graph: GraphProto) -> set[str]:
     """The names that a sub-graph takes from outside."""
+    if graph.free_names is not None:
+        return graph.free_names
     defined = {info.name for info in graph.inputs} | {tensor.name for tensor in graph.initializers}
     read: set[str] = set()
     for node in graph.nodes:
         read.update(_names_read(node))
         defined.update(node.outputs)
     read.update(info.name for info in graph.outputs)
-    return read - defined
+    graph.free_names = read - defined
+    return graph.free_names

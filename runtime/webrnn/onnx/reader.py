@@ -7,7 +7,7 @@ that contain graphs to `controlflow` and the recurrent ones to `recurrent`.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +73,7 @@ class ModelReader:
         builder.graph.outputs = [self._main_output(scope, info.name) for info in proto.outputs]
         if not builder.graph.outputs:
             raise ModelError("the graph has no outputs")
+        builder.graph.drop_unused_constants()
         return builder.graph
 
     def read_body(self, proto: GraphProto, scope: Scope) -> None:
@@ -106,8 +107,7 @@ class ModelReader:
 
     def _read_node(self, proto: NodeProto, scope: Scope) -> None:
         domain = _domain(proto.domain)
-        attributes = [scope.bound(item) for item in proto.attributes] if scope.in_function else proto.attributes
-        attributes = [item for item in attributes if item is not None]
+        attributes = scope.bind(proto.attributes) if scope.in_function else proto.attributes
         if proto.op == "Constant" and not domain:
             array, dtype = constant_value(attributes, self.tensors)
             if len(proto.outputs) != 1:
@@ -159,7 +159,7 @@ class ModelReader:
         builder.op("Identity", value, output=output)
         return output
 
-    def _inline(self, function: FunctionProto, call: NodeProto, attributes: list[Attribute], scope: Scope) -> None:
+    def _inline(self, function: FunctionProto, call: NodeProto, attributes: Sequence[Attribute], scope: Scope) -> None:
         if self._function_depth >= MAX_FUNCTION_DEPTH:
             raise ModelError(f"function {function.name!r} is called more than {MAX_FUNCTION_DEPTH} deep; does it call itself?")
         if len(call.inputs) > len(function.inputs) or len(call.outputs) > len(function.outputs):

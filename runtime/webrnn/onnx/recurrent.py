@@ -148,7 +148,7 @@ class Lowering:
             parts = [whole]
         else:
             parts = self.b.split(whole, [f"{self.prefix}_{name}"] * 2, axis=0)
-        axis = self.b.constant(np.array([0]), "axis0")
+        axis = self.b.ints(0)
         return [self.b.op("Squeeze", part, axis, name=f"{self.prefix}_{name}") for part in parts]
 
     def _zeros(self, x: Value, hidden: int) -> Value:
@@ -157,7 +157,7 @@ class Lowering:
         dtype = w.dtype or x.dtype
         if isinstance(batch, int) and dtype is not None and batch * hidden < 2**20:
             return self.b.constant(np.zeros((batch, hidden), dtype.array_type), f"{self.prefix}_zeros")
-        shape = self.b.op("Concat", self.b.op("Shape", x, start=1, end=2), self.b.constant(np.array([hidden])), axis=0)
+        shape = self.b.op("Concat", self.b.op("Shape", x, start=1, end=2), self.b.ints(hidden), axis=0)
         zero = np.zeros(1, dtype.array_type if dtype else np.float32)
         zeros = self.b.op("ConstantOfShape", shape, value=zero, name=f"{self.prefix}_zeros")
         return zeros if dtype is not None else self.b.op("CastLike", zeros, x)
@@ -227,7 +227,7 @@ class Lowering:
                 self._stack([result.finals[index] for result in results], 0, output, [1, 0, 2] if batch_first else None)
 
     def _stack(self, parts: list[Value], axis: int, output: Value, perm: list[int] | None) -> None:
-        axes = self.b.constant(np.array([axis]), f"axis{axis}")
+        axes = self.b.ints(axis)
         last = output if perm is None else None
         if len(parts) == 1:
             joined = self.b.op("Unsqueeze", parts[0], axes, output=last)

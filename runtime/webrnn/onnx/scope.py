@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
+from copy import copy
 
 from webrnn.errors import ModelError
 from webrnn.ir import GraphBuilder, Value
@@ -67,9 +68,16 @@ class Scope:
         """Whether a name can be used here; unlike `find` this captures nothing."""
         return name in self.names or (self.parent is not None and self.parent.knows(name))
 
-    def bound(self, attribute: Attribute) -> Attribute | None:
-        """An attribute of a node, taken from the function call if it refers to that."""
-        if not attribute.reference:
-            return attribute
-        given = (self._arguments or {}).get(attribute.reference)
-        return None if given is None else replace(given, name=attribute.name)
+    def bind(self, attributes: Sequence[Attribute]) -> list[Attribute]:
+        """The attributes of a node in a function: those that refer to the call are taken from there, if it has them."""
+        bound = []
+        for attribute in attributes:
+            if not attribute.reference:
+                bound.append(attribute)
+                continue
+            given = (self._arguments or {}).get(attribute.reference)
+            if given is not None:
+                renamed = copy(given)
+                renamed.name = attribute.name
+                bound.append(renamed)
+        return bound

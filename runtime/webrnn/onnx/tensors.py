@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -52,7 +52,7 @@ class TensorReader:
             flat = self._from_bytes(self._external_bytes(tensor), dtype, n_elements, tensor.name)
         elif tensor.raw is not None:
             start, stop = tensor.raw
-            stored = np.frombuffer(self._data, np.uint8, stop - start, start)
+            stored = np.frombuffer(self._data, np.uint8, stop - start, start) if stop > start else _NO_BYTES
             flat = self._from_bytes(stored, dtype, n_elements, tensor.name)
         else:
             flat = self._from_typed_fields(tensor, dtype, n_elements)
@@ -78,7 +78,7 @@ class TensorReader:
             raise ModelError(f"sparse tensor {name!r}: {error}") from None
         return dense, dtype
 
-    def floats(self, spans: list[Span], type_name: str = "<f4") -> np.ndarray:
+    def floats(self, spans: Sequence[Span], type_name: str = "<f4") -> np.ndarray:
         """The numbers in the spans of a repeated float or double field."""
         itemsize = np.dtype(type_name).itemsize
         for start, stop in spans:
@@ -190,9 +190,9 @@ def _unpacked(packed: np.ndarray, bits: int, n_elements: int) -> np.ndarray:
     return np.packbits(stream, axis=1, bitorder="little").reshape(n_elements)
 
 
-def _checked_shape(dims: list[int], what: str) -> tuple[int, ...]:
+def _checked_shape(dims: Sequence[int], what: str) -> tuple[int, ...]:
     if any(dim < 0 for dim in dims) or math.prod(dims) >= 2**62 or len(dims) > 32:
-        raise ModelError(f"{what} has the impossible shape {dims[:33]}")
+        raise ModelError(f"{what} has the impossible shape {list(dims[:33])}")
     return tuple(dims)
 
 
@@ -202,7 +202,7 @@ def _of_size(flat: np.ndarray, n_elements: int, name: str) -> np.ndarray:
     return flat
 
 
-def _integers(numbers: list[int], array_type: np.dtype, name: str) -> np.ndarray:
+def _integers(numbers: Sequence[int], array_type: np.dtype, name: str) -> np.ndarray:
     wide: Callable[..., np.ndarray] = np.array
     try:
         if array_type.kind == "u":

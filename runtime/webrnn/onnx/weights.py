@@ -57,7 +57,7 @@ def slice_last(b: GraphBuilder, value: Value, start: int, stop: int) -> Value:
     array = b.array_of(value)
     if array is not None:
         return b.constant(array[..., start:stop], value.name, value.dtype)
-    return b.op("Slice", value, b.constant(np.array([start])), b.constant(np.array([stop])), b.constant(np.array([-1])))
+    return b.op("Slice", value, b.ints(start), b.ints(stop), b.ints(-1))
 
 
 def added(b: GraphBuilder, left: Value, right: Value) -> Value:
