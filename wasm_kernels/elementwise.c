@@ -28,7 +28,7 @@ UNARY(neg, vneg(v))
 UNARY(round, vrint(v))
 UNARY(floor, vfloor(v))
 UNARY(ceil, vneg(vfloor(vneg(v))))
-UNARY(relu, vsel(v < vset(0.0f), vset(0.0f), v))
+UNARY(relu, vsel(v <= vset(0.0f), vset(0.0f), v))
 UNARY(softplus, vsoftplus(v))
 UNARY(softsign, v / (vset(1.0f) + vabs(v)))
 

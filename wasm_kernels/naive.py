@@ -87,7 +87,7 @@ def ceil(x, n):
 
 
 def relu(x, n):
-    return np.where(x < 0, f32(0), x)
+    return np.where(x <= 0, f32(0), x)
 
 
 def softplus(x, n):

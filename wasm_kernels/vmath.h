@@ -15,48 +15,67 @@
 /* 2^n for n in [-126, 127] */
 INLINE vf vexp2i(vi n) { return vfloat((n + 127) << 23); }
 
-/* Splits x = n ln2 + r, |r| <= ln2 / 2, and returns expm1(r) with a relative error below half an ULP. Needs |x| < 2^16. */
-INLINE vf vexp_reduce(vf x, vi *n) {
+/* Splits x = n ln2 + r, |r| <= ln2 / 2; returns r, and in `above` the rest of exp(r) = 1 + r + above. Needs |x| < 2^16. */
+INLINE vf vexp_reduce(vf x, vi *n, vf *above) {
   vf t = vfma(x, vset(LOG2E), vset(ROUND_MAGIC));
   *n = vbits(t) - vbits(vset(ROUND_MAGIC));
   vf k = t - vset(ROUND_MAGIC);
-  vf r = vfma(k, vset(-LN2_LO), vfma(k, vset(-LN2_HI), x));
+  vf high = vfma(k, vset(-LN2_HI), x), r = vfma(k, vset(-LN2_LO), high);
+  vf lost = vfma(k, vset(-LN2_LO), high - r); /* what rounding took from r */
   vf q = vset(0.00139465521f);
   q = vfma(q, r, vset(0.00836664438f));
   q = vfma(q, r, vset(0.0416662805f));
   q = vfma(q, r, vset(0.16666542f));
   q = vfma(q, r, vset(0.5f));
-  return vfma(r * r, q, r);
+  *above = vfma(r * r, q, lost);
+  return r;
+}
+
+/* exp(r) = 1 + r + above with the rounding of 1 + r carried along */
+INLINE vf vexp_sum(vf r, vf above) {
+  vf sum = vset(1.0f) + r;
+  return sum + (above + (r - (sum - vset(1.0f))));
 }
 
 INLINE vf vexp(vf x) {
   x = vsel(x > vset(89.0f), vset(89.0f), x);     /* exp(89) overflows */
   x = vsel(x < vset(-104.0f), vset(-104.0f), x); /* exp(-104) rounds to zero */
   vi n;
-  vf p = vset(1.0f) + vexp_reduce(x, &n);
+  vf above, r = vexp_reduce(x, &n, &above);
   vi half = n >> 1; /* 2^n itself may be out of range: scale twice */
-  return p * vexp2i(half) * vexp2i(n - half);
+  return vexp_sum(r, above) * vexp2i(half) * vexp2i(n - half);
 }
 
-/* exp(x) - 1 for x <= 88; cheaper than a full expm1 and what tanh and Elu need */
+/* exp(x) - 1 for x <= 88 */
 INLINE vf vexpm1(vf x) {
   x = vsel(x < vset(-30.0f), vset(-30.0f), x); /* already -1 */
   x = vsel(x > vset(88.0f), vset(88.0f), x);
   vi n;
-  vf p = vexp_reduce(x, &n), s = vexp2i(n);
+  vf above, r = vexp_reduce(x, &n, &above), p = r + above, s = vexp2i(n);
   return vsel(n == vset_i(0), p, vfma(s, p, s - vset(1.0f)));
 }
 
 INLINE vf vtanh(vf x) {
-  vf a = vabs(x);
-  a = vsel(a > vset(10.0f), vset(10.0f), a); /* tanh(10) rounds to 1 */
-  vf e = vexpm1(a + a);
-  return vfloat(vbits(e / (e + vset(2.0f))) | vsign(x));
+  vf a = vabs(x), s = x * x;
+  vf p = vset(-0.00571703678f); /* |x| < 0.625: x + x^3 P(x^2) */
+  p = vfma(p, s, vset(0.0206505787f));
+  p = vfma(p, s, vset(-0.0537434965f));
+  p = vfma(p, s, vset(0.133314908f));
+  p = vfma(p, s, vset(-0.333332837f));
+  vf small = vfma(p * s, x, x);
+  vf b = vsel(a > vset(10.0f), vset(10.0f), a); /* tanh(10) rounds to 1 */
+  vi n;
+  vf above, r = vexp_reduce(b + b, &n, &above);
+  vf large = vset(1.0f) - vset(2.0f) / (vexp_sum(r, above) * vexp2i(n) + vset(1.0f));
+  return vsel(a < vset(0.625f), small, vfloat(vbits(large) | vsign(x)));
 }
 
 INLINE vf vsigmoid(vf x) {
-  vf z = vexp(vneg(vabs(x)));
-  return vsel(x < vset(0.0f), z, vset(1.0f)) / (vset(1.0f) + z);
+  vf z = vexp(vneg(vabs(x))), d = vset(1.0f) + z;
+  vf y = vsel(x < vset(0.0f), z, vset(1.0f)) / d;
+  vf lost = z - (d - vset(1.0f));                        /* what rounding took from d */
+  vf inverse = vfma(z, vset(-0.4853f), vset(0.9705f));   /* 1 / d to 3%, enough for a correction below one ULP */
+  return vfma(y * lost, vneg(inverse), y);
 }
 
 INLINE vf vlog(vf x) {

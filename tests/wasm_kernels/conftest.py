@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-import functools
-
 import pytest
 
 from webrnn.engine import kernels
 
 SPECS = kernels.available()
-
-
-@functools.cache
-def loaded(spec: str) -> kernels.Kernels:
-    return kernels.load(spec)
 
 
 @pytest.fixture(params=SPECS)

@@ -106,7 +106,7 @@ class _Step:
         try:
             return self.operation(arguments)
         except Exception as error:
-            raise blame(error, self.node.label, self.node.op) from error
+            raise blame(error, self.node.label, self.node.op) from (error.__cause__ or error)
 
 
 class _IfExecutor:

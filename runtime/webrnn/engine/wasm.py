@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import importlib.util
 import sys
@@ -42,6 +43,11 @@ def _module(file: Path) -> Any:
         raise BackendError(f"{file.name} is not a module that this wasmtime can run: {error}") from error
 
 
+# wasmtime objects must go before the interpreter takes wasmtime itself apart.
+atexit.register(_engine.cache_clear)
+atexit.register(_module.cache_clear)
+
+
 def available(folder: Path = FOLDER) -> list[str]:
     if sys.platform == "emscripten" or importlib.util.find_spec("wasmtime") is None:
         return []
@@ -55,7 +61,7 @@ class WasmKernels(Kernels):
         variant = variant or VARIANTS[0]
         if variant not in VARIANTS:
             raise BackendError(f"unknown variant wasm:{variant}: expected one of {', '.join(VARIANTS)}")
-        engine = _engine()
+        engine, rows = _engine(), bindings(folder)
         import wasmtime
 
         module = _module(module_file(folder, f"wasm_{variant}.wasm"))
@@ -66,7 +72,7 @@ class WasmKernels(Kernels):
         instance = wasmtime.Instance(self._store, module, [self._import(i) for i in module.imports])
         exports = instance.exports(self._store)
         self._top = exports["__heap_base"].value(self._store)
-        for binding in bindings(folder):
+        for binding in rows:
             setattr(self, binding.name, self._caller(binding, exports[binding.symbol]))
 
     def _import(self, wanted: Any) -> Any:
@@ -90,12 +96,12 @@ class WasmKernels(Kernels):
 
     def allocate(self, nbytes: int) -> int:
         address = -(-self._top // ALIGNMENT) * ALIGNMENT
-        self._top = address + nbytes
-        missing = -(-self._top // PAGE) - self._memory.size(self._store)
+        missing = -(-(address + nbytes) // PAGE) - self._memory.size(self._store)
         if missing > 0:
             if self._memory.size(self._store) + missing > MAX_PAGES:
                 raise BackendError(f"{nbytes} more bytes do not fit into the 4 GiB of wasm memory")
             self._memory.grow(self._store, missing)
+        self._top = address + nbytes
         return address
 
     def view(self, buffer: Buffer) -> np.ndarray[Any, Any]:

@@ -1,0 +1,39 @@
+PYTHON ?= python3
+PY := .venv/bin/python
+
+.PHONY: setup demo test test-exhaustive bench bench-kernels lint clean
+
+# Everything a checkout needs. Quick the second time: pip is called only when pyproject.toml changed.
+setup: .venv/ready
+	@bash .ci/system-packages
+	@$(PY) -m wasm_kernels.build --target all
+	@if command -v emcc >/dev/null; then $(PY) -m wasm_kernels.build --toolchain emcc --target wasm-scalar wasm-simd pyodide-scalar pyodide-simd --output build/emcc; fi
+
+.venv/ready: pyproject.toml wasm_kernels/hatch_hook.py
+	$(PYTHON) -m venv .venv
+	$(PY) -m pip install --quiet --disable-pip-version-check --editable '.[wasm,onnx,bench,dev]'
+	touch $@
+
+demo: setup
+	$(PY) -m webrnn.cli info --demo
+
+test: setup
+	$(PY) -m pytest -n 2 -m "not exhaustive"
+
+# exp, tanh and sigmoid over all 2^32 floats: about 20 minutes
+test-exhaustive: setup
+	$(PY) -m pytest tests/wasm_kernels/test_ulp.py -m exhaustive -s -n 2
+
+bench: bench-kernels
+
+bench-kernels: setup
+	$(PY) -m bench.kernels --svg docs/kernels.svg
+
+lint: .venv/ready
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+	$(PY) -m mypy
+
+clean:
+	rm -rf .venv build dist runtime/webrnn/_kernels .cache
+	find . -name __pycache__ -prune -exec rm -rf {} +

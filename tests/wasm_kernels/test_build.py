@@ -1,0 +1,85 @@
+"""The build: targets, toolchains, cache, reproducibility, size."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from wasm_kernels import build, toolchains
+from webrnn.engine import kernels
+
+from .harness import same_bits
+
+needs_emcc = pytest.mark.skipif(not shutil.which("emcc"), reason="emscripten is not installed and could not be: not covered here")
+
+
+@pytest.fixture(scope="module")
+def zig() -> toolchains.Toolchain:
+    return toolchains.find("zig")
+
+
+def test_building_twice_gives_the_same_bytes(zig: toolchains.Toolchain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("wasm-relaxed", "pyodide-simd"):
+        files = []
+        for attempt in ("first", "second"):
+            monkeypatch.setattr(build, "WORK", tmp_path / attempt / "work")
+            files.append(build.build(build.TARGETS[name], zig, tmp_path / attempt).read_bytes())
+        assert files[0] == files[1]
+        assert files[0] == (kernels.FOLDER / build.TARGETS[name].file).read_bytes()
+
+
+def test_an_unchanged_target_is_not_built_again(zig: toolchains.Toolchain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(build, "WORK", tmp_path / "work")
+    said: list[str] = []
+    for _ in range(2):
+        file = build.build(build.TARGETS["wasm-scalar"], zig, tmp_path, say=said.append)
+    assert "built in" in said[0]
+    assert "up to date" in said[1]
+    file.write_bytes(b"damaged")
+    build.build(build.TARGETS["wasm-scalar"], zig, tmp_path, say=said.append)
+    assert "built in" in said[2]
+    assert file.read_bytes()[:4] == b"\0asm"
+
+
+def test_relaxed_module_is_small() -> None:
+    assert (kernels.FOLDER / "wasm_relaxed.wasm").stat().st_size <= 120 * 1024
+
+
+def test_list_names_every_target(capsys: pytest.CaptureFixture[str]) -> None:
+    assert build.main(["--list"]) == 0
+    printed = capsys.readouterr().out
+    assert all(target in printed for target in build.TARGETS)
+
+
+def test_missing_toolchain_is_one_clear_line(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    assert build.main(["--toolchain", "emcc", "--target", "wasm-simd"]) == 1
+    assert capsys.readouterr().err == "error: emcc is not on PATH: apt-get install emscripten, or activate an emsdk\n"
+
+
+def test_old_compiler_cannot_build_relaxed_simd() -> None:
+    old = toolchains.Toolchain("emcc", ("emcc",), ("emcc",), "3.1.6", 14)
+    with pytest.raises(toolchains.ToolchainError, match=r"^emcc 3.1.6 \(LLVM 14\) is too old for relaxed SIMD.*--toolchain zig$"):
+        old.require("wasm", "relaxed")
+    with pytest.raises(toolchains.ToolchainError, match="WebAssembly only"):
+        old.require("native", "")
+
+
+@needs_emcc
+@pytest.mark.parametrize("variant", ["scalar", "simd"])
+def test_emcc_and_zig_builds_have_the_same_bits(variant: str) -> None:
+    """The Emscripten build is a second opinion on the whole grid's inputs: sums, polynomials, cells, windows."""
+    import numpy as np
+
+    from wasm_kernels.cases import grid
+    from wasm_kernels.table import KERNELS
+
+    from .harness import run
+
+    folder = build.ROOT / "build" / "emcc"
+    emcc, zig = kernels.load(f"wasm:{variant}", folder), kernels.load(f"wasm:{variant}")
+    for kernel in KERNELS:
+        for case in list(grid(kernel, np.random.default_rng(3)))[::4]:
+            assert all(map(same_bits, run(emcc, kernel, case), run(zig, kernel, case))), f"{kernel.name}({case.label})"
