@@ -70,16 +70,19 @@ def _to_narrow(x: Array, layout: narrow.NarrowType, saturate: bool, round_mode: 
 
 
 def _power_of_two_bits(x: Array, saturate: bool, round_mode: str) -> Array:
-    """float8e8m0 is the exponent field of a float32; the mode says what happens to the mantissa."""
+    """float8e8m0 is the exponent field of a float32; the mode says what happens to the mantissa.
+
+    The exponent 0 stands for 2^-127, which is a subnormal float32 with the mantissa 0x400000.
+    """
     bits = x.view(np.uint32)
     exponent = ((bits >> 23) & 0xFF).astype(np.int64)
     mantissa = bits & 0x7FFFFF
     if round_mode == "up":
-        carry = mantissa > 0
+        carry = mantissa > np.where(exponent > 0, 0, 0x400000)
     elif round_mode == "down":
         carry = np.zeros(x.shape, np.bool_)
     elif round_mode == "nearest":
-        carry = (mantissa > 0x400000) | ((mantissa == 0x400000) & (exponent > 0))
+        carry = mantissa >= np.where(exponent > 0, 0x400000, 0x600000)
     else:
         raise UnsupportedOp(f"{round_mode!r} is not one of up, down, nearest", attribute="round_mode")
     not_a_number, largest = 0xFF, 0xFE if saturate else 0xFF

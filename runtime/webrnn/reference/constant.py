@@ -38,6 +38,8 @@ def constant(
         if item is not None
     ]
     if value is not None:
+        if not isinstance(value, np.ndarray):
+            raise ModelError("it is not a tensor", attribute="value")
         given.append(value)
     if len(given) != 1:
         raise ModelError(f"it needs exactly one value attribute, it has {len(given)}")

@@ -114,7 +114,7 @@ def call(op_type: str, domain: str, inputs: Sequence[Any], attrs: Mapping[str, A
             result = function(*inputs, **keywords)
     except Error as error:
         raise type(error)(error.message, node=error.node, op=op_type, attribute=error.attribute) from error
-    except (ValueError, IndexError, OverflowError, MemoryError, np.linalg.LinAlgError) as error:
+    except (ValueError, IndexError, ArithmeticError, MemoryError) as error:
         raise ShapeError(f"{error} (input shapes: {_shapes(inputs)})", op=op_type) from error
     except (TypeError, AttributeError) as error:
         raise ModelError(f"{error} (input types: {_types(inputs)})", op=op_type) from error
@@ -153,6 +153,8 @@ def _types(inputs: Sequence[Any]) -> str:
 
 def _as_array(value: Any) -> Array | list[Any] | None:
     """Numpy turns 0-d results into scalars; a tensor stays an array."""
+    if isinstance(value, str):
+        return np.array(value, object)
     return np.asarray(value) if isinstance(value, np.generic) else value
 
 
