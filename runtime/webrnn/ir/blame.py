@@ -8,14 +8,14 @@ _WRONG_OPERANDS = (ValueError, IndexError, TypeError, OverflowError, ZeroDivisio
 
 
 def blame(error: Exception, node: str, op: str) -> Error:
-    """`error` as a webrnn.Error that names the node.
+    """`error` as a webrnn.Error that names the node; of one that already names a node inside this one, the way to it.
 
-    >>> blame(ValueError("shapes differ"), "add1", "Add")
-    ShapeError("node 'add1' (Add): shapes differ")
+    >>> blame(blame(ValueError("shapes differ"), "add1", "Add"), "loop", "Scan")
+    ShapeError("node 'loop/add1' (Add): shapes differ")
     """
+    if isinstance(error, Error) and error.node:
+        return type(error)(error.message, node=f"{node}/{error.node}", op=error.op, attribute=error.attribute)
     if isinstance(error, Error):
-        if error.node:
-            return error
         return type(error)(error.message, node=node, op=op, attribute=error.attribute)
     if isinstance(error, MemoryError):
         return ShapeError(f"out of memory: {error}", node=node, op=op)

@@ -46,6 +46,9 @@ class _CellOps:
         if self.attributes.clip is not None:
             limit = self.attributes.clip
             value = self.b.op("Clip", value, self._scalar(-limit), self._scalar(limit))
+        return self._unclipped(function, value, name)
+
+    def _unclipped(self, function: Activation, value: Value, name: str) -> Value:
         return _ACTIVATIONS[function.name](self, function, value, name)
 
     def _product(self, value: Value, weights: Value, bias: Value | None, name: str) -> Value:
@@ -118,7 +121,8 @@ class GruCell(_CellOps):
 class LstmCell(_CellOps):
     """i, o, f = f(X·Wᵀ + H·Rᵀ + P·C + b); n = g(...); C' = f·C + i·n; H' = o·h(C')
 
-    The output gate's peephole sees C'; with input_forget the forget gate is 1 - i.
+    The output gate's peephole sees C'; with input_forget the forget gate is 1 - i. C' is not clipped, neither for h nor
+    for the next step: so does onnxruntime read the "input of activations" that ONNX clips.
     """
 
     def step(self, x: Value, h: Value, c: Value) -> list[Value]:
@@ -136,7 +140,7 @@ class LstmCell(_CellOps):
         kept = self._op("Mul", forget_gate, c, name="kept")
         c_next = self._op("Add", kept, self._op("Mul", input_gate, candidate, name="written"), name="c_next")
         output_gate = self._activate(gate, self._peep(o, peep_o, c_next), "output_gate")
-        squashed = self._activate(squash_cell, c_next, "squashed")
+        squashed = self._unclipped(squash_cell, c_next, "squashed")
         return [self._op("Mul", output_gate, squashed, name="h_next"), c_next]
 
     def _peepholes(self) -> list[Value | None]:

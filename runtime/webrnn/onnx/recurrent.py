@@ -102,7 +102,7 @@ class Lowering:
         w = self._required(W, "W")
         if x.dtype is not None and w.dtype is not None and x.dtype != w.dtype:
             raise ModelError(f"X is of type {x.dtype.text}, W of {w.dtype.text}")
-        return expect_shape(self.b, x, (None, None, None), "X")
+        return expect_shape(self.b, x, (None, None, None), "X", self.prefix)
 
     def _hidden_size(self) -> int:
         declared = self.attributes.hidden_size
@@ -138,7 +138,7 @@ class Lowering:
             if self.attributes.batch_first:
                 whole = self.b.op("Transpose", whole, perm=[1, 0, 2])
             name = "initial_h" if index == INITIAL_H else "initial_c"
-            whole = expect_shape(self.b, whole, (len(self.attributes.directions), None, hidden), name)
+            whole = expect_shape(self.b, whole, (len(self.attributes.directions), None, hidden), name, self.prefix)
             states.append(self._unstack(whole, name))
         return states
 

@@ -27,29 +27,29 @@ class WeightCutter:
     def bias(self, b: Value | None, half: int, direction: int) -> Value | None:
         """B: [directions, 2 * gates * hidden] to the [gates * hidden] of W (half 0) or of R (half 1)."""
         size = self.n_gates * self.hidden
-        return self._row(b, direction, 2 * size, half * size, size, "WR"[half] + "b")
+        return self._row(b, direction, 2 * size, slice(half * size, half * size + size), "B")
 
     def peepholes(self, p: Value | None, direction: int) -> Value | None:
         """P: [directions, 3 * hidden] to [3 * hidden]."""
-        return self._row(p, direction, 3 * self.hidden, 0, 3 * self.hidden, "P")
+        return self._row(p, direction, 3 * self.hidden, slice(0, 3 * self.hidden), "P")
 
     def _transposed(self, whole: Value, direction: int, columns: int | None, name: str) -> Value:
-        whole = expect_shape(self.b, whole, (self.n_directions, self.n_gates * self.hidden, columns), name)
+        whole = expect_shape(self.b, whole, (self.n_directions, self.n_gates * self.hidden, columns), name, self.prefix)
         array = self.b.array_of(whole)
         if array is not None:
             return self.b.constant(array[direction].T, f"{self.prefix}_{name}T", whole.dtype)
         one = self.b.op("Gather", whole, self.b.constant(np.int64(direction), "direction"), axis=0)
         return self.b.op("Transpose", one, perm=[1, 0], name=f"{self.prefix}_{name}T")
 
-    def _row(self, whole: Value | None, direction: int, columns: int, start: int, size: int, name: str) -> Value | None:
+    def _row(self, whole: Value | None, direction: int, columns: int, part: slice, name: str) -> Value | None:
         if whole is None:
             return None
-        whole = expect_shape(self.b, whole, (self.n_directions, columns), name)
+        whole = expect_shape(self.b, whole, (self.n_directions, columns), name, self.prefix)
         array = self.b.array_of(whole)
         if array is not None:
-            return self.b.constant(array[direction, start : start + size], f"{self.prefix}_{name}", whole.dtype)
+            return self.b.constant(array[direction, part], f"{self.prefix}_{name}", whole.dtype)
         one = self.b.op("Gather", whole, self.b.constant(np.int64(direction), "direction"), axis=0)
-        return slice_last(self.b, one, start, start + size)
+        return slice_last(self.b, one, part.start, part.stop)
 
 
 def slice_last(b: GraphBuilder, value: Value, start: int, stop: int) -> Value:

@@ -1,0 +1,248 @@
+"""Hand-made wrong models and inputs: each raises an error of webrnn's that says where."""
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper
+
+import webrnn
+from tests.onnx.models import bools, floats, graph, initializer, integers, model, model_of, recurrent
+from webrnn.onnx.wire import MAX_DEPTH
+
+X = np.zeros((3, 2, 4), np.float32)
+
+
+def session(proto, **options):
+    return webrnn.InferenceSession(proto.SerializeToString(), backend="numpy", **options)
+
+
+def relu(source, target, name):
+    return helper.make_node("Relu", [source], [target], name=name)
+
+
+def test_cycle():
+    nodes = [relu("b", "a", "first"), relu("a", "b", "second"), relu("x", "y", "third")]
+    with pytest.raises(webrnn.ModelError, match="'first'.*own result"):
+        session(model(nodes, [floats("x", [1])], [floats("y", [1])]))
+
+
+def test_nodes_out_of_order_are_sorted():
+    nodes = [relu("a", "y", "second"), relu("x", "a", "first")]
+    (y,) = session(model(nodes, [floats("x", [1])], [floats("y", [1])])).run(None, {"x": np.float32([-1])})
+    assert y == [0]
+
+
+def test_missing_value():
+    with pytest.raises(webrnn.ModelError, match=r"'only' \(Relu\).*no value 'nowhere'"):
+        session(model([relu("nowhere", "y", "only")], [floats("x", [1])], [floats("y", [1])]))
+
+
+def test_missing_output():
+    with pytest.raises(webrnn.ModelError, match="no value 'z'"):
+        session(model([relu("x", "y", "only")], [floats("x", [1])], [floats("z", [1])]))
+
+
+def test_value_defined_twice():
+    with pytest.raises(webrnn.ModelError, match=r"'two'.*'y' is defined twice"):
+        session(model([relu("x", "y", "one"), relu("x", "y", "two")], [floats("x", [1])], [floats("y", [1])]))
+
+
+def test_missing_required_input():
+    node = helper.make_node("Add", ["x"], ["y"], name="sum")
+    with pytest.raises(webrnn.ModelError, match="'sum'"):
+        session(model([node], [floats("x", [1])], [floats("y", [1])])).run(None, {"x": np.float32([1])})
+
+
+def test_operands_of_different_types():
+    node = helper.make_node("Add", ["x", "n"], ["y"], name="sum")
+    with pytest.raises(webrnn.Error, match="'sum'"):
+        session(model([node], [floats("x", [1]), integers("n", [1])], [floats("y", [1])])).run(
+            None, {"x": np.float32([1]), "n": np.array([1])}
+        )
+
+
+def test_unknown_op():
+    node = helper.make_node("Frobnicate", ["x"], ["y"], name="odd")
+    with pytest.raises(webrnn.UnsupportedOp, match=r"'odd' \(Frobnicate\)"):
+        session(model([node], [floats("x", [1])], [floats("y", [1])]))
+
+
+def test_unknown_attribute():
+    node = helper.make_node("Relu", ["x"], ["y"], name="odd", sharpness=2)
+    with pytest.raises(webrnn.UnsupportedOp, match="'sharpness'"):
+        session(model([node], [floats("x", [1])], [floats("y", [1])])).run(None, {"x": np.float32([1])})
+
+
+def test_negative_dimension_of_an_input():
+    with pytest.raises(webrnn.ModelError, match="'x' has an axis of size -3"):
+        session(model([relu("x", "y", "only")], [floats("x", [-3])], [floats("y", [1])]))
+
+
+@pytest.mark.parametrize("dims", [[-1], [2**62, 2**62], [1 << 40]])
+def test_impossible_tensor(dims):
+    tensor = TensorProto(dims=dims, data_type=TensorProto.FLOAT, name="w", raw_data=b"\0" * 8)
+    node = helper.make_node("Add", ["x", "w"], ["y"], name="sum")
+    with pytest.raises(webrnn.ModelError, match="'w'"):
+        session(model([node], [floats("x", [1])], [floats("y", None)], [tensor]))
+
+
+@pytest.mark.parametrize("op", ["ConstantOfShape", "Expand", "Tile", "Range", "Pad", "OneHot"])
+def test_enormous_results_are_refused(op):
+    huge = np.array([1 << 20, 1 << 20], np.int64)
+    x = initializer("x", np.ones((1, 1), np.float32))
+    operands = {
+        "ConstantOfShape": {"n": huge},
+        "Expand": {"x": None, "n": huge},
+        "Tile": {"x": None, "n": huge},
+        "Range": {"a": np.int64(0), "b": np.int64(1 << 40), "c": np.int64(1)},
+        "Pad": {"x": None, "n": np.array([0, 0, 1 << 20, 1 << 20], np.int64)},
+        "OneHot": {"i": np.zeros(1 << 10, np.int64), "n": np.int64(1 << 40), "v": np.float32([0, 1])},
+    }[op]
+    initializers = [x if array is None else initializer(name, array) for name, array in operands.items()]
+    node = helper.make_node(op, list(operands), ["y"], name="large")
+    with pytest.raises(webrnn.ShapeError, match="'large'"):
+        session(model([node], [], [floats("y", None)], initializers)).run(None, {})
+
+
+def test_enormous_broadcast_is_refused():
+    operands = [initializer("a", np.ones((1 << 17, 1), np.float32)), initializer("b", np.ones((1, 1 << 17), np.float32))]
+    node = helper.make_node("Add", ["a", "b"], ["y"], name="large")
+    with pytest.raises(webrnn.ShapeError, match="'large'"):
+        session(model([node], [], [floats("y", None)], operands)).run(None, {})
+
+
+@pytest.mark.parametrize("lengths", [[0, 3], [2, 4], [-1, 3], [2]])
+@pytest.mark.parametrize("op", ["RNN", "GRU", "LSTM"])
+def test_sequence_lens_out_of_range(op, lengths):
+    proto = recurrent(op)
+    proto.graph.node[0].input.append("lens")
+    proto.graph.input.append(helper.make_tensor_value_info("lens", TensorProto.INT32, [None]))
+    with pytest.raises(webrnn.ShapeError, match="'cell'.*sequence_lens"):
+        session(proto).run(None, {"X": X, "lens": np.array(lengths, np.int32)})
+
+
+@pytest.mark.parametrize(
+    ("weight", "shape"),
+    [("W", (1, 19, 4)), ("W", (2, 20, 4)), ("R", (1, 20, 4)), ("R", (20, 5)), ("B", (1, 39)), ("B", (1, 20))],
+)
+def test_wrong_weight_shapes(weight, shape):
+    with pytest.raises(webrnn.ModelError, match=f"'cell'.*{weight}"):
+        session(recurrent("LSTM", weight_shapes={weight: shape}))
+
+
+def test_weights_for_another_input_size():
+    with pytest.raises(webrnn.ShapeError, match="MatMul"):
+        session(recurrent("LSTM", weight_shapes={"W": (1, 20, 6)})).run(None, {"X": X})
+
+
+def test_wrong_shape_of_weights_that_are_computed():
+    proto = recurrent("GRU", weight_shapes={"W": (1, 14, 4)})
+    proto.graph.node[0].input[1] = "V"
+    proto.graph.node.insert(0, relu("W", "V", "weights"))
+    with pytest.raises(webrnn.ShapeError, match="W has shape"):
+        session(proto).run(None, {"X": X})
+
+
+@pytest.mark.parametrize(
+    ("attribute", "value"),
+    [
+        ("activations", ["Sigmoid", "Tanh"]),
+        ("activations", ["Sigmoid", "Tanh", "Cosine"]),
+        ("activation_alpha", [1.0, 2.0, 3.0, 4.0]),
+        ("direction", "sideways"),
+        ("layout", 2),
+        ("clip", "tight"),
+        ("temperature", 1.0),
+    ],
+)
+def test_wrong_recurrent_attributes(attribute, value):
+    with pytest.raises(webrnn.Error, match=f"'cell' .LSTM., attribute '{attribute}'"):
+        session(recurrent("LSTM", **{attribute: value}))
+
+
+@pytest.mark.parametrize("hidden", [0, -5, 1 << 40])
+def test_impossible_hidden_size(hidden):
+    proto = recurrent("GRU")
+    next(item for item in proto.graph.node[0].attribute if item.name == "hidden_size").i = hidden
+    with pytest.raises(webrnn.ModelError, match="'cell'"):
+        session(proto)
+
+
+def never_ending_loop():
+    body = graph(
+        [helper.make_node("Identity", ["go"], ["go_on"]), helper.make_node("Identity", ["s"], ["s_next"])],
+        [integers("i", []), bools("go", []), floats("s", [1])],
+        [bools("go_on", []), floats("s_next", [1])],
+    )
+    return model([helper.make_node("Loop", ["", "", "x"], ["y"], body=body, name="forever")], [floats("x", [1])], [floats("y", [1])])
+
+
+def test_loop_that_never_ends():
+    with pytest.raises(webrnn.ModelError, match="'forever'.*did not end within 50 steps"):
+        session(never_ending_loop(), limits=webrnn.Limits(loop_steps=50)).run(None, {"x": np.float32([1])})
+
+
+def nested_ifs(depth):
+    innermost = graph([helper.make_node("Identity", ["x"], ["y0"])], [], [floats("y0", [1])])
+    for level in range(1, depth):
+        same = graph([helper.make_node("Identity", ["x"], [f"z{level}"])], [], [floats(f"z{level}", [1])])
+        node = helper.make_node("If", ["c"], [f"y{level}"], then_branch=innermost, else_branch=same, name=f"if{level}")
+        innermost = graph([node], [], [floats(f"y{level}", [1])])
+    node = helper.make_node("If", ["c"], ["y"], then_branch=innermost, else_branch=innermost, name="outer")
+    return graph([node], [floats("x", [1]), bools("c", [])], [floats("y", [1])])
+
+
+def _field(number, payload):
+    length, encoded = len(payload), bytearray()
+    while True:
+        encoded.append(length & 0x7F | (0x80 if length > 0x7F else 0))
+        length >>= 7
+        if not length:
+            return bytes([number << 3 | 2]) + bytes(encoded) + payload
+
+
+def test_graphs_nested_500_deep():
+    nested = b""
+    for _ in range(500):
+        nested = _field(1, _field(4, b"If") + _field(5, _field(1, b"then_branch") + _field(6, nested)))
+    with pytest.raises(webrnn.ModelError, match=f"more than {MAX_DEPTH} deep"):
+        webrnn.InferenceSession(_field(7, nested))
+
+
+def test_graphs_nested_as_deep_as_protobuf_allows():
+    proto = model_of(nested_ifs(6))
+    (y,) = session(proto).run(None, {"x": np.float32([3]), "c": np.array(True)})
+    assert y == [3]
+
+
+def test_functions_that_call_themselves():
+    inner = helper.make_node("Again", ["a"], ["b"], domain="mine")
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("mine", 1)]
+    function = helper.make_function("mine", "Again", ["a"], ["b"], [inner], opsets)
+    call = helper.make_node("Again", ["x"], ["y"], domain="mine", name="call")
+    main = graph([call], [floats("x", [1])], [floats("y", [1])])
+    proto = helper.make_model(main, functions=[function], opset_imports=opsets, ir_version=8)
+    with pytest.raises(webrnn.ModelError, match="does it call itself"):
+        session(proto)
+
+
+def test_four_gigabytes_claimed_by_a_small_file():
+    data = bytes([7 << 3 | 2, 0xFF, 0xFF, 0xFF, 0xFF, 0x0F]) + bytes(1000)
+    with pytest.raises(webrnn.ModelError, match="claims 4294967295 bytes, 1000 remain"):
+        webrnn.InferenceSession(data)
+
+
+@pytest.mark.parametrize("data", [b"", b"\x08", b"hello, this is no model", bytes(100)])
+def test_not_a_model(data):
+    with pytest.raises(webrnn.ModelError):
+        webrnn.InferenceSession(data)
+
+
+@pytest.mark.parametrize("opset", [6, 29])
+def test_opset_out_of_range(opset):
+    with pytest.raises(webrnn.UnsupportedOp, match=f"opset {opset}"):
+        session(model([relu("x", "y", "only")], [floats("x", [1])], [floats("y", [1])], opset=opset))
+
+
+def test_file_that_is_not_there(tmp_path):
+    with pytest.raises(webrnn.ModelError, match="cannot read"):
+        webrnn.InferenceSession(tmp_path / "none.onnx")
