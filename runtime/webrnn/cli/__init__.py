@@ -1,0 +1,33 @@
+"""The `webrnn` command: one module a sub-command."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+from webrnn.errors import Error
+
+COMMANDS = {
+    "info": "inputs, outputs, states, ops and weights of a model",
+    "run": "run a model on given or random inputs",
+}
+"""Each command and what it does. The module of the same name has `add_arguments(parser)` and `main(arguments)`."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command; errors of webrnn's are printed, and the result is 1."""
+    parser = argparse.ArgumentParser(prog="webrnn", description="Recurrent ONNX models.")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="command")
+    modules = {}
+    for name, summary in COMMANDS.items():
+        modules[name] = import_module(f"{__package__}.{name}")
+        modules[name].add_arguments(commands.add_parser(name, help=summary, description=summary))
+    arguments = parser.parse_args(argv)
+    try:
+        modules[arguments.command].main(arguments)
+    except Error as error:
+        print(f"webrnn: {type(error).__name__}: {error}", file=sys.stderr)
+        return 1
+    return 0

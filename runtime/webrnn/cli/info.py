@@ -1,0 +1,62 @@
+"""`webrnn info model.onnx`."""
+
+from __future__ import annotations
+
+import argparse
+from collections import Counter
+from collections.abc import Iterator
+
+import numpy as np
+
+from webrnn.engine.session import NodeArg
+from webrnn.engine.states import carried_pairs
+from webrnn.ir import Graph, Scan, is_scan
+from webrnn.onnx.reader import read_model
+
+from .table import bytes_text, table
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("model", help="path of an ONNX file")
+    parser.add_argument("--graph", action="store_true", help="print the graph, too")
+
+
+def main(arguments: argparse.Namespace) -> None:
+    graph = read_model(arguments.model)
+    print("\n\n".join(sections(graph)))
+    if arguments.graph:
+        from webrnn.ir.text import to_text
+
+        print("\n" + to_text(graph))
+
+
+def sections(graph: Graph) -> Iterator[str]:
+    """The parts of the report."""
+    for title, values in (("inputs", graph.inputs), ("outputs", graph.outputs)):
+        rows = [(item.name, item.type, _shape_text(item)) for item in map(NodeArg.of, values)]
+        yield table(title, rows, ("name", "type", "shape"))
+    states = [("between runs", before, after) for before, after in carried_pairs(graph)]
+    states += [("inside", where, ", ".join(names)) for where, names in _loops(graph)]
+    if states:
+        yield table("states", states, ("kind", "from", "to"))
+    counts = Counter(node.op if not node.domain else f"{node.domain}.{node.op}" for g in graph.walk() for node in g.nodes)
+    yield table("ops", counts.most_common(), ("op", "count"))
+    arrays = {id(array): array for g in graph.walk() for array in g.constants.values()}
+    yield table("weights", list(_weight_rows(list(arrays.values()))), ("type", "tensors", "elements", "size"))
+
+
+def _loops(graph: Graph) -> Iterator[tuple[str, list[str]]]:
+    for inner in graph.walk():
+        for node in inner.nodes:
+            if is_scan(node):
+                yield node.label, [value.name for state in Scan.of(node).states for value in state.body_in]
+
+
+def _weight_rows(arrays: list[np.ndarray]) -> Iterator[tuple[str, int, str, str]]:
+    for name in sorted({str(array.dtype) for array in arrays}):
+        same = [array for array in arrays if str(array.dtype) == name]
+        yield name, len(same), f"{sum(a.size for a in same):,}", bytes_text(sum(a.nbytes for a in same))
+
+
+def _shape_text(item: NodeArg) -> str:
+    return "[" + ", ".join("?" if dim is None else str(dim) for dim in item.shape) + "]"

@@ -1,0 +1,89 @@
+"""`webrnn run model.onnx --input x=file.npy`."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from webrnn.engine.session import InferenceSession
+from webrnn.errors import ShapeError
+from webrnn.ir import Value
+
+from .table import table
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("model", help="path of an ONNX file")
+    parser.add_argument("--input", action="append", default=[], metavar="NAME=FILE.npy", help="an input; others are random")
+    parser.add_argument("--size", action="append", default=[], metavar="NAME=N", help="size of a named axis (default 1)")
+    parser.add_argument("--backend", default="auto")
+    parser.add_argument("--seed", type=int, default=0, help="of the random inputs")
+    parser.add_argument("--output-dir", type=Path, help="write each output to NAME.npy in this folder")
+
+
+def main(arguments: argparse.Namespace) -> None:
+    session = InferenceSession(arguments.model, backend=arguments.backend)
+    feeds = {name: _loaded(file) for name, file in _pairs(arguments.input)}
+    sizes = {name: _integer(size) for name, size in _pairs(arguments.size)}
+    rng = np.random.default_rng(arguments.seed)
+    for value in session.graph.inputs:
+        if value.name not in feeds:
+            feeds[value.name] = random_input(value, sizes, rng)
+    started = time.perf_counter()
+    results = session.run(None, feeds)
+    elapsed = time.perf_counter() - started
+    names = [item.name for item in session.get_outputs()]
+    print(table("outputs", [_summary(*pair) for pair in zip(names, results, strict=True)], ("name", "type", "shape", "min", "mean", "max")))
+    print(f"\n{elapsed * 1e3:.2f} ms")
+    if arguments.output_dir is not None:
+        arguments.output_dir.mkdir(parents=True, exist_ok=True)
+        for name, result in zip(names, results, strict=True):
+            np.save(arguments.output_dir / (re.sub(r"[^\w.-]", "_", name) + ".npy"), result)
+
+
+def random_input(value: Value, sizes: dict[str, int], rng: np.random.Generator) -> Any:
+    """Normal noise for floats, zeros otherwise; sizes that the model leaves open are 1 unless given."""
+    if value.container or value.shape is None or value.dtype is None:
+        raise ShapeError(f"input {value.name!r} cannot be made up: give it with --input")
+    shape = [dim if isinstance(dim, int) else sizes.get(str(dim), 1) for dim in value.shape]
+    if value.dtype.array_type.kind == "f":
+        return rng.standard_normal(shape).astype(value.dtype.array_type)
+    return np.zeros(shape, value.dtype.array_type)
+
+
+def _pairs(items: list[str]) -> list[tuple[str, str]]:
+    pairs = []
+    for item in items:
+        name, sign, rest = item.rpartition("=")
+        if not sign:
+            raise ShapeError(f"{item!r} is not of the form NAME=VALUE")
+        pairs.append((name, rest))
+    return pairs
+
+
+def _loaded(file: str) -> np.ndarray:
+    try:
+        return np.load(file, allow_pickle=False)
+    except (OSError, ValueError) as error:
+        raise ShapeError(f"cannot read {file!r}: {error}") from None
+
+
+def _integer(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise ShapeError(f"{text!r} is not a size") from None
+
+
+def _summary(name: str, result: Any) -> tuple[object, ...]:
+    if not isinstance(result, np.ndarray):
+        return name, type(result).__name__, "", "", "", ""
+    if result.dtype.kind not in "fiu" or not result.size:
+        return name, result.dtype, list(result.shape), "", "", ""
+    low, middle, high = (f"{number:.6g}" for number in (result.min(), result.mean(), result.max()))
+    return name, result.dtype, list(result.shape), low, middle, high
