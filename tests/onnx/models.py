@@ -27,7 +27,9 @@ def initializer(name: str, array: np.ndarray) -> TensorProto:
     return numpy_helper.from_array(array, name)
 
 
-def graph(nodes: Sequence[NodeProto], inputs: Any, outputs: Any, initializers: Sequence[TensorProto] = ()) -> GraphProto:
+def graph(
+    nodes: Sequence[NodeProto], inputs: Any, outputs: Any, initializers: Sequence[TensorProto] = ()
+) -> GraphProto:
     return helper.make_graph(list(nodes), "g", list(inputs), list(outputs), list(initializers))
 
 

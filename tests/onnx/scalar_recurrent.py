@@ -116,7 +116,10 @@ def _lstm(x, h, c, w, attrs, d):
     new_h, new_c = [], []
     for k in range(n):
         sums = [
-            _dot(w["W"][gate * n + k], x) + _dot(w["R"][gate * n + k], h) + w["Wb"][gate * n + k] + w["Rb"][gate * n + k]
+            _dot(w["W"][gate * n + k], x)
+            + _dot(w["R"][gate * n + k], h)
+            + w["Wb"][gate * n + k]
+            + w["Rb"][gate * n + k]
             for gate in range(4)
         ]
         i = f(sums[0] + w["P"][k] * c[k])

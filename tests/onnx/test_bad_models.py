@@ -21,7 +21,7 @@ def relu(source, target, name):
 
 def test_cycle():
     nodes = [relu("b", "a", "first"), relu("a", "b", "second"), relu("x", "y", "third")]
-    with pytest.raises(webrnn.ModelError, match="'first'.*own result"):
+    with pytest.raises(webrnn.ModelError, match=r"'first'.*own result"):
         session(model(nodes, [floats("x", [1])], [floats("y", [1])]))
 
 
@@ -104,7 +104,10 @@ def test_enormous_results_are_refused(op):
 
 
 def test_enormous_broadcast_is_refused():
-    operands = [initializer("a", np.ones((1 << 17, 1), np.float32)), initializer("b", np.ones((1, 1 << 17), np.float32))]
+    operands = [
+        initializer("a", np.ones((1 << 17, 1), np.float32)),
+        initializer("b", np.ones((1, 1 << 17), np.float32)),
+    ]
     node = helper.make_node("Add", ["a", "b"], ["y"], name="large")
     with pytest.raises(webrnn.ShapeError, match="'large'"):
         session(model([node], [], [floats("y", None)], operands)).run(None, {})
@@ -116,7 +119,7 @@ def test_sequence_lens_out_of_range(op, lengths):
     proto = recurrent(op)
     proto.graph.node[0].input.append("lens")
     proto.graph.input.append(helper.make_tensor_value_info("lens", TensorProto.INT32, [None]))
-    with pytest.raises(webrnn.ShapeError, match="'cell'.*sequence_lens"):
+    with pytest.raises(webrnn.ShapeError, match=r"'cell'.*sequence_lens"):
         session(proto).run(None, {"X": X, "lens": np.array(lengths, np.int32)})
 
 
@@ -173,11 +176,15 @@ def never_ending_loop():
         [integers("i", []), bools("go", []), floats("s", [1])],
         [bools("go_on", []), floats("s_next", [1])],
     )
-    return model([helper.make_node("Loop", ["", "", "x"], ["y"], body=body, name="forever")], [floats("x", [1])], [floats("y", [1])])
+    return model(
+        [helper.make_node("Loop", ["", "", "x"], ["y"], body=body, name="forever")],
+        [floats("x", [1])],
+        [floats("y", [1])],
+    )
 
 
 def test_loop_that_never_ends():
-    with pytest.raises(webrnn.ModelError, match="'forever'.*did not end within 50 steps"):
+    with pytest.raises(webrnn.ModelError, match=r"'forever'.*did not end within 50 steps"):
         session(never_ending_loop(), limits=webrnn.Limits(loop_steps=50)).run(None, {"x": np.float32([1])})
 
 

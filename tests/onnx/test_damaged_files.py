@@ -80,9 +80,12 @@ def _loop():
     other = graph([helper.make_node("Neg", ["last"], ["a"])], [], [floats("a", [2])])
     same = graph([helper.make_node("Identity", ["last"], ["b"])], [], [floats("b", [2])])
     choose = helper.make_node("If", ["c"], ["y"], then_branch=other, else_branch=same, name="choose")
-    return model([loop, choose], [floats("x", [2]), bools("c", [])], [floats("y", [2]), floats("all", None)], [
-        initializer("n", np.int64(7))
-    ])
+    return model(
+        [loop, choose],
+        [floats("x", [2]), bools("c", [])],
+        [floats("y", [2]), floats("all", None)],
+        [initializer("n", np.int64(7))],
+    )
 
 
 def _scan():
@@ -108,4 +111,9 @@ def _shapes():
     constants = {"big": [4, 3], "pads": [1, 1, 0, 0], "times": [2, 2], "flat": [-1], "from": [1], "to": [9]}
     initializers = [initializer(name, np.array(value, np.int64)) for name, value in constants.items()]
     initializers.append(initializer("kernel", np.ones((1, 1, 3, 3), np.float32)))
-    return model(nodes, [floats("x", [1, 3]), floats("image", [1, 1, 4, 4])], [floats("s", None), floats("f", None)], initializers)
+    return model(
+        nodes,
+        [floats("x", [1, 3]), floats("image", [1, 1, 4, 4])],
+        [floats("s", None), floats("f", None)],
+        initializers,
+    )

@@ -98,7 +98,9 @@ def model_of(case: dict[str, Any], operands: dict[str, np.ndarray]):
     node = helper.make_node(case["op"], names, wanted, name="cell", hidden_size=case["hidden"], **case["attrs"])
     fed = set(operands) if case["computed"] else set(operands) & {"X", "initial_h", "initial_c", "sequence_lens"}
     inputs = [
-        helper.make_tensor_value_info(name, TensorProto.INT32 if name == "sequence_lens" else TensorProto.FLOAT, [None] * array.ndim)
+        helper.make_tensor_value_info(
+            name, TensorProto.INT32 if name == "sequence_lens" else TensorProto.FLOAT, [None] * array.ndim
+        )
         for name, array in operands.items()
         if name in fed
     ]

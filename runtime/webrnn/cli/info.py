@@ -39,7 +39,9 @@ def sections(graph: Graph) -> Iterator[str]:
     states += [("inside", where, ", ".join(names)) for where, names in _loops(graph)]
     if states:
         yield table("states", states, ("kind", "from", "to"))
-    counts = Counter(node.op if not node.domain else f"{node.domain}.{node.op}" for g in graph.walk() for node in g.nodes)
+    counts = Counter(
+        node.op if not node.domain else f"{node.domain}.{node.op}" for g in graph.walk() for node in g.nodes
+    )
     yield table("ops", counts.most_common(), ("op", "count"))
     arrays = {id(array): array for g in graph.walk() for array in g.constants.values()}
     yield table("weights", list(_weight_rows(list(arrays.values()))), ("type", "tensors", "elements", "size"))

@@ -19,8 +19,12 @@ from .table import table
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", help="path of an ONNX file")
-    parser.add_argument("--input", action="append", default=[], metavar="NAME=FILE.npy", help="an input; others are random")
-    parser.add_argument("--size", action="append", default=[], metavar="NAME=N", help="size of a named axis (default 1)")
+    parser.add_argument(
+        "--input", action="append", default=[], metavar="NAME=FILE.npy", help="an input; others are random"
+    )
+    parser.add_argument(
+        "--size", action="append", default=[], metavar="NAME=N", help="size of a named axis (default 1)"
+    )
     parser.add_argument("--backend", default="auto")
     parser.add_argument("--seed", type=int, default=0, help="of the random inputs")
     parser.add_argument("--output-dir", type=Path, help="write each output to NAME.npy in this folder")
@@ -38,7 +42,13 @@ def main(arguments: argparse.Namespace) -> None:
     results = session.run(None, feeds)
     elapsed = time.perf_counter() - started
     names = [item.name for item in session.get_outputs()]
-    print(table("outputs", [_summary(*pair) for pair in zip(names, results, strict=True)], ("name", "type", "shape", "min", "mean", "max")))
+    print(
+        table(
+            "outputs",
+            [_summary(*pair) for pair in zip(names, results, strict=True)],
+            ("name", "type", "shape", "min", "mean", "max"),
+        )
+    )
     print(f"\n{elapsed * 1e3:.2f} ms")
     if arguments.output_dir is not None:
         arguments.output_dir.mkdir(parents=True, exist_ok=True)

@@ -28,7 +28,9 @@ def sequence_mask(arguments: list[Any], attrs: dict[str, Any]) -> list[Any]:
     lengths, x = arguments
     n_steps, batch = x.shape[:2]
     if lengths.shape != (batch,) or lengths.dtype.kind not in "iu":
-        raise ShapeError(f"sequence_lens is {lengths.dtype}{list(lengths.shape)}, it needs one integer for each of {batch}")
+        raise ShapeError(
+            f"sequence_lens is {lengths.dtype}{list(lengths.shape)}, it needs one integer for each of {batch}"
+        )
     if np.any(lengths < 1) or np.any(lengths > n_steps):
         raise ShapeError(f"sequence_lens is {lengths.tolist()}, each needs to be from 1 to the {n_steps} steps of X")
     return [(np.arange(n_steps)[:, None] < lengths)[:, :, None]]

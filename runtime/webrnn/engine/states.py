@@ -7,7 +7,9 @@ from difflib import SequenceMatcher
 
 from webrnn.ir import Graph, Value
 
-_MARKS = re.compile(r"(?<![a-z])(in|out|input|output|prev|past|new|next|present|initial|final|cur|old|0|n)(?![a-z])|[_.:/\W]")
+_MARKS = re.compile(
+    r"(?<![a-z])(in|out|input|output|prev|past|new|next|present|initial|final|cur|old|0|n)(?![a-z])|[_.:/\W]"
+)
 _STATE_NAME = re.compile(r"(^|[^a-z])(h|c|hx|cx|h0|c0|hn|cn)([^a-z]|$)|state|hidden|cell|past|cache|memory", re.I)
 
 
@@ -41,5 +43,4 @@ def _may_carry(before: Value, after: Value) -> bool:
 
 
 def _likeness(before: str, after: str) -> float:
-    stems = [_MARKS.sub("", name.lower()) for name in (before, after)]
-    return SequenceMatcher(None, *stems).ratio()
+    return SequenceMatcher(None, _MARKS.sub("", before.lower()), _MARKS.sub("", after.lower())).ratio()

@@ -20,7 +20,7 @@ WEBRNN = "webrnn"
 
 
 class Value:
-    """One result: produced by one node, or an input or a constant of one graph. Two values are the same only if identical.
+    """One result: produced by one node, or an input or a constant of one graph. Values are compared by identity.
 
     `dtype` and `shape` are what is known of it before it runs. `container` is empty for a tensor and otherwise names
     the types around it, outermost first: ("optional", "seq").

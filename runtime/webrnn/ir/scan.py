@@ -67,7 +67,7 @@ class ScanSpec:
     counts: bool = False
     """Whether the body's first input is the number of the iteration, an int64 scalar."""
     has_condition: bool = False
-    """Whether the body's first output says if there is a next step. The node's `cond` input, if any, guards the first."""
+    """Whether the body's first output says if there is a next step; the node's `cond` input guards the first."""
 
     @property
     def is_trimmed(self) -> bool:

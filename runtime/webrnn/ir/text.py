@@ -96,7 +96,9 @@ def _typed(value: Value) -> str:
     if value.dtype is None and value.shape is None and not value.container:
         return value.name
     element = value.dtype.text if value.dtype is not None else "?"
-    shape = "" if value.shape is None else "[" + ", ".join("?" if dim is None else str(dim) for dim in value.shape) + "]"
+    shape = (
+        "" if value.shape is None else "[" + ", ".join("?" if dim is None else str(dim) for dim in value.shape) + "]"
+    )
     text = f"{element}{shape}"
     for kind in reversed(value.container):
         text = f"{kind}({text})"

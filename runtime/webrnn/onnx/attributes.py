@@ -17,7 +17,15 @@ from .types import type_text
 FLOAT, INT, STRING, TENSOR, GRAPH, FLOATS, INTS, STRINGS, TENSORS, GRAPHS, SPARSE_TENSOR = range(1, 12)
 TYPE_PROTO = 13
 
-_FIELD_OF_KIND = {FLOAT: "f", INT: "i", STRING: "s", TENSOR: "t", GRAPH: "g", SPARSE_TENSOR: "sparse", TYPE_PROTO: "type"}
+_FIELD_OF_KIND = {
+    FLOAT: "f",
+    INT: "i",
+    STRING: "s",
+    TENSOR: "t",
+    GRAPH: "g",
+    SPARSE_TENSOR: "sparse",
+    TYPE_PROTO: "type",
+}
 _LIST_OF_KIND = {FLOATS: "floats", INTS: "ints", STRINGS: "strings", TENSORS: "tensors", GRAPHS: "graphs"}
 
 
@@ -64,7 +72,12 @@ def constant_value(attributes: Sequence[Attribute], tensors: TensorReader) -> tu
         return tensors.read(attribute.t)
     if attribute.name == "sparse_value" and attribute.sparse is not None:
         return tensors.read_sparse(attribute.sparse)
-    element_types = {"value_float": np.float32, "value_floats": np.float32, "value_int": np.int64, "value_ints": np.int64}
+    element_types = {
+        "value_float": np.float32,
+        "value_floats": np.float32,
+        "value_int": np.int64,
+        "value_ints": np.int64,
+    }
     value = python_value(attribute, tensors)
     if attribute.name in element_types:
         array = np.array(value, element_types[attribute.name])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
@@ -26,17 +25,16 @@ class Weights:
     hidden: int
 
 
-class Cell(Protocol):
-    def step(self, x: Value, *states: Value) -> list[Value]:
-        """The next states, H first."""
-
-
-class _CellOps:
+class Cell:
     """What the cells have in common: activations, clipping and products."""
 
     def __init__(self, body: GraphBuilder, weights: Weights, attributes: RecurrentAttributes, direction: int):
         self.b, self.weights, self.attributes = body, weights, attributes
         self.activations = attributes.activations[direction]
+
+    def step(self, x: Value, *states: Value) -> list[Value]:
+        """The next states, H first."""
+        raise NotImplementedError
 
     def _scalar(self, number: float) -> Value:
         return scalar_like(self.b, number, self.weights.w)
@@ -64,22 +62,24 @@ class _CellOps:
         return self.b.op(op, *inputs, name=name)
 
 
-class RnnCell(_CellOps):
+class RnnCell(Cell):
     """H' = f(X·Wᵀ + H·Rᵀ + Wb + Rb)"""
 
-    def step(self, x: Value, h: Value) -> list[Value]:
+    def step(self, x: Value, *states: Value) -> list[Value]:
+        (h,) = states
         from_x = self._product(x, self.weights.w, self._joint_bias(), "from_x")
         from_h = self._product(h, self.weights.r, None, "from_h")
         return [self._activate(self.activations[0], self.b.op("Add", from_x, from_h, name="sum"), "h_next")]
 
 
-class GruCell(_CellOps):
+class GruCell(Cell):
     """z, r = f(X·Wᵀ + H·Rᵀ + b); n = g(X·Wnᵀ + reset(H)); H' = (1 - z)·n + z·H
 
     reset is (r·H)·Rnᵀ + b, or with linear_before_reset r·(H·Rnᵀ + b).
     """
 
-    def step(self, x: Value, h: Value) -> list[Value]:
+    def step(self, x: Value, *states: Value) -> list[Value]:
+        (h,) = states
         if self.attributes.linear_before_reset:
             update, candidate = self._linear_before_reset(x, h)
         else:
@@ -118,14 +118,15 @@ class GruCell(_CellOps):
         return update, self._activate(self.activations[1], candidate, "candidate")
 
 
-class LstmCell(_CellOps):
+class LstmCell(Cell):
     """i, o, f = f(X·Wᵀ + H·Rᵀ + P·C + b); n = g(...); C' = f·C + i·n; H' = o·h(C')
 
     The output gate's peephole sees C'; with input_forget the forget gate is 1 - i. C' is not clipped, neither for h nor
     for the next step: so does onnxruntime read the "input of activations" that ONNX clips.
     """
 
-    def step(self, x: Value, h: Value, c: Value) -> list[Value]:
+    def step(self, x: Value, *states: Value) -> list[Value]:
+        h, c = states
         from_x = self._product(x, self.weights.w, self._joint_bias(), "from_x")
         total = self._op("Add", from_x, self._product(h, self.weights.r, None, "from_h"), name="gates")
         i, o, f, n = self.b.split(total, ["input_sum", "output_sum", "forget_sum", "candidate_sum"])
@@ -158,29 +159,29 @@ class LstmCell(_CellOps):
         return self._op("Add", total, self._op("Mul", peephole, c, name="peeped"), name=total.name)
 
 
-def _plain(op: str) -> Callable[[_CellOps, Activation, Value, str], Value]:
+def _plain(op: str) -> Callable[[Cell, Activation, Value, str], Value]:
     return lambda cell, function, value, name: cell.b.op(op, value, name=name)
 
 
-def _with_alpha(op: str) -> Callable[[_CellOps, Activation, Value, str], Value]:
+def _with_alpha(op: str) -> Callable[[Cell, Activation, Value, str], Value]:
     return lambda cell, function, value, name: cell.b.op(op, value, name=name, alpha=function.alpha)
 
 
-def _hard_sigmoid(cell: _CellOps, function: Activation, value: Value, name: str) -> Value:
+def _hard_sigmoid(cell: Cell, function: Activation, value: Value, name: str) -> Value:
     return cell.b.op("HardSigmoid", value, name=name, alpha=function.alpha, beta=function.beta)
 
 
-def _affine(cell: _CellOps, function: Activation, value: Value, name: str) -> Value:
+def _affine(cell: Cell, function: Activation, value: Value, name: str) -> Value:
     scaled = cell.b.op("Mul", value, cell._scalar(function.alpha or 0.0))
     return cell.b.op("Add", scaled, cell._scalar(function.beta or 0.0), name=name)
 
 
-def _scaled_tanh(cell: _CellOps, function: Activation, value: Value, name: str) -> Value:
+def _scaled_tanh(cell: Cell, function: Activation, value: Value, name: str) -> Value:
     inner = cell.b.op("Tanh", cell.b.op("Mul", value, cell._scalar(function.beta or 0.0)))
     return cell.b.op("Mul", inner, cell._scalar(function.alpha or 0.0), name=name)
 
 
-_ACTIVATIONS: dict[str, Callable[[_CellOps, Activation, Value, str], Value]] = {
+_ACTIVATIONS: dict[str, Callable[[Cell, Activation, Value, str], Value]] = {
     "Relu": _plain("Relu"),
     "Tanh": _plain("Tanh"),
     "Sigmoid": _plain("Sigmoid"),

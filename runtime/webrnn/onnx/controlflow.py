@@ -38,7 +38,9 @@ def read_if(reader: ModelReader, scope: Scope, node: Node, version: int) -> None
     for branch in branches:
         if len(branch.builder.graph.outputs) != len(node.outputs):
             count = len(branch.builder.graph.outputs)
-            raise ModelError(f"branch {branch.builder.graph.name!r} gives {count} outputs, the node has {len(node.outputs)}")
+            raise ModelError(
+                f"branch {branch.builder.graph.name!r} gives {count} outputs, the node has {len(node.outputs)}"
+            )
         branch.builder.graph.inputs = [branch.standing_for(outer) for outer in captures]
     if len(node.inputs) != 1 or node.inputs[0] is None:
         raise ModelError("it takes one input, the condition")
@@ -76,7 +78,9 @@ def read_loop(reader: ModelReader, scope: Scope, node: Node, version: int) -> No
     outputs = body.read()
     n_traces = len(outputs) - 1 - len(inits)
     if n_traces < 0 or len(node.outputs) > len(inits) + n_traces:
-        raise ModelError(f"the body gives {len(outputs)} outputs, the node has {len(inits)} states and {len(node.outputs)} outputs")
+        raise ModelError(
+            f"the body gives {len(outputs)} outputs, the node has {len(inits)} states and {len(node.outputs)} outputs"
+        )
     results = [*node.outputs, *[None] * (len(inits) + n_traces - len(node.outputs))]
     scan.body_cond = outputs[0]
     for init, state, new, final in zip(inits, states, outputs[1:], results, strict=False):
@@ -102,12 +106,17 @@ def _scan_over(
     n_sequences = _integer(node.attrs, "num_scan_inputs")
     n_states = len(inputs) - n_sequences
     if not 0 < n_sequences <= len(inputs) or len(body.inputs) != len(inputs):
-        raise ModelError(f"the body takes {len(body.inputs)} inputs, the node hands over {len(inputs)}, {n_sequences} of them sequences")
+        raise ModelError(
+            f"the body takes {len(body.inputs)} inputs, "
+            f"the node hands over {len(inputs)}, {n_sequences} of them sequences"
+        )
     inner = [body.define(index) for index in range(len(inputs))]
     results = body.read()
     n_traces = len(results) - n_states
     if n_traces < 0 or len(outputs) > len(results):
-        raise ModelError(f"the body gives {len(results)} outputs, the node has {n_states} states and {len(outputs)} outputs")
+        raise ModelError(
+            f"the body gives {len(results)} outputs, the node has {n_states} states and {len(outputs)} outputs"
+        )
     outputs = [*outputs, *[None] * (len(results) - len(outputs))]
     scan = Scan(body.builder.graph, n_steps=n_steps, name=node.name)
     for index in range(n_states):
@@ -190,7 +199,7 @@ def read_sequence_map(reader: ModelReader, scope: Scope, node: Node, version: in
     for index, (item, output) in enumerate(zip(results, node.outputs, strict=True)):
         carried = body.builder.value(f"so_far{index}", item.dtype, None, ("seq",))
         grown = body.builder.op("SequenceInsert", carried, item)
-        empty = scope.builder.op("SequenceEmpty", **({} if item.dtype is None else {"dtype": int(item.dtype)}))
+        empty = scope.builder.op("SequenceEmpty", dtype=int(item.dtype or DType.FLOAT))
         scan.states.append(State(StateSpec(), empty, [carried], grown, output))
     scope.builder.add(body.finish(scan))
 

@@ -64,7 +64,9 @@ class ModelReader:
         for info in proto.inputs:
             declared = value_type(info.type, info.name)
             if info.name in fixed:
-                scope.define(info.name, builder.constant(_fixed_array(fixed.pop(info.name), info.name, declared), info.name))
+                scope.define(
+                    info.name, builder.constant(_fixed_array(fixed.pop(info.name), info.name, declared), info.name)
+                )
             elif info.name not in with_initializer:
                 scope.define(info.name, builder.input(info.name, *declared))
         if fixed:
@@ -161,10 +163,12 @@ class ModelReader:
 
     def _inline(self, function: FunctionProto, call: NodeProto, attributes: Sequence[Attribute], scope: Scope) -> None:
         if self._function_depth >= MAX_FUNCTION_DEPTH:
-            raise ModelError(f"function {function.name!r} is called more than {MAX_FUNCTION_DEPTH} deep; does it call itself?")
+            raise ModelError(
+                f"function {function.name!r} is called more than {MAX_FUNCTION_DEPTH} deep; does it call itself?"
+            )
         if len(call.inputs) > len(function.inputs) or len(call.outputs) > len(function.outputs):
             raise ModelError(
-                f"function {function.name!r} takes {len(function.inputs)} inputs and gives {len(function.outputs)} outputs, "
+                f"function {function.name!r} has {len(function.inputs)} inputs and {len(function.outputs)} outputs, "
                 f"the call has {len(call.inputs)} and {len(call.outputs)}"
             )
         given = {item.name: item for item in (*function.attribute_defaults, *attributes)}
@@ -172,7 +176,10 @@ class ModelReader:
         for index, name in enumerate(function.inputs):
             argument = call.inputs[index] if index < len(call.inputs) else ""
             inner.define(name, scope.lookup(argument) if argument else None)
-        outer_versions, self.opset_versions = self.opset_versions, _opset_versions(function.opsets) or self.opset_versions
+        outer_versions, self.opset_versions = (
+            self.opset_versions,
+            _opset_versions(function.opsets) or self.opset_versions,
+        )
         self._function_depth += 1
         try:
             for node in in_running_order(function.nodes):

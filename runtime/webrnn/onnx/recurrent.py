@@ -38,7 +38,9 @@ from .weights import WeightCutter, scalar_like
 X, W, R, B, SEQUENCE_LENS, INITIAL_H, INITIAL_C, P = range(8)
 
 
-def _lower(cell_type: Callable[..., Cell], n_gates: int, n_activations: int, n_states: int, builder: GraphBuilder, node: Node) -> None:
+def _lower(
+    cell_type: Callable[..., Cell], n_gates: int, n_activations: int, n_states: int, builder: GraphBuilder, node: Node
+) -> None:
     attributes = RecurrentAttributes.of(node, n_activations)
     Lowering(builder, node, attributes, cell_type, n_gates, n_states).run()
 
@@ -232,7 +234,8 @@ class Lowering:
         if len(parts) == 1:
             joined = self.b.op("Unsqueeze", parts[0], axes, output=last)
         else:
-            joined = self.b.op("Concat", *(self.b.op("Unsqueeze", part, axes) for part in parts), axis=axis, output=last)
+            joined = self.b.op(
+                "Concat", *(self.b.op("Unsqueeze", part, axes) for part in parts), axis=axis, output=last
+            )
         if perm is not None:
             self.b.op("Transpose", joined, perm=perm, output=output)
-

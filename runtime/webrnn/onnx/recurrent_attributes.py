@@ -101,13 +101,13 @@ def _activations(node: Node, per_direction: int, n_directions: int) -> tuple[tup
     if not names:
         names = _DEFAULT_ACTIVATIONS[node.op] * n_directions
     if len(names) != per_direction * n_directions:
-        raise ModelError(f"{len(names)} functions given, it needs {per_direction * n_directions}", attribute="activations")
+        raise ModelError(
+            f"{len(names)} functions given, it needs {per_direction * n_directions}", attribute="activations"
+        )
     alphas = _numbers(node.attrs, "activation_alpha", len(names))
     betas = _numbers(node.attrs, "activation_beta", len(names))
     functions = [_activation(name, alphas, betas) for name in names]
-    return tuple(
-        tuple(functions[start : start + per_direction]) for start in range(0, len(functions), per_direction)
-    )
+    return tuple(tuple(functions[start : start + per_direction]) for start in range(0, len(functions), per_direction))
 
 
 def _numbers(attrs: dict[str, Any], name: str, most: int) -> Iterator[float]:

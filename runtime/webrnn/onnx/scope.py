@@ -29,7 +29,8 @@ class Scope:
         self.builder, self.parent = builder, parent
         self.names: dict[str, Value | None] = {}
         self.types: dict[str, ValueType] = {}
-        self._arguments = arguments if arguments is not None else parent._arguments if parent else None
+        inherited: dict[str, Attribute] | None = parent._arguments if parent is not None else None
+        self._arguments: dict[str, Attribute] | None = arguments if arguments is not None else inherited
         self._prefix = prefix
 
     @property

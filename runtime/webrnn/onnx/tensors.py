@@ -117,7 +117,9 @@ class TensorReader:
         numbers = getattr(tensor, _TYPED_INTEGERS.get(dtype, "integers"))
         bits = _BITS_PER_ELEMENT.get(dtype)
         if bits in (2, 4):
-            packed = _of_size(_integers(numbers, np.dtype(np.uint8), tensor.name), -(-n_elements * bits // 8), tensor.name)
+            packed = _of_size(
+                _integers(numbers, np.dtype(np.uint8), tensor.name), -(-n_elements * bits // 8), tensor.name
+            )
             return _unpacked(packed, bits, n_elements).view(dtype.array_type)
         if dtype is DType.BOOL:
             flat = _integers(numbers, np.dtype(np.int64), tensor.name) != 0
@@ -159,7 +161,9 @@ class TensorReader:
 
     def _inside_folder(self, location: str, name: str) -> Path:
         if self._folder is None:
-            raise ModelError(f"tensor {name!r} is in file {location!r}; a model given as bytes has no folder to find it")
+            raise ModelError(
+                f"tensor {name!r} is in file {location!r}; a model given as bytes has no folder to find it"
+            )
         folder = self._folder.resolve()
         try:
             path = (folder / location).resolve()

@@ -30,7 +30,9 @@ class MessageType:
         self.python_class = python_class
         self.fields: dict[int, tuple[int, str, MessageType | None]] = {}
 
-    def _field(self, number: int, wire_type: int, kind: int, name: str, inner: MessageType | None = None) -> MessageType:
+    def _field(
+        self, number: int, wire_type: int, kind: int, name: str, inner: MessageType | None = None
+    ) -> MessageType:
         self.fields[number << 3 | wire_type] = (kind, name, inner)
         return self
 

@@ -1,0 +1,127 @@
+"""Every element type and encoding of TensorProto, and where external data may be."""
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+import webrnn
+from tests.onnx.models import floats, graph, initializer, model
+from webrnn.ir import DType
+from webrnn.onnx.proto import decode_model
+from webrnn.onnx.reader import read_model
+from webrnn.onnx.tensors import TensorReader
+from webrnn.onnx_backend import to_webrnn
+
+NAMES = [name for name in TensorProto.DataType.keys() if name not in ("UNDEFINED", "STRING")]  # noqa: SIM118
+
+
+def read(tensor):
+    data = model([], [], [floats("y", None)], [tensor]).SerializeToString()
+    decoded = decode_model(data)
+    return TensorReader(data, None).read(decoded.graph.initializers[0])
+
+
+@pytest.mark.parametrize("raw", [False, True])
+@pytest.mark.parametrize("name", NAMES)
+def test_every_type_and_encoding(name, raw):
+    code = TensorProto.DataType.Value(name)
+    numbers = np.array([0, 1, 1, 0, 1, 1, 1], np.float64).astype(helper.tensor_dtype_to_np_dtype(code))
+    tensor = numpy_helper.from_array(numbers, "t")
+    if not raw:
+        tensor = helper.make_tensor("t", code, numbers.shape, numbers.tolist())
+    array, dtype = read(tensor)
+    assert dtype == DType[name]
+    assert array.dtype == dtype.array_type
+    expected = to_webrnn(numpy_helper.to_array(tensor))
+    np.testing.assert_array_equal(array, expected)
+
+
+def test_strings():
+    array, dtype = read(helper.make_tensor("t", TensorProto.STRING, [2], ["a", "ü"]))
+    assert dtype is DType.STRING
+    assert array.tolist() == ["a", "ü"]
+
+
+def test_weights_are_views_of_the_file():
+    weights = np.arange(1000, dtype=np.float32)
+    node = helper.make_node("Add", ["x", "w"], ["y"])
+    constants = read_model(
+        model([node], [floats("x", [1])], [floats("y", None)], [initializer("w", weights)]).SerializeToString()
+    ).constants
+    (array,) = constants.values()
+    assert not array.flags.owndata
+    np.testing.assert_array_equal(array, weights)
+
+
+@pytest.mark.parametrize("size", [3, 5])
+def test_wrong_number_of_bytes(size):
+    with pytest.raises(webrnn.ModelError, match="'t' has"):
+        read(TensorProto(name="t", dims=[1], data_type=1, raw_data=bytes(size)))
+
+
+def test_wrong_number_of_elements():
+    with pytest.raises(webrnn.ModelError, match="'t' has 2 elements, its shape needs 3"):
+        read(TensorProto(name="t", dims=[3], data_type=1, float_data=[1, 2]))
+
+
+def test_unknown_element_type():
+    with pytest.raises(webrnn.ModelError, match="element type 99"):
+        read(TensorProto(name="t", dims=[1], data_type=99, raw_data=bytes(4)))
+
+
+def external(folder, **entries):
+    tensor = TensorProto(name="w", dims=[2], data_type=1, data_location=TensorProto.EXTERNAL)
+    for key, value in entries.items():
+        tensor.external_data.add(key=key, value=str(value))
+    node = helper.make_node("Identity", ["w"], ["y"])
+    path = folder / "m.onnx"
+    path.write_bytes(model([node], [], [floats("y", None)], [tensor]).SerializeToString())
+    return path
+
+
+def test_external_data(tmp_path):
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "w.bin").write_bytes(np.float32([7, 1, 2]).tobytes())
+    path = external(tmp_path, location="sub/w.bin", offset=4, length=8)
+    np.testing.assert_array_equal(webrnn.InferenceSession(path).run(None, {})[0], [1, 2])
+    with pytest.raises(webrnn.ModelError, match="no folder"):
+        webrnn.InferenceSession(path.read_bytes())
+
+
+@pytest.mark.parametrize(
+    "entries",
+    [
+        {"location": "../w.bin"},
+        {"location": "sub/../../w.bin"},
+        {"location": "/etc/hostname"},
+        {"location": "link.bin"},
+        {"location": "linked/w.bin"},
+        {"location": ""},
+        {"location": "none.bin"},
+        {"location": "."},
+        {"location": "here.bin", "offset": 4},
+        {"location": "here.bin", "offset": -4, "length": 8},
+        {"location": "here.bin", "offset": "far"},
+        {"location": "here.bin", "length": 1 << 40},
+        {"location": "nul\0.bin"},
+    ],
+)
+def test_external_data_out_of_bounds(entries, tmp_path):
+    folder = tmp_path / "model"
+    (folder / "sub").mkdir(parents=True)
+    for place in (tmp_path / "w.bin", folder / "here.bin"):
+        place.write_bytes(bytes(8))
+    (folder / "link.bin").symlink_to(tmp_path / "w.bin")
+    (folder / "linked").symlink_to(tmp_path)
+    with pytest.raises(webrnn.ModelError, match="'w'"):
+        webrnn.InferenceSession(external(folder, **entries))
+
+
+def test_sparse_initializer():
+    values = helper.make_tensor("w", TensorProto.FLOAT, [2], [5, 6])
+    indices = helper.make_tensor("i", TensorProto.INT64, [2], [0, 3])
+    main = graph([helper.make_node("Identity", ["w"], ["y"])], [], [floats("y", None)])
+    main.sparse_initializer.append(helper.make_sparse_tensor(values, indices, [2, 2]))
+    proto = helper.make_model(main, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    (y,) = webrnn.InferenceSession(proto.SerializeToString()).run(None, {})
+    np.testing.assert_array_equal(y, [[5, 0], [0, 6]])
