@@ -1,22 +1,32 @@
-"""The order in which the nodes of a graph can run."""
+"""The order in which nodes can run.
+
+ONNX demands that a node comes after those whose results it reads. Most files keep that, so the reader relies on it, and
+only comes here when a value is missing.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
+from heapq import heapify, heappop, heappush
 
 from webrnn.errors import ModelError
 
-from .proto import GraphProto, NodeProto
+from .proto import GraphProto, Model, NodeProto
 
 
-def in_running_order(nodes: Sequence[NodeProto]) -> Sequence[NodeProto]:
-    """The nodes, each after those whose results it reads. ONNX demands that order; some exporters do not keep it."""
-    read: set[str] = set()
-    for node in nodes:
-        read.update(_names_read(node))
-        if not read.isdisjoint(node.outputs):
-            return _sorted(nodes)
-    return nodes
+def sort_nodes(model: Model) -> bool:
+    """Bring all nodes into an order in which they can run; False if they were in order. Raises if there is none."""
+    assert model.graph is not None
+    changed = False
+    pending: list = [model.graph, *model.functions]
+    while pending:
+        owner = pending.pop()
+        ordered = _sorted(owner.nodes)
+        if ordered != list(owner.nodes):
+            owner.nodes = ordered
+            changed = True
+        pending.extend(graph for node in ordered for graph in _subgraphs(node))
+    return changed
 
 
 def _sorted(nodes: Sequence[NodeProto]) -> list[NodeProto]:
@@ -27,39 +37,38 @@ def _sorted(nodes: Sequence[NodeProto]) -> list[NodeProto]:
         for other in needed:
             readers[other].append(index)
     missing = [len(needed) for needed in needs]
-    ready = [index for index in reversed(range(len(nodes))) if not missing[index]]
+    ready = [index for index in range(len(nodes)) if not missing[index]]
+    heapify(ready)
     order = []
     while ready:
-        index = ready.pop()
+        index = heappop(ready)
         order.append(nodes[index])
         for reader in readers[index]:
             missing[reader] -= 1
             if not missing[reader]:
-                ready.append(reader)
+                heappush(ready, reader)
     if len(order) < len(nodes):
         stuck = nodes[next(index for index in range(len(nodes)) if missing[index])]
         raise ModelError("the node depends on its own result", node=stuck.name or f"-> {stuck.outputs[0]}", op=stuck.op)
     return order
 
 
-def _names_read(node: NodeProto) -> Iterable[str]:
-    names: Iterable[str] = node.inputs
+def _names_read(node: NodeProto) -> set[str]:
+    return set(node.inputs).union(*map(_free_names, _subgraphs(node)))
+
+
+def _subgraphs(node: NodeProto) -> Iterator[GraphProto]:
     for attribute in node.attributes:
-        for graph in attribute.graphs or (attribute.g,):
-            if graph is not None:
-                names = {*names, *_free_names(graph)}
-    return names
+        if attribute.g is not None:
+            yield attribute.g
+        yield from attribute.graphs
 
 
 def _free_names(graph: GraphProto) -> set[str]:
     """The names that a sub-graph takes from outside."""
-    if graph.free_names is not None:
-        return graph.free_names
     defined = {info.name for info in graph.inputs} | {tensor.name for tensor in graph.initializers}
-    read: set[str] = set()
+    read = {info.name for info in graph.outputs}
     for node in graph.nodes:
-        read.update(_names_read(node))
+        read |= _names_read(node)
         defined.update(node.outputs)
-    read.update(info.name for info in graph.outputs)
-    graph.free_names = read - defined
-    return graph.free_names
+    return read - defined

@@ -116,8 +116,6 @@ class GraphProto:
     inputs: Sequence[ValueInfo] = ()
     outputs: Sequence[ValueInfo] = ()
     value_infos: Sequence[ValueInfo] = ()
-    free_names: set[str] | None = None
-    """Not in the file: what it takes from the graphs around it, once that is known."""
 
 
 class FunctionProto:

@@ -6,8 +6,10 @@ that contain graphs to `controlflow` and the recurrent ones to `recurrent`.
 
 from __future__ import annotations
 
+import gc
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +21,8 @@ from webrnn.ir.blame import blame
 
 from . import controlflow, opsets, recurrent
 from .attributes import constant_value, python_value
-from .order import in_running_order
-from .proto import Attribute, FunctionProto, GraphProto, NodeProto, OperatorSet, decode_model
+from .order import sort_nodes
+from .proto import Attribute, FunctionProto, GraphProto, Model, NodeProto, OperatorSet, decode_model
 from .scope import Scope
 from .tensors import TensorReader
 from .types import UNKNOWN, ValueType, value_type
@@ -41,10 +43,37 @@ def read_model(source: str | os.PathLike[str] | bytes, fixed: Mapping[str, np.nd
             data, folder = path.read_bytes(), path.parent
         except OSError as error:
             raise ModelError(f"cannot read the model: {error}") from None
+    with collector_paused():
+        return _read_bytes(data, folder, fixed)
+
+
+def _read_bytes(data: bytes, folder: Path | None, fixed: Mapping[str, np.ndarray] | None) -> Graph:
     model = decode_model(data)
-    reader = ModelReader(_opset_versions(model.opsets), model.functions, TensorReader(data, folder))
+    try:
+        return _read(model, TensorReader(data, folder), fixed)
+    except ModelError:
+        if not sort_nodes(model):
+            raise
+    return _read(model, TensorReader(data, folder), fixed)
+
+
+def _read(model: Model, tensors: TensorReader, fixed: Mapping[str, np.ndarray] | None) -> Graph:
     assert model.graph is not None
-    return reader.read_main_graph(model.graph, dict(fixed or {}))
+    return ModelReader(_opset_versions(model.opsets), model.functions, tensors).read_main_graph(
+        model.graph, dict(fixed or {})
+    )
+
+
+@contextmanager
+def collector_paused() -> Iterator[None]:
+    """No search for reference cycles while a model's many objects are made; none of them is garbage yet."""
+    was_running = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_running:
+            gc.enable()
 
 
 class ModelReader:
@@ -91,7 +120,7 @@ class ModelReader:
         for info in (*proto.value_infos, *proto.outputs):
             if info.type is not None:
                 scope.types[info.name] = value_type(info.type, info.name)
-        for node in in_running_order(proto.nodes):
+        for node in proto.nodes:
             self.read_node(node, scope)
 
     def define_constant(self, scope: Scope, name: str, array: np.ndarray, dtype: DType) -> None:
@@ -182,7 +211,7 @@ class ModelReader:
         )
         self._function_depth += 1
         try:
-            for node in in_running_order(function.nodes):
+            for node in function.nodes:
                 self.read_node(node, inner)
         finally:
             self._function_depth -= 1

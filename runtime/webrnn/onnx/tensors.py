@@ -32,6 +32,13 @@ _BITS_PER_ELEMENT = {
 }
 """The types that share bytes in `raw_data`."""
 
+_AS_STORED = {
+    dtype: dtype.array_type
+    for dtype in DType
+    if dtype not in _BITS_PER_ELEMENT and dtype not in (DType.BOOL, DType.STRING)
+}
+"""The types whose raw bytes are the array."""
+
 
 class TensorReader:
     """Makes arrays of the tensors of one file. `folder` is where external data may lie; None allows none."""
@@ -43,10 +50,15 @@ class TensorReader:
 
     def read(self, tensor: Tensor) -> tuple[np.ndarray, DType]:
         """The array of a tensor and its element type."""
-        dtype = element_type(tensor.data_type, f"tensor {tensor.name!r}")
-        shape = _checked_shape(tensor.dims, f"tensor {tensor.name!r}")
+        dtype = DTYPES.get(tensor.data_type) or element_type(tensor.data_type, f"tensor {tensor.name!r}")
+        shape = _checked_shape(tensor.dims, tensor.name)
         n_elements = math.prod(shape)
-        if dtype is DType.STRING:
+        if tensor.raw is not None and dtype in _AS_STORED and not tensor.location:
+            start, stop = tensor.raw
+            array_type = _AS_STORED[dtype]
+            _check_bytes(stop - start, n_elements * array_type.itemsize, tensor.name)
+            flat = np.frombuffer(self._data, array_type, n_elements, start) if n_elements else np.empty(0, array_type)
+        elif dtype is DType.STRING:
             flat = self._strings(tensor, n_elements)
         elif tensor.location == 1:
             flat = self._from_bytes(self._external_bytes(tensor), dtype, n_elements, tensor.name)
@@ -65,7 +77,7 @@ class TensorReader:
         values, dtype = self.read(sparse.values)
         indices, _ = self.read(sparse.indices)
         name = sparse.values.name
-        shape = _checked_shape(sparse.dims, f"sparse tensor {name!r}")
+        shape = _checked_shape(sparse.dims, name)
         if math.prod(shape) > max(2**24, 1000 * len(values)):
             raise UnsupportedOp(f"sparse tensor {name!r} of {shape} is too large to be made dense")
         dense = np.zeros(shape, values.dtype)
@@ -92,8 +104,7 @@ class TensorReader:
     def _from_bytes(self, stored: np.ndarray, dtype: DType, n_elements: int, name: str) -> np.ndarray:
         bits = _BITS_PER_ELEMENT.get(dtype, 8 * dtype.array_type.itemsize)
         expected = -(-n_elements * bits // 8)
-        if stored.size != expected:
-            raise ModelError(f"tensor {name!r} has {stored.size} bytes, its shape and type need {expected}")
+        _check_bytes(stored.size, expected, name)
         if dtype in _BITS_PER_ELEMENT:
             return _unpacked(stored, bits, n_elements).view(dtype.array_type)
         if dtype is DType.BOOL:
@@ -180,12 +191,14 @@ class TensorReader:
 _NO_BYTES = np.empty(0, np.uint8)
 
 
+DTYPES = {int(dtype): dtype for dtype in DType}
+
+
 def element_type(code: int, what: str) -> DType:
     """The element type with this number."""
-    try:
-        return DType(code)
-    except ValueError:
-        raise ModelError(f"{what} has the unknown element type {code}") from None
+    if code not in DTYPES:
+        raise ModelError(f"{what} has the unknown element type {code}")
+    return DTYPES[code]
 
 
 def _unpacked(packed: np.ndarray, bits: int, n_elements: int) -> np.ndarray:
@@ -194,10 +207,15 @@ def _unpacked(packed: np.ndarray, bits: int, n_elements: int) -> np.ndarray:
     return np.packbits(stream, axis=1, bitorder="little").reshape(n_elements)
 
 
-def _checked_shape(dims: Sequence[int], what: str) -> tuple[int, ...]:
-    if any(dim < 0 for dim in dims) or math.prod(dims) >= 2**62 or len(dims) > 32:
-        raise ModelError(f"{what} has the impossible shape {list(dims[:33])}")
+def _checked_shape(dims: Sequence[int], name: str) -> tuple[int, ...]:
+    if min(dims, default=0) < 0 or math.prod(dims) >= 2**62 or len(dims) > 32:
+        raise ModelError(f"tensor {name!r} has the impossible shape {list(dims[:33])}")
     return tuple(dims)
+
+
+def _check_bytes(have: int, need: int, name: str) -> None:
+    if have != need:
+        raise ModelError(f"tensor {name!r} has {have} bytes, its shape and type need {need}")
 
 
 def _of_size(flat: np.ndarray, n_elements: int, name: str) -> np.ndarray:

@@ -90,6 +90,7 @@ def _decode(message_type: MessageType, data: bytes, position: int, end: int, dep
         position += 1
         if tag >= 0x80:
             tag, position = _varint(data, position - 1, end)
+        field = fields.get(tag)
         wire_type = tag & 7
         start = position
         if wire_type == BYTES:
@@ -114,14 +115,13 @@ def _decode(message_type: MessageType, data: bytes, position: int, end: int, dep
                 raise _truncated(start)
         else:
             raise ModelError(f"byte {position - 1} is not the start of a field (wire type {wire_type})")
-        field = fields.get(tag)
         if field is None:
             continue
         kind, name, inner = field
         if kind == TEXT:
-            found[name] = str(data[start:position], "utf-8")
+            found[name] = data[start:position].decode()
         elif kind == TEXTS:
-            found.setdefault(name, []).append(str(data[start:position], "utf-8"))
+            found.setdefault(name, []).append(data[start:position].decode())
         elif kind == MESSAGES:
             found.setdefault(name, []).append(_decode(inner, data, start, position, depth + 1))  # type: ignore[arg-type]
         elif kind == MESSAGE:
