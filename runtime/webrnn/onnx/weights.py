@@ -64,7 +64,8 @@ def added(b: GraphBuilder, left: Value, right: Value) -> Value:
     """left + right; of two constants another one."""
     left_array, right_array = b.array_of(left), b.array_of(right)
     if left_array is not None and right_array is not None:
-        return b.constant(left_array + right_array, left.name, left.dtype)
+        with np.errstate(all="ignore"):
+            return b.constant(left_array + right_array, left.name, left.dtype)
     return b.op("Add", left, right)
 
 
