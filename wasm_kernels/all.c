@@ -8,10 +8,5 @@
 #include "copy.c"
 
 #ifdef WEBRNN_BENCH
-#ifdef WEBRNN_SUFFIX
-#define WEBRNN_REPEAT(symbol) WEBRNN_NAME(symbol, repeat)
-#else
-#define WEBRNN_REPEAT(symbol) symbol##_repeat
-#endif
 #include "repeat.gen.c"
 #endif

@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import os
 import platform
 import sys
 import time
@@ -28,6 +29,9 @@ WORK = ROOT / "build" / "kernels"
 # C11, IEEE arithmetic: contraction is off, so that a multiply-add is fused only where simd.h says so.
 COMMON = ["-std=gnu11", "-ffreestanding", "-O3", "-g0", "-ffp-contract=off", "-fno-math-errno", "-fvisibility=hidden", "-Wall",
           "-Wextra", "-Werror"]  # fmt: skip
+
+# Without loop strength reduction, which rewrites addresses so that they no longer fold into the offset of a wasm load.
+WASM = ["-mbulk-memory", "-mllvm", "-disable-lsr"]
 
 VARIANTS = {"scalar": ["-DWEBRNN_SCALAR"], "simd": ["-msimd128"], "relaxed": ["-msimd128", "-mrelaxed-simd"]}
 
@@ -96,11 +100,11 @@ def _steps_wasm(tool: Toolchain, variant: str, work: Path, output: Path, extra: 
     if tool.name == "emcc":
         exports = ",".join(f"_{k.symbol}" for k in table.KERNELS)
         stack = ["-sTOTAL_STACK=65536", "-Wl,--export=__heap_base"]
-        return [[*tool.compiler, *COMMON, *VARIANTS[variant], *extra, source, "--no-entry", "-sIMPORTED_MEMORY", "-sALLOW_MEMORY_GROWTH", "-sMAXIMUM_MEMORY=4GB",
+        return [[*tool.compiler, *COMMON, *WASM, *VARIANTS[variant], *extra, source, "--no-entry", "-sIMPORTED_MEMORY", "-sALLOW_MEMORY_GROWTH", "-sMAXIMUM_MEMORY=4GB",
                  *stack, f"-sEXPORTED_FUNCTIONS={exports}", "-o", str(output)]]  # fmt: skip
     target = ["-target", "wasm32-freestanding"] if tool.name == "zig" else ["--target=wasm32-unknown-unknown"]
     return [
-        [*tool.compiler, *target, *COMMON, "-mbulk-memory", *VARIANTS[variant], *extra, "-c", source, "-o", object_],
+        [*tool.compiler, *target, *COMMON, *WASM, *VARIANTS[variant], *extra, "-c", source, "-o", object_],
         # The stack comes first in memory: running out of it traps instead of overwriting data.
         [*tool.wasm_linker, "--no-entry", "--export-dynamic", "--import-memory", "--strip-all", "--stack-first",
          "-z", "stack-size=65536", "--export=__heap_base", object_, "-o", str(output)],
@@ -110,9 +114,9 @@ def _steps_wasm(tool: Toolchain, variant: str, work: Path, output: Path, extra: 
 def _steps_pyodide(tool: Toolchain, variant: str, work: Path, output: Path, extra: Step) -> list[Step]:
     source, object_ = str(HERE / "all.c"), str(work / "all.o")
     if tool.name == "emcc":
-        return [[*tool.compiler, *COMMON, "-mbulk-memory", *VARIANTS[variant], *extra, "-sSIDE_MODULE=2", source, "-o", str(output)]]
+        return [[*tool.compiler, *COMMON, *WASM, *VARIANTS[variant], *extra, "-sSIDE_MODULE=2", source, "-o", str(output)]]
     return [
-        [*tool.compiler, "-target", "wasm32-emscripten", *COMMON, "-mbulk-memory", *VARIANTS[variant], *extra, "-fPIC", "-c", source,
+        [*tool.compiler, "-target", "wasm32-emscripten", *COMMON, *WASM, *VARIANTS[variant], *extra, "-fPIC", "-c", source,
          "-o", object_],
         [*tool.wasm_linker, "-shared", "--experimental-pic", "--export-dynamic", "--no-entry", "--strip-debug", object_, "-o", str(output)],
     ]  # fmt: skip
@@ -143,7 +147,8 @@ def build(
     file = output / target.file
     header, repeaters = table.c_header(), table.c_repeaters()
     extra = ["-I", str(work), *(["-DWEBRNN_BENCH"] if bench else [])]
-    steps = _steps(target, tool, work, file, extra)
+    built = work / target.file
+    steps = _steps(target, tool, work, built, extra)
 
     sources = [p.read_bytes() for p in sorted((*HERE.glob("*.c"), *HERE.glob("*.h")))]
     commands = json.dumps(steps).replace(str(ROOT), "")
@@ -159,15 +164,17 @@ def build(
     start = time.perf_counter()
     for step in steps:
         tool.run(step, WORK)
+    os.replace(built, file)  # in one go: a process that has the old file loaded keeps it
     stamp.write_text(f"{key} {_digest(file.read_bytes())}")
     say(f"{label:<30} built in {time.perf_counter() - start:4.1f} s {file.stat().st_size / 1024:7.1f} KB")
     return file
 
 
-def write_bindings(output: Path = OUTPUT) -> Path:
+def write_bindings(output: Path = OUTPUT, *, bench: bool = False) -> Path:
     """kernels.json, which the loaders read: signatures, and the instruction sets inside the native library."""
     output.mkdir(parents=True, exist_ok=True)
-    content = {"native": f"native{LIBRARY_SUFFIX}", "native_isas": list(native_isas()), "kernels": table.binding_table()}
+    rows = [row for kernel in table.KERNELS for row in table.binding_rows(kernel, bench)]
+    content = {"native": f"native{LIBRARY_SUFFIX}", "native_isas": list(native_isas()), "kernels": rows}
     file = output / "kernels.json"
     file.write_text(json.dumps(content, indent=1) + "\n")
     return file
@@ -197,7 +204,7 @@ def main(argv: list[str] | None = None) -> int:
         except ToolchainError as error:
             failures += 1
             print(f"{name:<16} not built: {error}", file=sys.stderr)
-    write_bindings(arguments.output)
+    write_bindings(arguments.output, bench=arguments.bench)
     return 1 if failures else 0
 
 

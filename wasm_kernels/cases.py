@@ -12,13 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from wasm_kernels.table import ACTIVATIONS, PANEL, WINDOW_FIELDS, Kernel
+from wasm_kernels import naive
+from wasm_kernels.table import ACTIVATIONS, PANEL, WINDOW_FIELDS, Kernel, packed_size
 
 Array = np.ndarray[Any, Any]
 EPS = float(np.finfo(np.float32).eps)
 
 #: Below, at and above vectors and tiles of every target, and primes.
-SIZES = (1, 2, 3, 4, 5, 7, 8, 11, 15, 16, 17, 31, 32, 33, 61, 64, 67, 96, 131)
+SIZES = (1, 2, 3, 4, 5, 7, 8, 11, 15, 16, 17, 23, 24, 25, 31, 32, 33, 40, 48, 61, 64, 67, 72, 96, 131)
 SPECIAL = np.array(
     [0.0, -0.0, np.inf, -np.inf, np.nan, 1e-45, -1e-45, 1e-39, -1e-39, 1.1754944e-38, 3.4028235e38, -3.4028235e38,
      0.5, -0.5, 1.5, -1.5, 2.5, 8388608.5, -8388607.5, 88.7, 88.8, -87.4, -103.9, -104.1, 1.0, -1.0, 1e-4, -1e-4, 9.0, -9.1, 1e10],
@@ -106,17 +107,14 @@ def _broadcast_grid(kernel: Kernel, rng: np.random.Generator) -> Iterator[Case]:
 
 def _packed(rng: np.random.Generator, n: int, k: int) -> tuple[Array, Array]:
     w = _normal(rng, n, k, scale=k**-0.5).reshape(n, k)
-    padded = np.zeros((-(-n // PANEL) * PANEL, k), np.float32)
-    padded[:n] = w
-    return w, padded.reshape(-1, PANEL, k).transpose(0, 2, 1).ravel()
+    return w, naive.pack_panels(w.ravel(), n, k, k, 1)
 
 
 def _pack_grid(kernel: Kernel, rng: np.random.Generator) -> Iterator[Case]:
-    for n, k in ((1, 1), (16, 4), (15, 3), (17, 5), (48, 16), (61, 7)):
+    for n, k in ((1, 1), (16, 4), (15, 3), (17, 5), (48, 16), (61, 7), (24, 2), (25, 3), (40, 2)):
         for label, row, col in (("rows", k, 1), ("columns", 1, n)):
-            size = -(-n // PANEL) * PANEL * k
             arguments = dict(w=_normal(rng, n * k), n=n, k=k, row_stride=row, col_stride=col)
-            yield Case(f"{n}x{k} by {label}", arguments, {"packed": (size, np.float32)})
+            yield Case(f"{n}x{k} by {label}", arguments, {"packed": (packed_size(n, k), np.float32)})
 
 
 def product(rng: np.random.Generator, m: int, n: int, k: int, *, bias: bool, act: str = "none", slack: int = 0) -> dict[str, Any]:
@@ -150,7 +148,7 @@ def _gemv_grid(kernel: Kernel, rng: np.random.Generator) -> Iterator[Case]:
 
 def _gemm_grid(kernel: Kernel, rng: np.random.Generator) -> Iterator[Case]:
     for m in (1, 2, 3, 4, 5, 6, 7, 11, 12, 13, 25):
-        for n in (1, 15, 16, 17, 33, 67):
+        for n in (1, 15, 16, 17, 24, 33, 40, 67):
             yield _product_case(kernel, rng, m, n, k=1 + (m * n) % 37, bias=(m + n) % 2 == 0, slack=m % 3)
     for act in ("relu", "tanh", "sigmoid", "leaky_relu", "softplus"):
         yield _product_case(kernel, rng, 5, 40, 19, bias=True, act=act)

@@ -1,77 +1,57 @@
 /* Matrix-vector and matrix-matrix products with packed weights.
  *
- * Weights W[n, k] are packed in panels of PANEL rows: packed[ceil(n / PANEL)][k][PANEL], zero-padded. All targets share this
- * layout, so that a plan file does. Vectors run across the rows of a panel; every output is one chain of multiply-adds over
- * k = 0, 1, 2, ... that starts from zero, whatever the tile: results do not depend on the batch, the tile shape or VL. */
+ * Weights W[n, k] are packed in panels of PANEL rows, packed[panel][k][PANEL], the last panel only as wide as it must be, in
+ * steps of GRAIN; rows that do not exist are zero. All targets share this layout, so that a plan file does. Vectors run across
+ * the rows of a panel; every output is one chain of multiply-adds over k = 0, 1, 2, ... that starts from zero, whatever the
+ * tile: results do not depend on the batch, the tile shape or the vector width. */
 #include "kernels.gen.h"
 #include "simd.h"
 
-
-#define PANEL_VECS (PANEL / VL)
-
-/* Rows of X per tile and panels per tile, so that the accumulators (rows * panels * PANEL_VECS) hide the latency of a
- * multiply-add and fit the register file. */
-#if VL == 16
-#define TILE_ROWS 12
-#define VECTOR_PANELS 8
-#elif VL == 8
-#define TILE_ROWS 6
-#define VECTOR_PANELS 4
-#elif VL == 4
-#define TILE_ROWS 3
-#define VECTOR_PANELS 2
+/* Vectors of at most GRAIN floats, so that they divide every panel. */
+#if VL > GRAIN
+#define ML GRAIN
+typedef __m256 mf;
+INLINE mf mset(float x) { return _mm256_set1_ps(x); }
+INLINE mf mload(const float *p) { return _mm256_loadu_ps(p); }
+INLINE void mstore(float *p, mf v) { _mm256_storeu_ps(p, v); }
+INLINE mf mfma(mf a, mf b, mf c) { return _mm256_fmadd_ps(a, b, c); }
 #else
-#define TILE_ROWS 1
-#define VECTOR_PANELS 1
+#define ML VL
+typedef vf mf;
+INLINE mf mset(float x) { return vset(x); }
+INLINE mf mload(const float *p) { return vload(p); }
+INLINE void mstore(float *p, mf v) { vstore(p, v); }
+INLINE mf mfma(mf a, mf b, mf c) { return vfma(a, b, c); }
 #endif
 
-void wr_pack_panels(const float *w, float *packed, int32_t n, int32_t k, int32_t row_stride, int32_t col_stride) {
-  for (int n0 = 0; n0 < n; n0 += PANEL)
-    for (int j = 0; j < k; j++)
-      for (int i = 0; i < PANEL; i++)
-        *packed++ = n0 + i < n ? w[(ptrdiff_t)(n0 + i) * row_stride + (ptrdiff_t)j * col_stride] : 0.0f;
-}
+/* width of the panel that starts where `rest` rows are left */
+INLINE int panel_width(int rest) { return rest >= PANEL ? PANEL : (rest + GRAIN - 1) / GRAIN * GRAIN; }
+
+#define PANEL_VECS (PANEL / ML)
+#define GRAIN_VECS (GRAIN / ML)
+
+/* Tile shapes: VECTOR_PANELS whole panels for one row of X, otherwise TILE_ROWS rows by TILE_VECS vectors. Accumulators must
+ * hide the latency of a multiply-add and fit the register file together with the operands. Wasm engines on x86 have 16
+ * registers, and Cranelift loads all operands of a step before its multiply-adds: six accumulators are best there. */
+#if defined(__AVX512F__)
+enum { VECTOR_PANELS = 3, TILE_ROWS = 8, TILE_VECS = PANEL_VECS };
+#elif ML == 8
+enum { VECTOR_PANELS = 2, TILE_ROWS = 3, TILE_VECS = PANEL_VECS };
+#elif ML == 4 && defined(__aarch64__)
+enum { VECTOR_PANELS = 2, TILE_ROWS = 4, TILE_VECS = PANEL_VECS };
+#elif ML == 4
+enum { VECTOR_PANELS = 1, TILE_ROWS = 3, TILE_VECS = PANEL_VECS / 2 };
+#else
+enum { TILE_ROWS = 2, TILE_VECS = 4 };
+#endif
 
 /* Where a tile goes and what is added to it: bias[n] along the columns, row_bias[m] along the rows; either may be NULL. */
 typedef struct {
   float *y;
   ptrdiff_t stride;
   const float *bias, *row_bias;
-  int cols; /* valid columns from y on; more than the tile has, or fewer at the edge */
+  int cols; /* valid columns from y on: fewer than the tile has at the right edge */
 } Output;
-
-/* rows x (panels * PANEL) outputs. `rows` and `panels` are compile-time constants at every call. */
-INLINE void tile(const int rows, const int panels, const float *x, ptrdiff_t x_stride, const float *w, int k, Output out) {
-  const ptrdiff_t next_panel = (ptrdiff_t)k * PANEL;
-  vf acc[16]; /* the largest tile of any target */
-  UNROLL for (int i = 0; i < rows * panels * PANEL_VECS; i++) acc[i] = vset(0.0f);
-  for (int j = 0; j < k; j++, w += PANEL, x++) {
-    UNROLL for (int p = 0; p < panels; p++)
-      UNROLL for (int v = 0; v < PANEL_VECS; v++) {
-        vf weight = vload(w + p * next_panel + v * VL);
-        UNROLL for (int r = 0; r < rows; r++) {
-          vf *a = &acc[(r * panels + p) * PANEL_VECS + v];
-          *a = vfma(weight, vset(x[r * x_stride]), *a);
-        }
-      }
-  }
-  UNROLL for (int r = 0; r < rows; r++) {
-    float *y = out.y + r * out.stride;
-    const vf row_bias = vset(out.row_bias ? out.row_bias[r] : 0.0f);
-    UNROLL for (int v = 0; v < panels * PANEL_VECS; v++) {
-      int rest = out.cols - v * VL;
-      vf sum = acc[r * panels * PANEL_VECS + v];
-      if (out.row_bias) sum = sum + row_bias;
-      if (rest >= VL) {
-        if (out.bias) sum = sum + vload(out.bias + v * VL);
-        vstore(y + v * VL, sum);
-      } else if (rest > 0) {
-        if (out.bias) sum = sum + vload_part(out.bias + v * VL, rest);
-        vstore_part(y + v * VL, sum, rest);
-      }
-    }
-  }
-}
 
 INLINE Output shifted(Output out, ptrdiff_t row, int col) {
   out.y += row * out.stride + col;
@@ -81,49 +61,93 @@ INLINE Output shifted(Output out, ptrdiff_t row, int col) {
   return out;
 }
 
-/* `rows` rows of X against all panels of a matrix of n columns, `wide` panels at a time and single ones for the rest */
-INLINE void strip(const int rows, const int wide, const float *x, ptrdiff_t x_stride, const float *w, int n, int k, Output out) {
-  int col = 0;
-  for (; wide > 1 && col + (wide - 1) * PANEL < n; col += wide * PANEL)
-    tile(rows, wide, x, x_stride, w + (ptrdiff_t)col * k, k, shifted(out, 0, col));
-  for (; wide > 2 && col + PANEL < n; col += 2 * PANEL)
-    tile(rows, 2, x, x_stride, w + (ptrdiff_t)col * k, k, shifted(out, 0, col));
-  for (; col < n; col += PANEL) tile(rows, 1, x, x_stride, w + (ptrdiff_t)col * k, k, shifted(out, 0, col));
+/* The last step of tiles with a bias or at the right edge: sums[rows, cols] to their place */
+NOINLINE void store_tile(const int rows, const int cols, const float *sums, Output out) {
+  const int n = out.cols < cols ? out.cols : cols;
+  for (int r = 0; r < rows; r++, sums += cols, out.y += out.stride)
+    for (int i = 0; i < n; i += VL) {
+      int rest = n - i;
+      vf v = rest >= VL ? vload(sums + i) : vload_part(sums + i, rest);
+      if (out.row_bias) v = v + vset(out.row_bias[r]);
+      if (out.bias) v = v + (rest >= VL ? vload(out.bias + i) : vload_part(out.bias + i, rest));
+      if (rest >= VL) vstore(out.y + i, v); else vstore_part(out.y + i, v, rest);
+    }
 }
 
-NOINLINE void strip_1(const float *x, const float *w, int n, int k, Output out) { strip(1, VECTOR_PANELS, x, 0, w, n, k, out); }
-
-/* the last `rows` (fewer than TILE_ROWS) rows of X against one panel */
-static void edge_rows(int rows, const float *x, ptrdiff_t x_stride, const float *w, int k, Output out) {
-  switch (rows) {
-#define EDGE(r) case r: tile(r, 1, x, x_stride, w, k, out); break;
-  EDGE(1)
-#if TILE_ROWS > 2
-  EDGE(2)
-#endif
-#if TILE_ROWS > 3
-  EDGE(3) EDGE(4) EDGE(5)
-#endif
-#if TILE_ROWS > 6
-  EDGE(6) EDGE(7) EDGE(8) EDGE(9) EDGE(10) EDGE(11)
-#endif
-#undef EDGE
+/* rows x (panels * vecs * ML) outputs, w pointing at the tile's first column in rows of `width` floats, the next panel
+ * `next_panel` floats further. rows, vecs and panels are compile-time constants at every call. */
+INLINE void tile(const int rows, const int vecs, const int panels, const float *x, ptrdiff_t x_stride, const float *w,
+                 ptrdiff_t width, ptrdiff_t next_panel, int k, Output out) {
+  const int total = vecs * panels;
+  mf acc[24], weight[24];
+  UNROLL for (int i = 0; i < rows * total; i++) acc[i] = mset(0.0f);
+  for (const float *end = x + k; x < end; x++, w += width) {
+    UNROLL for (int v = 0; v < total; v++) weight[v] = mload(w + v / vecs * next_panel + v % vecs * ML);
+    UNROLL for (int r = 0; r < rows; r++) {
+      mf input = mset(x[r * x_stride]);
+      UNROLL for (int v = 0; v < total; v++) acc[r * total + v] = mfma(weight[v], input, acc[r * total + v]);
+    }
   }
+  if (out.cols >= total * ML && !out.bias && !out.row_bias) {
+    UNROLL for (int r = 0; r < rows; r++)
+      UNROLL for (int v = 0; v < total; v++) mstore(out.y + r * out.stride + v * ML, acc[r * total + v]);
+    return;
+  }
+  float sums[24 * ML];
+  UNROLL for (int i = 0; i < rows * total; i++) mstore(sums + i * ML, acc[i]);
+  store_tile(rows, total * ML, sums, out);
+}
+
+/* one row of X against all of W */
+NOINLINE void row_times_panels(const float *x, const float *w, int n, int k, Output out) {
+  int col = 0;
+#if ML > 1 /* a panel of scalars has more accumulators than any machine has registers */
+  const ptrdiff_t next_panel = (ptrdiff_t)k * PANEL;
+  for (; col + VECTOR_PANELS * PANEL <= n; col += VECTOR_PANELS * PANEL, w += VECTOR_PANELS * next_panel)
+    tile(1, PANEL_VECS, VECTOR_PANELS, x, 0, w, PANEL, next_panel, k, shifted(out, 0, col));
+  for (; VECTOR_PANELS > 1 && col + PANEL <= n; col += PANEL, w += next_panel)
+    tile(1, PANEL_VECS, 1, x, 0, w, PANEL, 0, k, shifted(out, 0, col));
+#endif
+  while (col < n) {
+    const int width = panel_width(n - col);
+    for (int i = 0; i < width; i += GRAIN, col += GRAIN) tile(1, GRAIN_VECS, 1, x, 0, w + i, width, 0, k, shifted(out, 0, col));
+    w += (ptrdiff_t)k * width;
+  }
+}
+
+/* `rows` rows of X against one panel that is `width` wide */
+INLINE void rows_times_panel(const int rows, const float *x, ptrdiff_t x_stride, const float *w, int width, int k, Output out) {
+  int col = 0;
+  for (; col + TILE_VECS * ML <= width; col += TILE_VECS * ML)
+    tile(rows, TILE_VECS, 1, x, x_stride, w + col, width, 0, k, shifted(out, 0, col));
+  for (; TILE_VECS * ML > GRAIN && col < width; col += GRAIN)
+    tile(rows, GRAIN_VECS, 1, x, x_stride, w + col, width, 0, k, shifted(out, 0, col));
 }
 
 /* Y[m, n] = X[m, k] W^T + biases. Panels are the outer loop: a panel stays in L1 while all rows of X pass. */
 static void matmul(const float *x, ptrdiff_t x_stride, const float *w, int m, int n, int k, Output out) {
-  if (m == 1) { strip_1(x, w, n, k, out); return; }
-  for (int col = 0; col < n; col += PANEL, w += (ptrdiff_t)k * PANEL) {
+  if (m == 1) { row_times_panels(x, w, n, k, out); return; }
+  for (int col = 0; col < n; col += PANEL) {
+    const int width = panel_width(n - col);
     int row = 0;
     for (; row + TILE_ROWS <= m; row += TILE_ROWS)
-      tile(TILE_ROWS, 1, x + row * x_stride, x_stride, w, k, shifted(out, row, col));
-    edge_rows(m - row, x + row * x_stride, x_stride, w, k, shifted(out, row, col));
+      rows_times_panel(TILE_ROWS, x + row * x_stride, x_stride, w, width, k, shifted(out, row, col));
+    for (; TILE_ROWS > 2 && row + 2 <= m; row += 2)
+      rows_times_panel(2, x + row * x_stride, x_stride, w, width, k, shifted(out, row, col));
+    for (; row < m; row++) rows_times_panel(1, x + row * x_stride, x_stride, w, width, k, shifted(out, row, col));
+    w += (ptrdiff_t)k * width;
   }
 }
 
+void wr_pack_panels(const float *w, float *packed, int32_t n, int32_t k, int32_t row_stride, int32_t col_stride) {
+  for (int first = 0; first < n; first += PANEL)
+    for (int j = 0; j < k; j++)
+      for (int i = first; i < first + panel_width(n - first); i++)
+        *packed++ = i < n ? w[(ptrdiff_t)i * row_stride + (ptrdiff_t)j * col_stride] : 0.0f;
+}
+
 void wr_gemv(const float *packed, const float *x, const float *bias, float *y, int32_t n, int32_t k) {
-  strip_1(x, packed, n, k, (Output){y, 0, bias, NULL, n});
+  row_times_panels(x, packed, n, k, (Output){y, 0, bias, NULL, n});
 }
 
 void wr_gemm(const float *x, const float *packed, const float *bias, float *y, int32_t m, int32_t n, int32_t k,

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from wasm_kernels.table import ACTIVATIONS, PANEL, WINDOW_FIELDS
+from wasm_kernels.table import ACTIVATIONS, GRAIN, PANEL, WINDOW_FIELDS
 
 Array = np.ndarray[Any, Any]
 f32, f64 = np.float32, np.float64
@@ -168,17 +168,17 @@ def select(cond, a, b, rows, cols, c_row, c_col, a_row, a_col, b_row, b_col):
 
 # matrices
 def pack_panels(w, n, k, row_stride, col_stride):
-    """W[n, k] -> packed[ceil(n / PANEL)][k][PANEL], zero-padded."""
-    packed = np.zeros((-(-n // PANEL), k, PANEL), f32)
+    """W[n, k] -> packed[panel][k][PANEL rows], the last panel narrowed to a multiple of GRAIN, zero-padded."""
+    rows = np.zeros((-(-n // GRAIN) * GRAIN, k), f32)
     for i in range(n):
-        for j in range(k):
-            packed[i // PANEL, j, i % PANEL] = w[i * row_stride + j * col_stride]
-    return packed.ravel()
+        rows[i] = w[i * row_stride + np.arange(k) * col_stride]
+    return np.concatenate([rows[i : i + PANEL].T.ravel() for i in range(0, len(rows), PANEL)])
 
 
 def unpack(packed, n, k):
     """The W[n, k] inside packed panels."""
-    return packed.reshape(-1, k, PANEL).transpose(0, 2, 1).reshape(-1, k)[:n]
+    sizes = range(0, packed.size, PANEL * k)
+    return np.concatenate([packed[i : i + PANEL * k].reshape(k, -1).T for i in sizes])[:n]
 
 
 def gemv(packed, x, bias, n, k):

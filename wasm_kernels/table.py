@@ -20,8 +20,8 @@ WINDOW_FIELDS = (
     "stride_h", "stride_w", "pad_top", "pad_left", "dilation_h", "dilation_w", "groups",
 )  # fmt: skip
 
-#: Rows of packed weights per panel, on every target.
-PANEL = 16
+#: Packed weights, on every target: rows per panel, and the step in which the last panel may be narrower.
+PANEL, GRAIN = 24, 8
 
 _BROADCAST = "i32 rows, i32 cols, i32 a_row, i32 a_col, i32 b_row, i32 b_col"
 
@@ -157,6 +157,11 @@ KERNELS = (
 
 BY_NAME = {kernel.name: kernel for kernel in KERNELS}
 
+def packed_size(n: int, k: int) -> int:
+    """Floats in packed weights W[n, k]."""
+    return -(-n // GRAIN) * GRAIN * k
+
+
 _C_TYPES = {"f32": "float", "u8": "uint8_t", "i32": "int32_t", "i64": "int64_t"}
 
 
@@ -168,11 +173,13 @@ def c_header() -> str:
         "#define WEBRNN_KERNELS_H",
         "#include <stdint.h>",
         f"#define PANEL {PANEL}",
+        f"#define GRAIN {GRAIN}",
         f"enum {{ {', '.join(f'ACT_{name.upper()}' for name in ACTIVATIONS)} }};",
         "#ifdef WEBRNN_SUFFIX",
         "#define WEBRNN_PASTE(a, b) a##_##b",
         "#define WEBRNN_NAME(a, b) WEBRNN_PASTE(a, b)",
         *(f"#define {k.symbol} WEBRNN_NAME({k.symbol}, WEBRNN_SUFFIX)" for k in KERNELS),
+        *(f"#define {k.symbol}_repeat WEBRNN_NAME({k.symbol}_repeat, WEBRNN_SUFFIX)" for k in KERNELS),
         "#endif",
         '#define WEBRNN_EXPORT __attribute__((used, visibility("default")))',
     ]
@@ -188,8 +195,8 @@ def c_repeaters() -> str:
     for k in KERNELS:
         arguments = ", ".join(name for _, name in k.parameters)
         lines.append(
-            f"WEBRNN_EXPORT void WEBRNN_REPEAT({k.symbol})(int32_t count, {_c_parameters(k)}) {{\n"
-            f"  for (int32_t i = 0; i < count; i++) {{ {k.symbol}({arguments}); __asm__ volatile(\"\" ::: \"memory\"); }}\n}}"
+            f"WEBRNN_EXPORT void {k.symbol}_repeat(int32_t repeats, {_c_parameters(k)}) {{\n"
+            f"  for (int32_t repeat = 0; repeat < repeats; repeat++) {{ {k.symbol}({arguments}); __asm__ volatile(\"\" ::: \"memory\"); }}\n}}"
         )
     return "\n".join([*lines, ""])
 
@@ -201,6 +208,13 @@ def _c_parameters(kernel: Kernel) -> str:
     return ", ".join(f"{spelled(kind)} {name}" for kind, name in kernel.parameters)
 
 
-def binding_table() -> list[dict[str, object]]:
-    """What a loader needs: the rows as plain data, written beside the built modules as kernels.json."""
-    return [{"name": k.name, "symbol": k.symbol, "parameters": k.parameters, "returns": k.returns} for k in KERNELS]
+def binding_rows(kernel: Kernel, bench: bool) -> list[dict[str, object]]:
+    """What a loader needs of a kernel, and in benchmark builds of its repeat function, as plain data."""
+    row = {"name": kernel.name, "symbol": kernel.symbol, "parameters": kernel.parameters, "returns": kernel.returns}
+    repeat = {
+        "name": f"{kernel.name}_repeat",
+        "symbol": f"{kernel.symbol}_repeat",
+        "parameters": [("i32", "repeats"), *kernel.parameters],
+        "returns": None,
+    }
+    return [row, repeat] if bench else [row]

@@ -9,10 +9,11 @@ typedef struct {
   int32_t kernel_h, kernel_w, stride_h, stride_w, pad_top, pad_left, dilation_h, dilation_w, groups;
 } Window;
 
-/* Element offsets inside one input plane of kernel tap (ky, kx) for PANEL output positions from `first`; -1 in the padding. */
-static int tap_offsets(const Window *s, int ky, int kx, int first, int count, int32_t offsets[PANEL]) {
+/* Element offsets inside one input plane of kernel tap (ky, kx) for `width` output positions from `first`,
+ * `count` of which exist; -1 in the padding. Returns whether they are consecutive. */
+static int tap_offsets(const Window *s, int ky, int kx, int first, int count, int width, int32_t offsets[PANEL]) {
   int contiguous = 1;
-  for (int i = 0; i < PANEL; i++) {
+  for (int i = 0; i < width; i++) {
     int position = first + i;
     int iy = position / s->out_width * s->stride_h - s->pad_top + ky * s->dilation_h;
     int ix = position % s->out_width * s->stride_w - s->pad_left + kx * s->dilation_w;
@@ -23,18 +24,18 @@ static int tap_offsets(const Window *s, int ky, int kx, int first, int count, in
   return contiguous;
 }
 
-/* The inputs of PANEL output positions as a packed panel: panel[channel][ky][kx][PANEL] */
-static void gather_panel(const Window *s, const float *x, int channels, int first, int count, float *panel) {
+/* The inputs of `width` output positions as a packed panel: panel[channel][ky][kx][width] */
+static void gather_panel(const Window *s, const float *x, int channels, int first, int count, int width, float *panel) {
   const ptrdiff_t plane = (ptrdiff_t)s->height * s->width, taps = (ptrdiff_t)s->kernel_h * s->kernel_w;
   for (int ky = 0; ky < s->kernel_h; ky++)
     for (int kx = 0; kx < s->kernel_w; kx++) {
       int32_t offsets[PANEL];
-      int contiguous = tap_offsets(s, ky, kx, first, count, offsets);
-      float *out = panel + ((ptrdiff_t)ky * s->kernel_w + kx) * PANEL;
+      int contiguous = tap_offsets(s, ky, kx, first, count, width, offsets);
+      float *out = panel + ((ptrdiff_t)ky * s->kernel_w + kx) * width;
       const float *in = x;
-      for (int c = 0; c < channels; c++, in += plane, out += taps * PANEL) {
-        if (contiguous) __builtin_memcpy(out, in + offsets[0], PANEL * sizeof *out);
-        else for (int i = 0; i < PANEL; i++) out[i] = offsets[i] < 0 ? 0.0f : in[offsets[i]];
+      for (int c = 0; c < channels; c++, in += plane, out += taps * width) {
+        if (contiguous) __builtin_memcpy(out, in + offsets[0], (size_t)width * sizeof *out);
+        else for (int i = 0; i < width; i++) out[i] = offsets[i] < 0 ? 0.0f : in[offsets[i]];
       }
     }
 }
@@ -50,7 +51,7 @@ void wr_conv(const float *x, const float *w, const float *bias, float *y, float 
       const float *in = x + ((ptrdiff_t)b * s->channels + (ptrdiff_t)g * in_channels) * s->height * s->width;
       for (int first = 0; first < positions; first += PANEL) {
         int count = positions - first < PANEL ? positions - first : PANEL;
-        gather_panel(s, in, in_channels, first, count, scratch);
+        gather_panel(s, in, in_channels, first, count, panel_width(count), scratch);
         Output out = {y + ((ptrdiff_t)b * s->out_channels + (ptrdiff_t)g * out_channels) * positions + first, positions, NULL,
                       bias ? bias + g * out_channels : NULL, count};
         matmul(w + (ptrdiff_t)g * out_channels * k, k, scratch, out_channels, count, k, out);

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from wasm_kernels.table import ACTIVATIONS
+from wasm_kernels.table import ACTIVATIONS, packed_size
 from webrnn.engine import kernels
 
 from .harness import same_bits
@@ -22,7 +22,7 @@ def gru(build: kernels.Kernels, x: np.ndarray, hidden: int, seed: int) -> np.nda
     packed = []
     for w in weights:
         n, k = w.shape
-        source, target = build.buffer(w), build.empty(-(-n // 16) * 16 * k)
+        source, target = build.buffer(w), build.empty(packed_size(n, k))
         build.pack_panels(source, target, n, k, k, 1)
         packed.append(target)
     params = build.buffer([np.inf, 0, 0, 0, 0])
