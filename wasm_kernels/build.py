@@ -30,8 +30,9 @@ WORK = ROOT / "build" / "kernels"
 COMMON = ["-std=gnu11", "-ffreestanding", "-O3", "-g0", "-ffp-contract=off", "-fno-math-errno", "-fvisibility=hidden", "-Wall",
           "-Wextra", "-Werror"]  # fmt: skip
 
-# Without loop strength reduction, which rewrites addresses so that they no longer fold into the offset of a wasm load.
-WASM = ["-mbulk-memory", "-mllvm", "-disable-lsr"]
+WASM = ["-mbulk-memory"]
+# Loop strength reduction rewrites addresses so that they no longer fold into the offset of a wasm load. emcc passes this itself.
+NO_LSR = ["-mllvm", "-disable-lsr"]
 
 VARIANTS = {"scalar": ["-DWEBRNN_SCALAR"], "simd": ["-msimd128"], "relaxed": ["-msimd128", "-mrelaxed-simd"]}
 
@@ -104,7 +105,7 @@ def _steps_wasm(tool: Toolchain, variant: str, work: Path, output: Path, extra: 
                  *stack, f"-sEXPORTED_FUNCTIONS={exports}", "-o", str(output)]]  # fmt: skip
     target = ["-target", "wasm32-freestanding"] if tool.name == "zig" else ["--target=wasm32-unknown-unknown"]
     return [
-        [*tool.compiler, *target, *COMMON, *WASM, *VARIANTS[variant], *extra, "-c", source, "-o", object_],
+        [*tool.compiler, *target, *COMMON, *WASM, *NO_LSR, *VARIANTS[variant], *extra, "-c", source, "-o", object_],
         # The stack comes first in memory: running out of it traps instead of overwriting data.
         [*tool.wasm_linker, "--no-entry", "--export-dynamic", "--import-memory", "--strip-all", "--stack-first",
          "-z", "stack-size=65536", "--export=__heap_base", object_, "-o", str(output)],
@@ -116,7 +117,7 @@ def _steps_pyodide(tool: Toolchain, variant: str, work: Path, output: Path, extr
     if tool.name == "emcc":
         return [[*tool.compiler, *COMMON, *WASM, *VARIANTS[variant], *extra, "-sSIDE_MODULE=2", source, "-o", str(output)]]
     return [
-        [*tool.compiler, "-target", "wasm32-emscripten", *COMMON, *WASM, *VARIANTS[variant], *extra, "-fPIC", "-c", source,
+        [*tool.compiler, "-target", "wasm32-emscripten", *COMMON, *WASM, *NO_LSR, *VARIANTS[variant], *extra, "-fPIC", "-c", source,
          "-o", object_],
         [*tool.wasm_linker, "-shared", "--experimental-pic", "--export-dynamic", "--no-entry", "--strip-debug", object_, "-o", str(output)],
     ]  # fmt: skip

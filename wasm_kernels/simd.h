@@ -103,7 +103,14 @@ INLINE vf vsqrt(vf x) {
 
 INLINE vi vbits(vf x) { return (vi)x; }
 INLINE vf vfloat(vi x) { return (vf)x; }
-INLINE vf vsel(vi mask, vf yes, vf no) { return (vf)((mask & (vi)yes) | (~mask & (vi)no)); }
+INLINE vf vsel(vi mask, vf yes, vf no) {
+#if defined(__wasm_relaxed_simd__) && VL == 4
+  /* Opaque to the compiler, which else turns clamps into relaxed_min / relaxed_max: engines differ there on NaN. */
+  return (vf)__builtin_wasm_relaxed_laneselect_i32x4((vi)yes, (vi)no, mask);
+#else
+  return (vf)((mask & (vi)yes) | (~mask & (vi)no));
+#endif
+}
 INLINE vf vabs(vf x) { return (vf)((vi)x & 0x7fffffff); }
 INLINE vi vsign(vf x) { return (vi)x & (int32_t)0x80000000u; }
 INLINE vf vneg(vf x) { return (vf)((vi)x ^ (int32_t)0x80000000u); }

@@ -37,7 +37,7 @@ class Toolchain:
         environment = {**os.environ, "ZIG_LOCAL_CACHE_DIR": str(work / "zig"), "SOURCE_DATE_EPOCH": "0"}
         result = subprocess.run(command, capture_output=True, text=True, env=environment)
         if result.returncode:
-            raise ToolchainError(f"{self.name} failed: {' '.join(command)}\n{result.stdout}{result.stderr}")
+            raise ToolchainError(f"{self.name} failed: {' '.join(command)[:400]}\n{(result.stdout + result.stderr)[:4000]}")
 
     def require(self, platform: str, variant: str) -> None:
         """Raises where this toolchain cannot build `platform` ("native", "wasm", "pyodide") in `variant`."""
