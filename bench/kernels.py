@@ -1,8 +1,11 @@
 """`make bench-kernels`: every kernel on every build, timed inside the module, with the ratio of each build to native.
 
-All builds are timed in one process in interleaved rounds; a kernel runs many times per call, so that the cost of the call from
-Python (microseconds natively, tens of them into wasmtime) does not show. Printed are medians of per-round times and of per-round
-ratios. The native peak (independent multiply-adds) is measured in the same run by timing the widest matrix tile on data in L1.
+All builds are timed in one process in interleaved rounds; a kernel runs many times per call, so that the cost of the
+call from
+Python (microseconds natively, tens of them into wasmtime) does not show. Printed are medians of per-round times and
+of per-round
+ratios. The native peak (independent multiply-adds) is measured in the same run by timing the widest matrix tile on
+data in L1.
 """
 
 from __future__ import annotations
@@ -132,7 +135,10 @@ def main(argv: list[str] | None = None) -> int:
     chosen = [k for k in KERNELS if not arguments.kernels or k.name in arguments.kernels]
     builds = loaded()
     rows = measure(builds, chosen, arguments.rounds)
-    print(f"{builds[0].spec} against wasm under wasmtime; load {os.getloadavg()[0]:.2f}; x: times the native time, median of rounds")
+    print(
+        f"{builds[0].spec} against wasm under wasmtime; load {os.getloadavg()[0]:.2f}; "
+        "x: times the native time, median of rounds"
+    )
     print(table(rows, [b.spec for b in builds]))
     if arguments.svg:
         bars = {row["kernel"]: [row["ratio"][b.spec] for b in builds[1:]] for row in rows}

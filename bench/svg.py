@@ -20,7 +20,8 @@ def bars(title: str, series: list[str], groups: dict[str, list[float]]) -> str:
     top, step = 60, len(series) * BAR + GAP
     height = top + len(groups) * step + 30
     out = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" font-family="sans-serif" font-size="11">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" '
+        'font-family="sans-serif" font-size="11">',
         "<style>text{fill:#57606a}@media (prefers-color-scheme: dark){text{fill:#c9d1d9}}</style>",
         f'<text x="10" y="20" font-size="15">{escape(title)}</text>',
     ]
@@ -34,11 +35,13 @@ def bars(title: str, series: list[str], groups: dict[str, list[float]]) -> str:
         out.append(f'<text x="{x(t):.1f}" y="{height - 8}" text-anchor="middle">{t:g}x</text>')
     for row, (name, group) in enumerate(groups.items()):
         y = top + row * step
-        out.append(f'<text x="{LABEL - 8}" y="{y + len(series) * BAR / 2 + 4:.1f}" text-anchor="end">{escape(name)}</text>')
+        out.append(
+            f'<text x="{LABEL - 8}" y="{y + len(series) * BAR / 2 + 4:.1f}" text-anchor="end">{escape(name)}</text>'
+        )
         for i, value in enumerate(group):
             left, right = sorted((x(1), x(value)))
             out.append(
-                f'<rect x="{left:.1f}" y="{y + i * BAR}" width="{right - left:.1f}" height="{BAR - 1}" fill="{COLOURS[i]}">'
-                f"<title>{escape(name)} {escape(series[i])}: {value:.2f}x</title></rect>"
+                f'<rect x="{left:.1f}" y="{y + i * BAR}" width="{right - left:.1f}" height="{BAR - 1}" '
+                f'fill="{COLOURS[i]}"><title>{escape(name)} {escape(series[i])}: {value:.2f}x</title></rect>'
             )
     return "\n".join([*out, "</svg>", ""])

@@ -1,4 +1,4 @@
-"""The core files of Pyodide (interpreter and standard library), fetched once from the npm registry and checked by hash."""
+"""The core files of Pyodide (interpreter, standard library), fetched once from npm and checked by hash."""
 
 from __future__ import annotations
 
@@ -31,7 +31,9 @@ def ensure(folder: Path = CACHE) -> Path:
     npm = Path(node()).with_name("npm")
     with tempfile.TemporaryDirectory() as temporary:
         print(f"fetching pyodide {VERSION} (6 MB, once)", file=sys.stderr)
-        subprocess.run([npm, "pack", "--silent", f"pyodide@{VERSION}"], cwd=temporary, check=True, stdout=subprocess.DEVNULL)
+        subprocess.run(
+            [npm, "pack", "--silent", f"pyodide@{VERSION}"], cwd=temporary, check=True, stdout=subprocess.DEVNULL
+        )
         archive = next(Path(temporary).glob("*.tgz"))
         if (digest := hashlib.sha256(archive.read_bytes()).hexdigest()) != SHA256:
             raise ValueError(f"pyodide {VERSION} has sha256 {digest}, expected {SHA256}: not using it")
@@ -44,7 +46,7 @@ def ensure(folder: Path = CACHE) -> Path:
 
 
 def run(script: Path, *arguments: str | Path, node_flags: tuple[str, ...] = ()) -> str:
-    """Runs a Python file inside Pyodide under Node, with this machine's files below /host, and returns what it printed."""
+    """Runs a Python file inside Pyodide under Node, with the host's files below /host; returns what it printed."""
     runner = Path(__file__).with_name("run_python.mjs")
     command = [node(), *node_flags, str(runner), str(ensure()), str(script), *map(str, arguments)]
     result = subprocess.run(command, capture_output=True, text=True)

@@ -1,7 +1,8 @@
 """Builds the kernels: `python -m wasm_kernels.build [--target T ...] [--toolchain zig|emcc|clang] [--list]`.
 
 A target is a platform and a variant: `native` (all instruction sets of this machine's architecture in one library),
-`wasm-scalar|simd|relaxed` (standalone modules) and `pyodide-scalar|simd|relaxed` (side modules). A build is skipped when sources,
+`wasm-scalar|simd|relaxed` (standalone modules) and `pyodide-scalar|simd|relaxed` (side modules). A build is skipped
+when sources,
 table, commands and compiler are the same as last time and the output is intact; running it twice gives the same bytes.
 """
 
@@ -27,17 +28,18 @@ OUTPUT = ROOT / "runtime" / "webrnn" / "_kernels"
 WORK = ROOT / "build" / "kernels"
 
 # C11, IEEE arithmetic: contraction is off, so that a multiply-add is fused only where simd.h says so.
-COMMON = ["-std=gnu11", "-ffreestanding", "-O3", "-g0", "-ffp-contract=off", "-fno-math-errno", "-fvisibility=hidden", "-Wall",
-          "-Wextra", "-Werror"]  # fmt: skip
+COMMON = ["-std=gnu11", "-ffreestanding", "-O3", "-g0", "-ffp-contract=off", "-fno-math-errno", "-fvisibility=hidden",
+          "-Wall", "-Wextra", "-Werror"]  # fmt: skip
 
 WASM = ["-mbulk-memory"]
-# Loop strength reduction rewrites addresses so that they no longer fold into the offset of a wasm load. emcc passes this itself.
+# Loop strength reduction rewrites addresses so that they no longer fold into the offset of a wasm load. emcc passes
+# this itself.
 NO_LSR = ["-mllvm", "-disable-lsr"]
 
 VARIANTS = {"scalar": ["-DWEBRNN_SCALAR"], "simd": ["-msimd128"], "relaxed": ["-msimd128", "-mrelaxed-simd"]}
 
 #: Instruction sets in one native library, best last; the position is what wr_isa_level() in cpu.c returns.
-NATIVE_ISAS = {
+NATIVE_ISAS: dict[str, dict[str, list[str]]] = {
     "x86_64": {"sse2": ["-march=x86-64"], "avx2": ["-march=x86-64-v3"], "avx512": ["-march=x86-64-v4"]},
     "aarch64": {"neon": []},
 }
@@ -101,7 +103,8 @@ def _steps_wasm(tool: Toolchain, variant: str, work: Path, output: Path, extra: 
     if tool.name == "emcc":
         exports = ",".join(f"_{k.symbol}" for k in table.KERNELS)
         stack = ["-sTOTAL_STACK=65536", "-Wl,--export=__heap_base"]
-        return [[*tool.compiler, *COMMON, *WASM, *VARIANTS[variant], *extra, source, "--no-entry", "-sIMPORTED_MEMORY", "-sALLOW_MEMORY_GROWTH", "-sMAXIMUM_MEMORY=4GB",
+        memory = ["-sIMPORTED_MEMORY", "-sALLOW_MEMORY_GROWTH", "-sMAXIMUM_MEMORY=4GB"]
+        return [[*tool.compiler, *COMMON, *WASM, *VARIANTS[variant], *extra, source, "--no-entry", *memory,
                  *stack, f"-sEXPORTED_FUNCTIONS={exports}", "-o", str(output)]]  # fmt: skip
     target = ["-target", "wasm32-freestanding"] if tool.name == "zig" else ["--target=wasm32-unknown-unknown"]
     return [
@@ -115,11 +118,14 @@ def _steps_wasm(tool: Toolchain, variant: str, work: Path, output: Path, extra: 
 def _steps_pyodide(tool: Toolchain, variant: str, work: Path, output: Path, extra: Step) -> list[Step]:
     source, object_ = str(HERE / "all.c"), str(work / "all.o")
     if tool.name == "emcc":
-        return [[*tool.compiler, *COMMON, *WASM, *VARIANTS[variant], *extra, "-sSIDE_MODULE=2", source, "-o", str(output)]]
+        return [
+            [*tool.compiler, *COMMON, *WASM, *VARIANTS[variant], *extra, "-sSIDE_MODULE=2", source, "-o", str(output)]
+        ]
     return [
-        [*tool.compiler, "-target", "wasm32-emscripten", *COMMON, *WASM, *NO_LSR, *VARIANTS[variant], *extra, "-fPIC", "-c", source,
-         "-o", object_],
-        [*tool.wasm_linker, "-shared", "--experimental-pic", "--export-dynamic", "--no-entry", "--strip-debug", object_, "-o", str(output)],
+        [*tool.compiler, "-target", "wasm32-emscripten", *COMMON, *WASM, *NO_LSR, *VARIANTS[variant], *extra, "-fPIC",
+         "-c", source, "-o", object_],
+        [*tool.wasm_linker, "-shared", "--experimental-pic", "--export-dynamic", "--no-entry", "--strip-debug", object_,
+         "-o", str(output)],
     ]  # fmt: skip
 
 
@@ -140,7 +146,7 @@ def _digest(*parts: bytes) -> str:
 def build(
     target: Target, tool: Toolchain, output: Path = OUTPUT, *, bench: bool = False, say: Callable[[str], None] = print
 ) -> Path:
-    """Builds one target into the folder `output` and returns the file. `bench` adds the repeat functions of micro-benchmarks."""
+    """Builds one target into the folder `output`, returns the file. `bench` adds the repeat functions."""
     tool.require(target.platform, target.variant)
     work = WORK / f"{tool.name}-{target.name}{'-bench' if bench else ''}"
     work.mkdir(parents=True, exist_ok=True)
@@ -153,7 +159,9 @@ def build(
 
     sources = [p.read_bytes() for p in sorted((*HERE.glob("*.c"), *HERE.glob("*.h")))]
     commands = json.dumps(steps).replace(str(ROOT), "")
-    key = _digest(*sources, header.encode(), repeaters.encode(), commands.encode(), f"{tool.version} {tool.llvm}".encode())
+    key = _digest(
+        *sources, header.encode(), repeaters.encode(), commands.encode(), f"{tool.version} {tool.llvm}".encode()
+    )
     stamp = work / "stamp"
     label = f"{target.name:<16} {tool.name} {tool.version}"
     if file.exists() and stamp.exists() and stamp.read_text() == f"{key} {_digest(file.read_bytes())}":

@@ -1,7 +1,7 @@
 """Arguments for each kind of kernel: the grid that tests run over and the sizes that micro-benchmarks time.
 
-`grid(kernel, rng)` yields test cases; `bench(kernel, rng)` one case of a typical size with its arithmetic cost. Both know kinds
-only, so a new row of an existing kind is tested and timed without a line here.
+`grid(kernel, rng)` yields test cases; `bench(kernel, rng)` one case of a typical size with its arithmetic cost. Both
+know kinds only, so a new row of an existing kind is tested and timed without a line here.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ EPS = float(np.finfo(np.float32).eps)
 SIZES = (1, 2, 3, 4, 5, 7, 8, 11, 15, 16, 17, 23, 24, 25, 31, 32, 33, 40, 48, 61, 64, 67, 72, 96, 131)
 SPECIAL = np.array(
     [0.0, -0.0, np.inf, -np.inf, np.nan, 1e-45, -1e-45, 1e-39, -1e-39, 1.1754944e-38, 3.4028235e38, -3.4028235e38,
-     0.5, -0.5, 1.5, -1.5, 2.5, 8388608.5, -8388607.5, 88.7, 88.8, -87.4, -103.9, -104.1, 1.0, -1.0, 1e-4, -1e-4, 9.0, -9.1, 1e10],
-    np.float32,
+     0.5, -0.5, 1.5, -1.5, 2.5, 8388608.5, -8388607.5, 88.7, 88.8, -87.4, -103.9, -104.1, 1.0, -1.0, 1e-4, -1e-4,
+     9.0, -9.1, 1e10], np.float32,
 )  # fmt: skip
 
 
 @dataclass
 class Case:
-    """`arguments` by name: arrays for what is read, None for an absent array, numbers. `outputs`: (size, dtype) of what is written.
-    `tolerance`: absolute, beside the ULP bound of the table; a number, or an array like the (first) output."""
+    """`arguments` by name: arrays for what is read, None for an absent array, numbers. `outputs`: (size, dtype) of
+    what is written. `tolerance`: absolute, beside the ULP bound of the table; a number, or an array like the output."""
 
     label: str
     arguments: dict[str, Any]
-    outputs: dict[str, tuple[int, type]]
+    outputs: dict[str, tuple[int, Any]]
     tolerance: Any = 0.0
     alias: tuple[str, str] | None = None  # input and output that may be the same memory
     flops: float = 0.0
@@ -46,8 +46,8 @@ def _normal(rng: np.random.Generator, *shape: int, scale: float = 1.0) -> Array:
 
 def _values(rng: np.random.Generator, n: int) -> Array:
     """Half ordinary values, half of every magnitude."""
-    small, wide = _normal(rng, n, scale=3), _normal(rng, n) * np.float32(10) ** rng.integers(-30, 30, n).astype(np.float32)
-    return np.where(rng.random(n) < 0.5, small, wide.astype(np.float32))
+    wide = _normal(rng, n) * np.float32(10) ** rng.integers(-30, 30, n).astype(np.float32)
+    return np.where(rng.random(n) < 0.5, _normal(rng, n, scale=3), wide.astype(np.float32))
 
 
 def _unary(kernel: Kernel, rng: np.random.Generator, x: Array, **extra: Any) -> Case:
@@ -117,7 +117,9 @@ def _pack_grid(kernel: Kernel, rng: np.random.Generator) -> Iterator[Case]:
             yield Case(f"{n}x{k} by {label}", arguments, {"packed": (packed_size(n, k), np.float32)})
 
 
-def product(rng: np.random.Generator, m: int, n: int, k: int, *, bias: bool, act: str = "none", slack: int = 0) -> dict[str, Any]:
+def product(
+    rng: np.random.Generator, m: int, n: int, k: int, *, bias: bool, act: str = "none", slack: int = 0
+) -> dict[str, Any]:
     """Arguments of gemm (and, for m = 1, of gemv) and the error bound of its sums: every step rounds once or twice."""
     w, packed = _packed(rng, n, k)
     x_stride, y_stride = k + slack, n + slack
@@ -163,8 +165,8 @@ OTHER_ACTS = (
 GATES = {"rnn_cell": (1, 1), "gru_cell": (3, 3), "gru_reset": (3, 2), "gru_update": (3, 0), "lstm_cell": (4, 4)}
 
 
-def _cell_case(kernel: Kernel, rng: np.random.Generator, rows: int, hidden: int, acts: tuple[str, ...], clip: float = np.inf,
-               peephole: bool = False, couple: bool = False) -> Case:  # fmt: skip
+def _cell_case(kernel: Kernel, rng: np.random.Generator, rows: int, hidden: int, acts: tuple[str, ...],
+               clip: float = np.inf, peephole: bool = False, couple: bool = False) -> Case:  # fmt: skip
     x_gates, h_gates = GATES[kernel.kind]
     params = np.array([clip, *(p for name in acts for p in PARAMETERS.get(name, (0, 0)))], np.float32)
     size = rows * hidden
@@ -198,8 +200,13 @@ def _reduce_case(kernel: Kernel, rng: np.random.Generator, outer: int, n: int, i
     if kernel.name == "reduce_prod":
         x = (1 + x / 16).astype(np.float32)
     magnitude = np.abs(x.astype(np.float64)).reshape(outer, n, inner)
-    bound = {"reduce_sum": magnitude.sum(1), "reduce_mean": magnitude.mean(1), "reduce_sum_square": (magnitude**2).sum(1),
-             "reduce_prod": magnitude.prod(1)}.get(kernel.name)  # fmt: skip
+    bounds = {
+        "reduce_sum": magnitude.sum(1),
+        "reduce_mean": magnitude.mean(1),
+        "reduce_sum_square": (magnitude**2).sum(1),
+        "reduce_prod": magnitude.prod(1),
+    }
+    bound = bounds.get(kernel.name)
     tolerance = 0.0 if bound is None else EPS * (n + 4) * bound.ravel()
     arguments = dict(x=x, outer=outer, n=n, inner=inner)
     return Case(f"{outer}x{n}x{inner}", arguments, {"y": (outer * inner, np.float32)}, tolerance, flops=float(x.size))
@@ -216,7 +223,9 @@ def _reduce_grid(kernel: Kernel, rng: np.random.Generator) -> Iterator[Case]:
 
 def _softmax_case(rng: np.random.Generator, rows: int, n: int) -> Case:
     x = _normal(rng, rows, n, scale=3)
-    return Case(f"{rows}x{n}", dict(x=x, rows=rows, n=n), {"y": (x.size, np.float32)}, EPS * (n + 32), ("x", "y"), 12.0 * x.size)
+    return Case(
+        f"{rows}x{n}", dict(x=x, rows=rows, n=n), {"y": (x.size, np.float32)}, EPS * (n + 32), ("x", "y"), 12.0 * x.size
+    )
 
 
 def _softmax_grid(kernel: Kernel, rng: np.random.Generator) -> Iterator[Case]:
@@ -249,7 +258,8 @@ def _norm_grid(kernel: Kernel, rng: np.random.Generator) -> Iterator[Case]:
 
 def window(**fields: int) -> Array:
     """WINDOW_FIELDS in order; the output size follows from symmetric padding unless given."""
-    s = dict(batch=1, height=1, kernel_h=1, stride_h=1, stride_w=1, pad_top=0, pad_left=0, dilation_h=1, dilation_w=1, groups=1) | fields
+    ones = ("batch", "height", "kernel_h", "stride_h", "stride_w", "dilation_h", "dilation_w", "groups")
+    s = dict.fromkeys(ones, 1) | dict(pad_top=0, pad_left=0) | fields
     s.setdefault("out_channels", s["channels"])
     for size, out, kernel, stride, pad, dilation in (
         ("height", "out_height", "kernel_h", "stride_h", "pad_top", "dilation_h"),
@@ -268,7 +278,7 @@ WINDOWS = (
     dict(channels=5, width=20, kernel_w=3, groups=5),
     dict(channels=2, height=7, width=9, kernel_h=3, kernel_w=3, pad_top=1, pad_left=1),
     dict(channels=3, height=8, width=8, kernel_h=2, kernel_w=2, stride_h=2, stride_w=2),
-    dict(channels=4, height=9, width=6, kernel_h=3, kernel_w=2, stride_h=2, dilation_w=2, pad_top=1, batch=2, out_channels=8, groups=4),
+    dict(channels=4, height=9, width=6, kernel_h=3, kernel_w=2, stride_h=2, dilation_w=2, pad_top=1, batch=2, groups=4),
     dict(channels=2, height=5, width=16, kernel_h=5, kernel_w=16),
 )
 
@@ -280,7 +290,13 @@ def _conv_case(rng: np.random.Generator, shape: Array, bias: bool) -> Case:
     x, w = _normal(rng, s["batch"], s["channels"], s["height"], s["width"]), _normal(rng, s["out_channels"], k)
     arguments = dict(x=x, w=w, bias=_normal(rng, s["out_channels"]) if bias else None, shape=shape)
     tolerance = EPS * (k + 8) * (8 * k + 4)  # |x w| stays below 8 for almost all pairs
-    return Case(str(s), arguments, {"y": (size, np.float32), "scratch": (k * PANEL, np.float32)}, tolerance, flops=2.0 * k * size)
+    return Case(
+        str(s),
+        arguments,
+        {"y": (size, np.float32), "scratch": (k * PANEL, np.float32)},
+        tolerance,
+        flops=2.0 * k * size,
+    )
 
 
 def _conv_grid(kernel: Kernel, rng: np.random.Generator) -> Iterator[Case]:
@@ -296,10 +312,18 @@ def _pool_grid(kernel: Kernel, rng: np.random.Generator) -> Iterator[Case]:
         size = s["batch"] * s["channels"] * s["out_height"] * s["out_width"]
         for counted in (0, 1) if kernel.kind == "average_pool" else (None,):
             arguments = dict(x=x, shape=shape) | ({} if counted is None else dict(count_padding=counted))
-            yield Case(str(s), arguments, {"y": (size, np.float32)}, EPS * 64, flops=float(size * s["kernel_h"] * s["kernel_w"]))
+            yield Case(
+                str(s),
+                arguments,
+                {"y": (size, np.float32)},
+                EPS * 64,
+                flops=float(size * s["kernel_h"] * s["kernel_w"]),
+            )
 
 
-LAYOUTS: dict[str, tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]] = {  # sizes, source strides, destination strides
+LAYOUTS: dict[
+    str, tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
+] = {  # sizes, source strides, destination strides
     "contiguous": ((37,), (1,), (1,)),
     "transpose": ((19, 35), (1, 19), (35, 1)),
     "permute 0213": ((2, 5, 3, 7), (105, 7, 35, 1), (105, 21, 7, 1)),
@@ -317,14 +341,16 @@ def _copy_grid(kernel: Kernel, rng: np.random.Generator) -> Iterator[Case]:
         span = [0, 0] if 0 in sizes else span
         for item in (1, 2, 4, 8):
             src = rng.integers(0, 256, max(span[0], 1) * item, np.uint8)
-            arguments = dict(src=src, item=item, ndim=len(sizes), layout=np.array([sizes, source, destination], np.int32).ravel())
+            arguments = dict(
+                src=src, item=item, ndim=len(sizes), layout=np.array([sizes, source, destination], np.int32).ravel()
+            )
             yield Case(f"{label}, {item} bytes", arguments, {"dst": (span[1] * item, np.uint8)})
 
 
 def _gather_grid(kernel: Kernel, rng: np.random.Generator) -> Iterator[Case]:
     for outer, size, inner, count in ((1, 5, 4, 3), (3, 7, 12, 9), (2, 1, 64, 4), (4, 3, 4, 0)):
-        arguments = dict(src=rng.integers(0, 256, outer * size * inner, np.uint8), index=rng.integers(-size, size, count, np.int64),
-                         outer=outer, size=size, inner=inner, count=count)  # fmt: skip
+        src, index = rng.integers(0, 256, outer * size * inner, np.uint8), rng.integers(-size, size, count, np.int64)
+        arguments = dict(src=src, index=index, outer=outer, size=size, inner=inner, count=count)
         yield Case(f"{outer}x{size}x{inner} at {count}", arguments, {"dst": (outer * count * inner, np.uint8)})
 
 
@@ -337,10 +363,11 @@ Grid = Callable[[Kernel, np.random.Generator], Iterator[Case]]
 GRIDS: dict[str, Grid] = {
     "unary": _unary_grid, "activation": _activation_grid, "activate": _activate_grid, "binary": _broadcast_grid,
     "compare": _broadcast_grid, "select": _broadcast_grid, "pack": _pack_grid, "gemv": _gemv_grid, "gemm": _gemm_grid,
-    "rnn_cell": _cell_grid, "gru_cell": _cell_grid, "gru_reset": _cell_grid, "gru_update": _cell_grid, "lstm_cell": _cell_grid,
+    "rnn_cell": _cell_grid, "gru_cell": _cell_grid, "gru_reset": _cell_grid, "gru_update": _cell_grid, "lstm_cell":
+    _cell_grid,
     "reduce": _reduce_grid, "softmax": _softmax_grid, "layer_norm": _norm_grid, "instance_norm": _norm_grid,
-    "batch_norm": _norm_grid, "conv": _conv_grid, "max_pool": _pool_grid, "average_pool": _pool_grid, "copy": _copy_grid,
-    "gather": _gather_grid, "fill": _fill_grid,
+    "batch_norm": _norm_grid, "conv": _conv_grid, "max_pool": _pool_grid, "average_pool": _pool_grid, "copy":
+    _copy_grid, "gather": _gather_grid, "fill": _fill_grid,
 }  # fmt: skip
 
 
@@ -349,14 +376,18 @@ def grid(kernel: Kernel, rng: np.random.Generator) -> Iterator[Case]:
 
 
 def bench(kernel: Kernel, rng: np.random.Generator) -> Case:
-    """A case of the size that recurrent models have; sizes stay within the second-level cache unless a kernel says otherwise."""
+    """A case of the size that recurrent models have."""
     kind = kernel.kind
     if kind in ("unary", "activation", "activate"):
-        extra = dict(zip(("alpha", "beta"), PARAMETERS.get(kernel.name, (0.5, 0.5)), strict=True)) if kind != "unary" else {}
+        extra = (
+            dict(zip(("alpha", "beta"), PARAMETERS.get(kernel.name, (0.5, 0.5)), strict=True))
+            if kind != "unary"
+            else {}
+        )
         extra |= {"act": ACTIVATIONS.index("tanh")} if kind == "activate" else {}
         return _unary(kernel, rng, np.abs(_normal(rng, 4096)), **extra)
     if kind in ("binary", "compare", "select"):
-        wide = [c for c in _broadcast_grid(kernel, rng) if c.label == "full,full,1x1"][0]
+        wide = next(c for c in _broadcast_grid(kernel, rng) if c.label == "full,full,1x1")
         n = 4096
         arguments = wide.arguments | dict(a=_normal(rng, n), b=_normal(rng, n), cols=n)
         if kind == "select":

@@ -1,11 +1,10 @@
-"""Build hook: `pip install .` compiles the native library and the wasm modules into the wheel; an editable install, into the tree."""
+"""Build hook: `pip install .` compiles the kernels into the wheel, an editable install into the tree."""
 
 from __future__ import annotations
 
 import platform
 import sys
 import sysconfig
-from pathlib import Path
 from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
@@ -29,7 +28,7 @@ class KernelBuildHook(BuildHookInterface[Any]):
 
 
 def _platform_tag() -> str:
-    """The library needs nothing of the C library but memcpy, so one Linux wheel serves glibc and musl from their oldest tags on."""
+    """The library needs nothing of libc but memcpy, memmove and memset: one Linux wheel serves glibc and musl."""
     if platform.system() == "Linux":
         machine = platform.machine()
         return f"manylinux2014_{machine}.manylinux_2_17_{machine}.musllinux_1_1_{machine}"

@@ -1,13 +1,15 @@
 """The kernel table: one row a kernel.
 
-C prototypes and exports, ctypes signatures, wasmtime bindings, the test grid and the micro-benchmarks all derive from it. To add
-a kernel: write the C function `wr_<name>`, its naive reference `<name>` in naive.py, and a row here. A new `kind` (a new
-signature) also needs an argument builder in cases.py. See docs/adding-a-kernel.md.
+C prototypes and exports, ctypes signatures, wasmtime bindings, the test grid and the micro-benchmarks all derive
+from it. To add
+a kernel: write the C function `wr_<name>`, its naive reference `<name>` in naive.py, and a row here. A new `kind` (a
+new signature) also needs an argument builder in cases.py. See docs/adding-a-kernel.md.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 ACTIVATIONS = (
     "none", "relu", "tanh", "sigmoid", "affine", "leaky_relu", "thresholded_relu",
@@ -25,7 +27,8 @@ PANEL, GRAIN = 24, 8
 
 _BROADCAST = "i32 rows, i32 cols, i32 a_row, i32 a_col, i32 b_row, i32 b_col"
 
-#: Signature of each kind of kernel. Types: f32, i32 by value; `const T *` is read, `T *` is written; T is f32, u8, i32 or i64.
+#: Signature of each kind of kernel. Types: f32, i32 by value; `const T *` is read, `T *` is written; T is f32, u8,
+#: i32 or i64.
 SIGNATURES = {
     "unary": "const f32 *x, f32 *y, i32 n",
     "activation": "const f32 *x, f32 *y, i32 n, f32 alpha, f32 beta",
@@ -49,7 +52,8 @@ SIGNATURES = {
     "reduce": "const f32 *x, f32 *y, i32 outer, i32 n, i32 inner",
     "softmax": "const f32 *x, f32 *y, i32 rows, i32 n",
     "layer_norm": "const f32 *x, const f32 *scale, const f32 *bias, f32 *y, i32 rows, i32 n, f32 epsilon",
-    "instance_norm": "const f32 *x, const f32 *scale, const f32 *bias, f32 *y, i32 batch, i32 channels, i32 n, f32 epsilon",
+    "instance_norm": "const f32 *x, const f32 *scale, const f32 *bias, f32 *y, i32 batch, i32 channels, i32 n, "
+                     "f32 epsilon",
     "batch_norm": "const f32 *x, const f32 *scale, const f32 *bias, const f32 *mean, const f32 *variance, f32 *y, "
                   "i32 batch, i32 channels, i32 n, f32 epsilon",
     "conv": "const f32 *x, const f32 *w, const f32 *bias, f32 *y, f32 *scratch, const i32 *shape",
@@ -63,8 +67,10 @@ SIGNATURES = {
 
 @dataclass(frozen=True)
 class Kernel:
-    """A row. `ulp` is the stated bound in units in the last place on fused targets (0: exact), `ulp_unfused` the one on targets
-    without a fused multiply-add; None where the error depends on a reduction and the tests compute a tolerance from its length."""
+    """A row. `ulp` is the stated bound in units in the last place on fused targets (0: exact), `ulp_unfused` the one
+    on targets
+    without a fused multiply-add; None where the error depends on a reduction and the tests compute a tolerance from
+    its length."""
 
     name: str
     kind: str
@@ -157,6 +163,7 @@ KERNELS = (
 
 BY_NAME = {kernel.name: kernel for kernel in KERNELS}
 
+
 def packed_size(n: int, k: int) -> int:
     """Floats in packed weights W[n, k]."""
     return -(-n // GRAIN) * GRAIN * k
@@ -166,7 +173,7 @@ _C_TYPES = {"f32": "float", "u8": "uint8_t", "i32": "int32_t", "i64": "int64_t"}
 
 
 def c_header() -> str:
-    """kernels.gen.h: the prototypes, so that the compiler holds every C function to its row, and the shared constants."""
+    """kernels.gen.h: the prototypes, to which the compiler holds every C function, and the shared constants."""
     lines = [
         "/* Generated from table.py. */",
         "#ifndef WEBRNN_KERNELS_H",
@@ -190,13 +197,14 @@ def c_header() -> str:
 
 
 def c_repeaters() -> str:
-    """repeat.gen.c, part of benchmark builds only: wr_<name>_repeat(count, ...) runs a kernel `count` times in one call."""
+    """repeat.gen.c, part of benchmark builds only: wr_<name>_repeat(count, ...) runs a kernel `count` times."""
     lines = ["/* Generated from table.py. */"]
     for k in KERNELS:
         arguments = ", ".join(name for _, name in k.parameters)
         lines.append(
             f"WEBRNN_EXPORT void {k.symbol}_repeat(int32_t repeats, {_c_parameters(k)}) {{\n"
-            f"  for (int32_t repeat = 0; repeat < repeats; repeat++) {{ {k.symbol}({arguments}); __asm__ volatile(\"\" ::: \"memory\"); }}\n}}"
+            f"  for (int32_t repeat = 0; repeat < repeats; repeat++) {{\n"
+            f'    {k.symbol}({arguments});\n    __asm__ volatile("" ::: "memory");\n  }}\n}}'
         )
     return "\n".join([*lines, ""])
 
@@ -208,7 +216,7 @@ def _c_parameters(kernel: Kernel) -> str:
     return ", ".join(f"{spelled(kind)} {name}" for kind, name in kernel.parameters)
 
 
-def binding_rows(kernel: Kernel, bench: bool) -> list[dict[str, object]]:
+def binding_rows(kernel: Kernel, bench: bool) -> list[dict[str, Any]]:
     """What a loader needs of a kernel, and in benchmark builds of its repeat function, as plain data."""
     row = {"name": kernel.name, "symbol": kernel.symbol, "parameters": kernel.parameters, "returns": kernel.returns}
     repeat = {

@@ -37,7 +37,9 @@ class Toolchain:
         environment = {**os.environ, "ZIG_LOCAL_CACHE_DIR": str(work / "zig"), "SOURCE_DATE_EPOCH": "0"}
         result = subprocess.run(command, capture_output=True, text=True, env=environment)
         if result.returncode:
-            raise ToolchainError(f"{self.name} failed: {' '.join(command)[:400]}\n{(result.stdout + result.stderr)[:4000]}")
+            raise ToolchainError(
+                f"{self.name} failed: {' '.join(command)[:400]}\n{(result.stdout + result.stderr)[:4000]}"
+            )
 
     def require(self, platform: str, variant: str) -> None:
         """Raises where this toolchain cannot build `platform` ("native", "wasm", "pyodide") in `variant`."""
@@ -61,7 +63,9 @@ def _zig() -> Toolchain:
         raise ToolchainError("zig is missing: pip install ziglang (the version pinned in pyproject.toml)")
     zig = (sys.executable, "-m", "ziglang")
     llvm = re.search(r"clang version (\d+)", _output(*zig, "cc", "--version"))
-    return Toolchain("zig", (*zig, "cc"), (*zig, "wasm-ld"), importlib.metadata.version("ziglang"), int(llvm[1]) if llvm else 0)
+    return Toolchain(
+        "zig", (*zig, "cc"), (*zig, "wasm-ld"), importlib.metadata.version("ziglang"), int(llvm[1]) if llvm else 0
+    )
 
 
 def _emcc() -> Toolchain:

@@ -1,4 +1,4 @@
-"""The side modules inside a real Pyodide under Node: they load, and compute what the other builds compute, bit for bit."""
+"""The side modules inside a real Pyodide under Node: they load, and give the bits of the other builds."""
 
 from __future__ import annotations
 
@@ -56,7 +56,9 @@ def inside_pyodide(module: Path, cases: list[tuple[Kernel, Case]], folder: Path)
     return answers
 
 
-def differing(cases: list[tuple[Kernel, Case]], some: list[list[np.ndarray]], others: list[list[np.ndarray]]) -> list[str]:
+def differing(
+    cases: list[tuple[Kernel, Case]], some: list[list[np.ndarray]], others: list[list[np.ndarray]]
+) -> list[str]:
     """Labels of the cases in which two builds differ where the kernel writes at all."""
     labels = []
     for (kernel, case), a, b in zip(cases, some, others, strict=True):

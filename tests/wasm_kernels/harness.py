@@ -47,7 +47,9 @@ def run(kernels: Kernels, kernel: Kernel, case: Case, in_place: bool = False) ->
         if isinstance(value, np.ndarray):
             guarded[name].check(f"{kernel.name}({case.label}): {name}")
             if not (in_place and case.alias and case.alias[0] == name):
-                np.testing.assert_array_equal(guarded[name].buffer.array, value, f"{kernel.name} changed its input {name}")
+                np.testing.assert_array_equal(
+                    guarded[name].buffer.array, value, f"{kernel.name} changed its input {name}"
+                )
     for name in case.outputs:
         guarded[name].check(f"{kernel.name}({case.label}): {name}")
     return [guarded[name].buffer.array.copy() for name in case.outputs if name != "scratch"]

@@ -12,7 +12,9 @@ from webrnn.engine import kernels
 
 from .harness import same_bits
 
-needs_emcc = pytest.mark.skipif(not shutil.which("emcc"), reason="emscripten is not installed and could not be: not covered here")
+needs_emcc = pytest.mark.skipif(
+    not shutil.which("emcc"), reason="emscripten is not installed and could not be: not covered here"
+)
 
 
 @pytest.fixture(scope="module")
@@ -20,7 +22,9 @@ def zig() -> toolchains.Toolchain:
     return toolchains.find("zig")
 
 
-def test_building_twice_gives_the_same_bytes(zig: toolchains.Toolchain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_building_twice_gives_the_same_bytes(
+    zig: toolchains.Toolchain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name in ("wasm-relaxed", "pyodide-simd"):
         files = []
         for attempt in ("first", "second"):
@@ -30,7 +34,9 @@ def test_building_twice_gives_the_same_bytes(zig: toolchains.Toolchain, tmp_path
         assert files[0] == (kernels.FOLDER / build.TARGETS[name].file).read_bytes()
 
 
-def test_an_unchanged_target_is_not_built_again(zig: toolchains.Toolchain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unchanged_target_is_not_built_again(
+    zig: toolchains.Toolchain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(build, "WORK", tmp_path / "work")
     said: list[str] = []
     for _ in range(2):
@@ -53,7 +59,9 @@ def test_list_names_every_target(capsys: pytest.CaptureFixture[str]) -> None:
     assert all(target in printed for target in build.TARGETS)
 
 
-def test_missing_toolchain_is_one_clear_line(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_toolchain_is_one_clear_line(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("PATH", "")
     assert build.main(["--toolchain", "emcc", "--target", "wasm-simd"]) == 1
     assert capsys.readouterr().err == "error: emcc is not on PATH: apt-get install emscripten, or activate an emsdk\n"
@@ -61,7 +69,9 @@ def test_missing_toolchain_is_one_clear_line(capsys: pytest.CaptureFixture[str],
 
 def test_old_compiler_cannot_build_relaxed_simd() -> None:
     old = toolchains.Toolchain("emcc", ("emcc",), ("emcc",), "3.1.6", 14)
-    with pytest.raises(toolchains.ToolchainError, match=r"^emcc 3.1.6 \(LLVM 14\) is too old for relaxed SIMD.*--toolchain zig$"):
+    with pytest.raises(
+        toolchains.ToolchainError, match=r"^emcc 3.1.6 \(LLVM 14\) is too old for relaxed SIMD.*--toolchain zig$"
+    ):
         old.require("wasm", "relaxed")
     with pytest.raises(toolchains.ToolchainError, match="WebAssembly only"):
         old.require("native", "")

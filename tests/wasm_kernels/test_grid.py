@@ -1,4 +1,4 @@
-"""Every kernel, on every build that runs here, over the grid of its kind: results, bounds, aliasing, and agreement of the builds."""
+"""Every kernel, on every build that runs here, over the grid of its kind: results, bounds, aliasing, agreement."""
 
 from __future__ import annotations
 
@@ -47,4 +47,6 @@ def test_builds_of_one_arithmetic_agree_bit_for_bit(kernel: Kernel, fused: bool)
     for case in cases(kernel):
         first, *others = [run(b, kernel, case) for b in builds]
         for other, spec in zip(others, builds[1:], strict=True):
-            assert all(map(same_bits, first, other)), f"{kernel.name}({case.label}): {builds[0].spec} and {spec.spec} differ"
+            assert all(map(same_bits, first, other)), (
+                f"{kernel.name}({case.label}): {builds[0].spec} and {spec.spec} differ"
+            )

@@ -19,7 +19,9 @@ BLOCK = 1 << 20
 STRIDE = 4099
 
 
-def worst_error(build: kernels.Kernels, kernel: Kernel, patterns: range, x: kernels.Buffer, y: kernels.Buffer) -> tuple[float, float]:
+def worst_error(
+    build: kernels.Kernels, kernel: Kernel, patterns: range, x: kernels.Buffer, y: kernels.Buffer
+) -> tuple[float, float]:
     """The largest error over the floats with these bit patterns, in ULP, and where."""
     n = len(patterns)
     values = np.arange(patterns.start, patterns.stop, patterns.step, dtype=np.uint32).view(np.float32)

@@ -49,7 +49,8 @@ def _manifest(folder: Path) -> dict[str, Any]:
         return json.loads((folder / "kernels.json").read_text())
     except OSError as error:
         raise BackendError(
-            f"no compiled kernels in {folder.name}/: reinstall webrnn, or run `python -m wasm_kernels.build` in a checkout"
+            f"no compiled kernels in {folder.name}/: reinstall webrnn, "
+            "or run `python -m wasm_kernels.build` in a checkout"
         ) from error
 
 
@@ -62,7 +63,9 @@ def bindings(folder: Path = FOLDER) -> tuple[Binding, ...]:
 def module_file(folder: Path, name: str) -> Path:
     file = folder / name
     if not file.exists():
-        raise BackendError(f"{name} was not built: run `python -m wasm_kernels.build --target all` in a checkout of webrnn")
+        raise BackendError(
+            f"{name} was not built: run `python -m wasm_kernels.build --target all` in a checkout of webrnn"
+        )
     return file
 
 
@@ -163,4 +166,6 @@ def load(spec: str = "native", folder: Path = FOLDER) -> Kernels:
         from webrnn.engine import side_module
 
         return side_module.SideModuleKernels(variant or None, folder)
-    raise BackendError(f"unknown kernels {spec!r}: expected native, wasm or pyodide, optionally with a variant as in wasm:simd")
+    raise BackendError(
+        f"unknown kernels {spec!r}: expected native, wasm or pyodide, optionally with a variant as in wasm:simd"
+    )

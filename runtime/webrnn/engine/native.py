@@ -60,7 +60,7 @@ class AddressSpaceKernels(Kernels):
         return -(-block.ctypes.data // ALIGNMENT) * ALIGNMENT
 
     def view(self, buffer: Buffer) -> np.ndarray[Any, Any]:
-        memory = (ctypes.c_uint8 * buffer.nbytes).from_address(buffer.address)
+        memory: Any = (ctypes.c_uint8 * buffer.nbytes).from_address(buffer.address)
         return np.frombuffer(memory, buffer.dtype).reshape(buffer.shape)
 
 

@@ -1,4 +1,4 @@
-"""Kernels inside Pyodide: a side module on Pyodide's own heap, so that arrays are passed by address and never copied."""
+"""Kernels inside Pyodide: a side module on Pyodide's own heap, so that arrays go by address, uncopied."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ class WasmKernels(Kernels):
         minimum = next(i.type.limits.min for i in module.imports if isinstance(i.type, wasmtime.MemoryType))
         self._memory = wasmtime.Memory(self._store, wasmtime.MemoryType(wasmtime.Limits(minimum, MAX_PAGES)))
         instance = wasmtime.Instance(self._store, module, [self._import(i) for i in module.imports])
-        exports = instance.exports(self._store)
+        exports: Any = instance.exports(self._store)
         self._top = exports["__heap_base"].value(self._store)
         for binding in rows:
             setattr(self, binding.name, self._caller(binding, exports[binding.symbol]))
@@ -82,7 +82,9 @@ class WasmKernels(Kernels):
             return self._memory
         if wanted.name == "emscripten_notify_memory_growth":  # modules built by emcc tell their host
             return wasmtime.Func(self._store, wanted.type, lambda index: None)
-        raise BackendError(f"the module imports {wanted.module}.{wanted.name}, which kernels do not need: was it built by build.py?")
+        raise BackendError(
+            f"the module imports {wanted.module}.{wanted.name}, which kernels do not need: was it built by build.py?"
+        )
 
     def _caller(self, binding: Binding, function: Any) -> Any:
         converters = [{"i32": int, "f32": float}.get(kind, self.pointer) for kind, _ in binding.parameters]
@@ -108,5 +110,5 @@ class WasmKernels(Kernels):
         base = ctypes.addressof(self._memory.data_ptr(self._store).contents)
         if buffer.address + buffer.nbytes > self._memory.data_len(self._store):
             raise ValueError(f"a buffer of {buffer.nbytes} bytes at {buffer.address} is outside wasm memory")
-        memory = (ctypes.c_uint8 * buffer.nbytes).from_address(base + buffer.address)
+        memory: Any = (ctypes.c_uint8 * buffer.nbytes).from_address(base + buffer.address)
         return np.frombuffer(memory, buffer.dtype).reshape(buffer.shape)
