@@ -1,11 +1,8 @@
 """`make bench-kernels`: every kernel on every build, timed inside the module, with the ratio of each build to native.
 
 All builds are timed in one process in interleaved rounds; a kernel runs many times per call, so that the cost of the
-call from
-Python (microseconds natively, tens of them into wasmtime) does not show. Printed are medians of per-round times and
-of per-round
-ratios. The native peak (independent multiply-adds) is measured in the same run by timing the widest matrix tile on
-data in L1.
+call from Python (microseconds natively, tens of them into wasmtime) does not show. Printed are the medians of the
+per-round times and of the per-round ratios.
 """
 
 from __future__ import annotations

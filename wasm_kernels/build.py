@@ -2,8 +2,8 @@
 
 A target is a platform and a variant: `native` (all instruction sets of this machine's architecture in one library),
 `wasm-scalar|simd|relaxed` (standalone modules) and `pyodide-scalar|simd|relaxed` (side modules). A build is skipped
-when sources,
-table, commands and compiler are the same as last time and the output is intact; running it twice gives the same bytes.
+when sources, table, commands and compiler are the same as last time and the output is intact; running it twice gives
+the same bytes.
 """
 
 from __future__ import annotations
@@ -160,7 +160,11 @@ def build(
     sources = [p.read_bytes() for p in sorted((*HERE.glob("*.c"), *HERE.glob("*.h")))]
     commands = json.dumps(steps).replace(str(ROOT), "")
     key = _digest(
-        *sources, header.encode(), repeaters.encode(), commands.encode(), f"{tool.version} {tool.llvm}".encode()
+        *sources,
+        header.encode(),
+        repeaters.encode() if bench else b"",
+        commands.encode(),
+        f"{tool.version} {tool.llvm}".encode(),
     )
     stamp = work / "stamp"
     label = f"{target.name:<16} {tool.name} {tool.version}"

@@ -1,8 +1,8 @@
 """A naive reference for every kernel: what it means, in numpy, without a thought for speed.
 
 A function takes the kernel's arguments by name, without those it writes, and returns what they should hold, in their
-order; masked elements are those it must leave alone.
-Kernels that are exact (ulp = 0 in the table) are computed in float32, operation by operation; the others in float64.
+order; masked elements are those it must leave alone. Kernels that are exact (ulp = 0 in the table) are computed
+in float32, operation by operation; the others in float64.
 """
 
 from __future__ import annotations

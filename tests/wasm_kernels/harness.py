@@ -80,7 +80,7 @@ def same_bits(a: np.ndarray, b: np.ndarray) -> bool:
     return bool((a == b).all())
 
 
-def check(kernel: Kernel, case: Case, got: list[np.ndarray], fused: bool) -> None:
+def check(kernel: Kernel, case: Case, got: list[np.ndarray]) -> None:
     """Raises AssertionError where a result is farther from the reference than the table and the case allow."""
     for i, masked in enumerate(expected(kernel, case)):
         label, untouched = f"{kernel.name}({case.label}), output {i}", np.ma.getmaskarray(masked)
@@ -93,7 +93,7 @@ def check(kernel: Kernel, case: Case, got: list[np.ndarray], fused: bool) -> Non
         with np.errstate(invalid="ignore"):
             close = np.abs(actual - want) <= tolerance * (1 + np.abs(want))
         ulps = ulp_error(actual, want)
-        bad = ~close & (ulps > max(kernel.bound(fused) or 0, 0.5))
+        bad = ~close & (ulps > max(kernel.ulp or 0, 0.5))
         if bad.any():
             at = int(np.argmax(np.where(bad, ulps, -1)))
             raise AssertionError(f"{label}: [{at}] is {actual[at]!r}, expected {want[at]!r}, off by {ulps[at]:.2f} ULP")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from wasm_kernels import build, toolchains
+from wasm_kernels import build, table, toolchains
 from webrnn.engine import kernels
 
 from .harness import same_bits
@@ -93,3 +93,11 @@ def test_emcc_and_zig_builds_have_the_same_bits(variant: str) -> None:
     for kernel in KERNELS:
         for case in list(grid(kernel, np.random.default_rng(3)))[::4]:
             assert all(map(same_bits, run(emcc, kernel, case), run(zig, kernel, case))), f"{kernel.name}({case.label})"
+
+
+def test_sources_compile_for_neon(zig: toolchains.Toolchain, tmp_path: Path) -> None:
+    """No ARM machine runs these tests; that the NEON code is valid C is the least to know."""
+    (tmp_path / "kernels.gen.h").write_text(table.c_header())
+    command = [*zig.compiler, "-target", "aarch64-linux-gnu.2.17", *build.COMMON, "-I", str(tmp_path)]
+    zig.run([*command, "-c", str(build.HERE / "all.c"), "-o", str(tmp_path / "neon.o")], tmp_path)
+    assert (tmp_path / "neon.o").stat().st_size > 10_000

@@ -25,7 +25,7 @@ def cases(kernel: Kernel):
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda k: k.name)
 def test_against_naive_reference(kernel: Kernel, build: kernels.Kernels) -> None:
     for case in cases(kernel):
-        check(kernel, case, run(build, kernel, case), build.fused)
+        check(kernel, case, run(build, kernel, case))
 
 
 @pytest.mark.parametrize("kernel", [k for k in KERNELS if k.in_place], ids=lambda k: k.name)
