@@ -15,7 +15,8 @@ setup: .venv/ready
 	touch $@
 
 demo: setup
-	$(PY) -m webrnn.cli info --demo
+	$(PY) -m web_demo.prepare
+	$(PY) -m web_demo.serve
 
 test: setup
 	$(PY) -m pytest -n 2 -m "not exhaustive"
