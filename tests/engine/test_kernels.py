@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -62,6 +63,24 @@ def test_without_wasmtime_the_error_says_what_to_install() -> None:
     code = "import sys; sys.modules['wasmtime'] = None; from webrnn.engine import kernels; kernels.load('wasm:simd')"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert "BackendError: the wasm backend needs wasmtime: pip install 'webrnn[wasm]'" in result.stderr
+
+
+def start(home: Path | str) -> None:
+    code = "from webrnn.engine import kernels; kernels.load('wasm:scalar')"
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("XDG_")}
+    subprocess.run([sys.executable, "-c", code], env=environment | {"HOME": str(home)}, check=True)
+
+
+def test_compiled_modules_are_kept_on_disk(tmp_path: Path) -> None:
+    start(tmp_path)
+    kept = {file for file in tmp_path.rglob("*") if file.is_file() and file.suffix == ""}
+    assert kept
+    start(tmp_path)
+    assert {file for file in tmp_path.rglob("*") if file.is_file() and file.suffix == ""} == kept
+
+
+def test_a_home_that_cannot_be_written_does_not_matter() -> None:
+    start("/proc/nowhere")
 
 
 def test_a_processor_without_avx2_gets_sse2(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import ctypes
 import importlib.util
 import sys
@@ -29,7 +30,8 @@ def _engine() -> Any:
     config = wasmtime.Config()
     config.wasm_relaxed_simd = True
     config.cranelift_opt_level = "speed"
-    config.cache = True  # wasmtime's own on-disk cache, keyed by module, version and processor
+    with contextlib.suppress(wasmtime.WasmtimeError):  # no writable home: every start compiles
+        config.cache = True  # wasmtime's own on-disk cache, keyed by module, version and processor
     return wasmtime.Engine(config)
 
 
