@@ -68,7 +68,7 @@ class GraphBuilder:
 
     def constant(self, array: Any, name: str = "const", dtype: DType | None = None) -> Value:
         array = np.asarray(array)
-        value = self.value(name, dtype or DType.of(array), array.shape)
+        value = Value(self.unique_name(name), dtype or DType.of(array), array.shape)
         self.graph.constants[value] = array
         return value
 

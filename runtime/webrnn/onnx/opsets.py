@@ -19,10 +19,13 @@ Adapter = Callable[[GraphBuilder, Node], Node | None]
 """Changes a node, possibly adding others before it; None says that it has added all that is needed."""
 
 
-def upgrade(b: GraphBuilder, node: Node, version: int) -> Node | None:
-    """The node in the newest form, or None if `b` already has what it stands for."""
+def check_version(version: int) -> None:
     if not OLDEST <= version <= NEWEST:
         raise UnsupportedOp(f"opset {version} is not supported, {OLDEST} to {NEWEST} are")
+
+
+def upgrade(b: GraphBuilder, node: Node, version: int) -> Node | None:
+    """The node in the newest form, or None if `b` already has what it stands for."""
     current: Node | None = node
     for below, adapter in ADAPTERS.get(node.op, ()):
         if version < below and current is not None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from webrnn.errors import ModelError
 
-from .wire import FIXED32, FIXED64, MessageType, Span, decode
+from .wire import MessageType, Span, decode
 
 
 class StringEntry:
@@ -25,7 +25,8 @@ class OperatorSet:
 
 
 class Tensor:
-    """Its elements are in one of: `raw` bytes, a list of the matching type, or another file (`location` 1)."""
+    """Its elements are in one of: `raw` bytes, a list of the matching type (where it is in the file), or another file
+    (`location` 1)."""
 
     dims: Sequence[int] = ()
     data_type: int = 0
@@ -33,9 +34,9 @@ class Tensor:
     raw: Span | None = None
     floats: Sequence[Span] = ()
     doubles: Sequence[Span] = ()
-    integers: Sequence[int] = ()
-    longs: Sequence[int] = ()
-    unsigned: Sequence[int] = ()
+    integers: Sequence[Span] = ()
+    longs: Sequence[Span] = ()
+    unsigned: Sequence[Span] = ()
     strings: Sequence[bytes] = ()
     location: int = 0
     external: Sequence[StringEntry] = ()
@@ -142,7 +143,7 @@ _STRING_ENTRY, _OPERATOR_SET = MessageType(StringEntry), MessageType(OperatorSet
 _TENSOR, _SPARSE_TENSOR = MessageType(Tensor), MessageType(SparseTensor)
 _DIMENSION, _SHAPE, _TENSOR_TYPE = MessageType(Dimension), MessageType(ShapeProto), MessageType(TensorType)
 _TYPE, _ELEMENT_TYPE, _VALUE_INFO = MessageType(TypeProto), MessageType(ElementType), MessageType(ValueInfo)
-_ATTRIBUTE, _NODE, _GRAPH = MessageType(Attribute), MessageType(NodeProto), MessageType(GraphProto)
+_ATTRIBUTE, _NODE, _GRAPH = MessageType(Attribute, repeats=True), MessageType(NodeProto), MessageType(GraphProto)
 _FUNCTION, _MODEL = MessageType(FunctionProto), MessageType(Model)
 
 _STRING_ENTRY.text(1, "key").text(2, "value")
@@ -150,14 +151,14 @@ _OPERATOR_SET.text(1, "domain").integer(2, "version")
 (
     _TENSOR.integers(1, "dims")
     .integer(2, "data_type")
-    .numbers(4, "floats", FIXED32)
-    .integers(5, "integers")
+    .float_spans(4, "floats")
+    .integer_spans(5, "integers")
     .raws(6, "strings")
-    .integers(7, "longs")
+    .integer_spans(7, "longs")
     .text(8, "name")
     .span(9, "raw")
-    .numbers(10, "doubles", FIXED64)
-    .integers(11, "unsigned")
+    .double_spans(10, "doubles")
+    .integer_spans(11, "unsigned")
     .messages(13, "external", _STRING_ENTRY)
     .integer(14, "location")
 )
@@ -181,7 +182,7 @@ _VALUE_INFO.text(1, "name").message(2, "type", _TYPE)
     .raw(4, "s")
     .message(5, "t", _TENSOR)
     .message(6, "g", _GRAPH)
-    .numbers(7, "floats", FIXED32)
+    .float_spans(7, "floats")
     .integers(8, "ints")
     .raws(9, "strings")
     .messages(10, "tensors", _TENSOR)

@@ -137,7 +137,7 @@ class ModelReader:
             raise blame(error, label, proto.op) from (error.__cause__ or error)
 
     def _read_node(self, proto: NodeProto, scope: Scope) -> None:
-        domain = _domain(proto.domain)
+        domain = proto.domain and _domain(proto.domain)
         attributes = scope.bind(proto.attributes) if scope.in_function else proto.attributes
         if proto.op == "Constant" and not domain:
             array, dtype = constant_value(attributes, self.tensors)
@@ -161,11 +161,12 @@ class ModelReader:
         """Put a node into the graph in the form that the IR has for it."""
         builder = scope.builder
         if not node.domain:
-            version = self.opset_version("")
-            upgraded = opsets.upgrade(builder, node, version)
-            if upgraded is None:
-                return
-            node = upgraded
+            version = self.onnx_version
+            if node.op in opsets.ADAPTERS:
+                upgraded = opsets.upgrade(builder, node, version)
+                if upgraded is None:
+                    return
+                node = upgraded
             if node.op in controlflow.READERS:
                 controlflow.READERS[node.op](self, scope, node, version)
                 return
@@ -174,10 +175,13 @@ class ModelReader:
                 return
         builder.add(node)
 
-    def opset_version(self, domain: str) -> int:
-        version = self.opset_versions.get(domain)
+    @property
+    def onnx_version(self) -> int:
+        """The version of ONNX's own ops."""
+        version = self.opset_versions.get("")
         if version is None:
-            raise ModelError(f"the model imports no opset for domain {domain or 'ai.onnx'!r}")
+            raise ModelError("the model imports no opset for domain 'ai.onnx'")
+        opsets.check_version(version)
         return version
 
     def _main_output(self, scope: Scope, name: str) -> Value:

@@ -31,11 +31,8 @@ class Scope:
         self.types: dict[str, ValueType] = {}
         inherited: dict[str, Attribute] | None = parent._arguments if parent is not None else None
         self._arguments: dict[str, Attribute] | None = arguments if arguments is not None else inherited
+        self.in_function = self._arguments is not None
         self._prefix = prefix
-
-    @property
-    def in_function(self) -> bool:
-        return self._arguments is not None
 
     def define(self, name: str, value: Value | None) -> None:
         """Give a value its name. None is an optional function input that the call leaves out."""
@@ -47,12 +44,12 @@ class Scope:
 
     def produce(self, name: str) -> Value:
         """A new value for an output of a node."""
-        value = self.builder.value(self._prefix + name, *self.types.get(name, UNKNOWN))
+        value = Value(self.builder.unique_name(self._prefix + name), *self.types.get(name, UNKNOWN))
         self.define(name, value)
         return value
 
     def lookup(self, name: str) -> Value:
-        value = self.find(name)
+        value = self.names.get(name) or self.find(name)
         if value is None:
             raise ModelError(f"there is no value {name!r}")
         return value

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +12,7 @@ from webrnn.errors import ModelError, UnsupportedOp
 from webrnn.ir.dtypes import DType
 
 from .proto import SparseTensor, Tensor
-from .wire import Span
+from .wire import Span, decode_varints
 
 _TYPED_INTEGERS = {
     DType.INT64: "longs",
@@ -47,28 +47,35 @@ class TensorReader:
         self._data = data
         self._folder = folder
         self._external: dict[str, np.ndarray] = {}
+        self._known: dict[Tensor, tuple[np.ndarray, DType]] = {}
 
     def read(self, tensor: Tensor) -> tuple[np.ndarray, DType]:
         """The array of a tensor and its element type."""
+        known = self._known.get(tensor)
+        if known is None:
+            known = self._known[tensor] = self._read(tensor)
+        return known
+
+    def _read(self, tensor: Tensor) -> tuple[np.ndarray, DType]:
         dtype = DTYPES.get(tensor.data_type) or element_type(tensor.data_type, f"tensor {tensor.name!r}")
         shape = _checked_shape(tensor.dims, tensor.name)
-        n_elements = math.prod(shape)
-        if tensor.raw is not None and dtype in _AS_STORED and not tensor.location:
+        array_type = _AS_STORED.get(dtype)
+        if tensor.raw is not None and array_type is not None and not tensor.location:
             start, stop = tensor.raw
-            array_type = _AS_STORED[dtype]
-            _check_bytes(stop - start, n_elements * array_type.itemsize, tensor.name)
-            flat = np.frombuffer(self._data, array_type, n_elements, start) if n_elements else np.empty(0, array_type)
-        elif dtype is DType.STRING:
-            flat = self._strings(tensor, n_elements)
-        elif tensor.location == 1:
-            flat = self._from_bytes(self._external_bytes(tensor), dtype, n_elements, tensor.name)
-        elif tensor.raw is not None:
+            _check_bytes(stop - start, math.prod(shape) * array_type.itemsize, tensor.name)
+            return np.ndarray(shape, array_type, self._data, start), dtype
+        return self._flat(tensor, dtype, math.prod(shape)).reshape(shape), dtype
+
+    def _flat(self, tensor: Tensor, dtype: DType, n_elements: int) -> np.ndarray:
+        if dtype is DType.STRING:
+            return self._strings(tensor, n_elements)
+        if tensor.location == 1:
+            return self._from_bytes(self._external_bytes(tensor), dtype, n_elements, tensor.name)
+        if tensor.raw is not None:
             start, stop = tensor.raw
-            stored = np.frombuffer(self._data, np.uint8, stop - start, start) if stop > start else _NO_BYTES
-            flat = self._from_bytes(stored, dtype, n_elements, tensor.name)
-        else:
-            flat = self._from_typed_fields(tensor, dtype, n_elements)
-        return flat.reshape(shape), dtype
+            stored = np.ndarray((stop - start,), np.uint8, self._data, start)
+            return self._from_bytes(stored, dtype, n_elements, tensor.name)
+        return self._from_typed_fields(tensor, dtype, n_elements)
 
     def read_sparse(self, sparse: SparseTensor) -> tuple[np.ndarray, DType]:
         """A sparse tensor as a dense array."""
@@ -98,7 +105,7 @@ class TensorReader:
                 raise ModelError(f"a list of {type_name} numbers at byte {start} has {stop - start} bytes")
         if len(spans) == 1:
             start, stop = spans[0]
-            return np.frombuffer(self._data, type_name, (stop - start) // itemsize, start)
+            return np.ndarray(((stop - start) // itemsize,), type_name, self._data, start)
         return np.frombuffer(b"".join(self._data[start:stop] for start, stop in spans), type_name)
 
     def _from_bytes(self, stored: np.ndarray, dtype: DType, n_elements: int, name: str) -> np.ndarray:
@@ -125,20 +132,18 @@ class TensorReader:
         return _of_size(flat, n_elements, tensor.name)
 
     def _from_integers(self, tensor: Tensor, dtype: DType, n_elements: int) -> np.ndarray:
-        numbers = getattr(tensor, _TYPED_INTEGERS.get(dtype, "integers"))
+        numbers = decode_varints(self._data, getattr(tensor, _TYPED_INTEGERS.get(dtype, "integers")))
         bits = _BITS_PER_ELEMENT.get(dtype)
         if bits in (2, 4):
-            packed = _of_size(
-                _integers(numbers, np.dtype(np.uint8), tensor.name), -(-n_elements * bits // 8), tensor.name
-            )
+            packed = _of_size(numbers.astype(np.uint8), -(-n_elements * bits // 8), tensor.name)
             return _unpacked(packed, bits, n_elements).view(dtype.array_type)
         if dtype is DType.BOOL:
-            flat = _integers(numbers, np.dtype(np.int64), tensor.name) != 0
+            flat = numbers != 0
         elif dtype is DType.FLOAT16 or dtype.is_narrow:
-            as_bits = np.dtype(np.uint16 if dtype.array_type.itemsize == 2 else np.uint8)
-            flat = _integers(numbers, as_bits, tensor.name).view(dtype.array_type)
+            as_bits = np.uint16 if dtype.array_type.itemsize == 2 else np.uint8
+            flat = numbers.astype(as_bits).view(dtype.array_type)
         else:
-            flat = _integers(numbers, dtype.array_type, tensor.name)
+            flat = numbers.view(np.int64).astype(dtype.array_type, copy=False)
         return _of_size(flat, n_elements, tensor.name)
 
     def _strings(self, tensor: Tensor, n_elements: int) -> np.ndarray:
@@ -222,13 +227,3 @@ def _of_size(flat: np.ndarray, n_elements: int, name: str) -> np.ndarray:
     if flat.size != n_elements:
         raise ModelError(f"tensor {name!r} has {flat.size} elements, its shape needs {n_elements}")
     return flat
-
-
-def _integers(numbers: Sequence[int], array_type: np.dtype, name: str) -> np.ndarray:
-    wide: Callable[..., np.ndarray] = np.array
-    try:
-        if array_type.kind == "u":
-            return wide([number & 0xFFFF_FFFF_FFFF_FFFF for number in numbers], np.uint64).astype(array_type)
-        return wide(numbers, np.int64).astype(array_type)
-    except (OverflowError, ValueError) as error:
-        raise ModelError(f"tensor {name!r}: {error}") from None
