@@ -32,7 +32,7 @@ _BITS_PER_ELEMENT = {
 }
 """The types that share bytes in `raw_data`."""
 
-_AS_STORED = {
+_AS_STORED: dict[DType, np.dtype] = {
     dtype: dtype.array_type
     for dtype in DType
     if dtype not in _BITS_PER_ELEMENT and dtype not in (DType.BOOL, DType.STRING)

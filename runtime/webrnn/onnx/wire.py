@@ -108,9 +108,7 @@ def decode(message_type: MessageType, data: bytes) -> Any:
         raise _truncated(len(data)) from None
 
 
-def _decode(
-    message_type: MessageType, data: bytes, position: int, end: int, depth: int, known: dict[Any, Any]
-) -> Any:
+def _decode(message_type: MessageType, data: bytes, position: int, end: int, depth: int, known: dict[Any, Any]) -> Any:
     """The message in these bytes; `known` are the small ones of types that repeat, by type and bytes.
 
     Reading a byte beyond `end` is noticed at the end of the message; beyond `data` it raises IndexError.
