@@ -41,39 +41,39 @@ function start() {
     if (data.error) fail(data.error);
     if (data.results) {
       show(data.results);
-      finish("done", "");
+      finish(data.results.rows.some((row) => row.ms) ? "done" : "failed", "");
     }
   };
   worker.onerror = (event) => fail(`The worker could not run: ${event.message || "a file of the page is missing"}`);
 }
 
-const wasmLabel = (row) => `wasm ${row.variant}`;
+const specOf = (row) => `wasm:${row.variant}`;
 const perStep = (ms, model) => (ms * 1000) / model.steps;
 
 function show({ model, native, rows }) {
+  for (const row of rows) if (row.error) complain(`${specOf(row)}: ${row.error}`);
   const reference = native.builds[0];
   const measured = rows.filter((row) => row.ms);
   byId("intro").textContent =
     `A GRU, ${model.hidden} wide, ${model.steps} steps, on the same C kernels compiled natively and to WebAssembly.`;
   byId("processor").textContent = ` on ${native.processor}`;
-  byId("legend").hidden = false;
+  byId("legend").hidden = byId("results").hidden = false;
   byId("chart").replaceChildren(chart(model, native.builds, measured));
-  const head = ["build", "ms per run", "µs per step", "time against native", `largest difference to ${reference.spec}`, "same bits as"];
-  byId("head").replaceChildren(line(head.map((text) => element("th", text))));
+  const titles = ["build", "ms per run", "µs per step", `× ${reference.spec}`, "largest difference", "bit-identical to"];
+  byId("head").replaceChildren(line(titles.map((title) => heading(title, "col"))));
   byId("rows").replaceChildren(...rows.map((row) => line(cells(row, model, reference))));
-  for (const row of rows) if (row.error) complain(`${wasmLabel(row)}: ${row.error}`);
 }
 
 function chart(model, builds, measured) {
   const value = (ms) => `${ms.toFixed(2)} ms · ${perStep(ms, model).toFixed(1)} µs per step`;
   return barChart("Milliseconds of one run", [
     ...builds.map(({ spec, ms, call_ms: calls }) => ({
-      label: spec.replace(":", " "),
+      label: spec,
       value: value(ms),
       parts: [{ size: ms - calls, className: "native" }, { size: calls, className: "calls" }],
     })),
     ...measured.map((row) => ({
-      label: wasmLabel(row),
+      label: specOf(row),
       value: value(row.ms),
       parts: [{ size: row.ms, className: "wasm" }],
     })),
@@ -86,8 +86,14 @@ function line(children) {
   return row;
 }
 
+function heading(text, scope) {
+  const cell = element("th", text);
+  cell.scope = scope;
+  return cell;
+}
+
 function cells(row, model, reference) {
-  const name = element("th", wasmLabel(row));
+  const name = heading(specOf(row), "row");
   if (!row.ms) {
     const reason = element("td", row.unsupported ? "this browser does not support it" : "failed");
     reason.colSpan = 5;
@@ -99,7 +105,7 @@ function cells(row, model, reference) {
     name,
     element("td", row.ms.toFixed(2)),
     element("td", perStep(row.ms, model).toFixed(1)),
-    element("td", `${(row.ms / (reference.ms - reference.call_ms)).toFixed(2)}×`),
+    element("td", (row.ms / (reference.ms - reference.call_ms)).toFixed(2)),
     element("td", difference === 0 ? "0" : difference.toExponential(1)),
     twins.length ? element("td", `✓ ${twins.join(", ")}`, "good") : element("td", "none"),
   ];

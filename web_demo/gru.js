@@ -12,7 +12,11 @@ export class Gru {
     const { hidden, inputs, steps, tensors, activations } = model;
     const { gemm, gemv, gru_cell, pack_panels } = kernels.call;
     const gates = 3 * hidden;
-    const load = (name) => kernels.buffer(weights.subarray(tensors[name].start, tensors[name].start + tensors[name].length));
+    const load = (name) => {
+      const { start, length } = tensors[name];
+      if (start + length > weights.length) throw new RangeError(`the weights end before tensor ${name} does`);
+      return kernels.buffer(weights.subarray(start, start + length));
+    };
     const pack = (name, columns) => {
       const packed = kernels.empty(model.packed[name]);
       pack_panels(load(name), packed, gates, columns, columns, 1);

@@ -24,12 +24,16 @@ function supports(body) {
   return WebAssembly.validate(new Uint8Array([0, 0x61, 0x73, 0x6d, 1, 0, 0, 0, ...sections]));
 }
 
-/** Bytes of a URL. Node's fetch does not read file: URLs. */
+/** Bytes of a URL, as an ArrayBuffer or Uint8Array. Node's fetch does not read file: URLs. */
 export async function fetchBytes(url) {
-  if (url.protocol === "file:") return (await import("node:fs/promises")).readFile(url);
-  const response = await fetch(url);
-  if (!response.ok) throw new Error(`${url.pathname} could not be loaded: HTTP ${response.status}`);
-  return response.arrayBuffer();
+  try {
+    if (url.protocol === "file:") return await (await import("node:fs/promises")).readFile(url);
+    const response = await fetch(url);
+    if (!response.ok) throw new Error(`HTTP ${response.status}`);
+    return await response.arrayBuffer();
+  } catch (error) {
+    throw new Error(`${url.pathname} could not be loaded: ${error.message}`, { cause: error });
+  }
 }
 
 export async function fetchJson(url) {

@@ -8,10 +8,10 @@ const ROUNDS = 15;
 const WARM_UP_MS = 250; // until the optimizing compiler has taken over
 const SLICE_MS = 20; // browsers round their clocks, some to a millisecond
 
-const floats = async (url) => {
-  const bytes = await fetchBytes(url);
-  return new Float32Array(ArrayBuffer.isView(bytes) ? new Uint8Array(bytes).buffer : bytes);
-};
+async function floats(url) {
+  const { buffer, length } = new Uint8Array(await fetchBytes(url));
+  return new Float32Array(buffer, 0, length >> 2);
+}
 
 const median = (values) => values.toSorted((a, b) => a - b)[values.length >> 1];
 

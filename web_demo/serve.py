@@ -74,13 +74,14 @@ def serve(folder: Path = OUTPUT, port: int = PORT) -> Server:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m web_demo.serve", description=__doc__)
     parser.add_argument("--port", type=int, default=PORT, help="the first port to try (default: %(default)s)")
+    parser.add_argument("--folder", type=Path, default=OUTPUT, help="what to serve (default: build/demo)")
     arguments = parser.parse_args()
-    if not (OUTPUT / "index.html").exists():
+    if not (arguments.folder / "index.html").exists():
         print("there is no demo to serve yet: run `python -m web_demo.prepare` first", file=sys.stderr)
         return 1
-    with serve(OUTPUT, arguments.port) as server:
-        print(f"webrnn demo: {server.address}  (Ctrl-C ends it)", flush=True)
+    with serve(arguments.folder, arguments.port) as server:
         try:
+            print(f"webrnn demo: {server.address}  (Ctrl-C ends it)", flush=True)
             server.serve_forever()
         except KeyboardInterrupt:
             print()
