@@ -104,6 +104,8 @@ class Graph:
     def drop_unused_constants(self) -> None:
         """Forget the constants that no node reads and that are no output, here and in all graphs inside."""
         for graph in self.walk():
+            if not graph.constants:
+                continue
             read = {value for node in graph.nodes for value in node.inputs}
             read.update(graph.outputs)
             graph.constants = {value: array for value, array in graph.constants.items() if value in read}
@@ -114,7 +116,7 @@ class Graph:
         while pending:
             graph = pending.pop()
             yield graph
-            pending.extend(inner for node in reversed(graph.nodes) for _, inner in node.subgraphs)
+            pending.extend(inner for node in reversed(graph.nodes) if node.attrs for _, inner in node.subgraphs)
 
     def copy(self) -> Graph:
         """A deep copy with values of its own; constant arrays are shared."""

@@ -120,21 +120,21 @@ class ModelReader:
         for info in (*proto.value_infos, *proto.outputs):
             if info.type is not None:
                 scope.types[info.name] = value_type(info.type, info.name)
-        for node in proto.nodes:
-            self.read_node(node, scope)
+        self._read_nodes(proto.nodes, scope)
 
     def define_constant(self, scope: Scope, name: str, array: np.ndarray, dtype: DType) -> None:
         scope.define(name, scope.builder.constant(array, name, dtype))
 
-    def read_node(self, proto: NodeProto, scope: Scope) -> None:
-        self._nodes_read += 1
-        try:
-            if self._nodes_read > MAX_NODES:
-                raise ModelError(f"the model has more than {MAX_NODES} nodes")
-            self._read_node(proto, scope)
-        except Exception as error:
-            label = proto.name or (f"-> {proto.outputs[0]}" if proto.outputs else proto.op)
-            raise blame(error, label, proto.op) from (error.__cause__ or error)
+    def _read_nodes(self, nodes: Sequence[NodeProto], scope: Scope) -> None:
+        self._nodes_read += len(nodes)
+        if self._nodes_read > MAX_NODES:
+            raise ModelError(f"the model has more than {MAX_NODES} nodes")
+        for node in nodes:
+            try:
+                self._read_node(node, scope)
+            except Exception as error:
+                label = node.name or (f"-> {node.outputs[0]}" if node.outputs else node.op)
+                raise blame(error, label, node.op) from (error.__cause__ or error)
 
     def _read_node(self, proto: NodeProto, scope: Scope) -> None:
         domain = proto.domain and _domain(proto.domain)
@@ -215,8 +215,7 @@ class ModelReader:
         )
         self._function_depth += 1
         try:
-            for node in function.nodes:
-                self.read_node(node, inner)
+            self._read_nodes(function.nodes, inner)
         finally:
             self._function_depth -= 1
             self.opset_versions = outer_versions
