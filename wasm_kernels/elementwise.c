@@ -2,17 +2,23 @@
 #include "kernels.gen.h"
 #include "vmath.h"
 
-/* n contiguous floats through `expr` on v; one copy of the expression serves full vectors and the tail. x may equal y. */
-#define MAP(x, y, n, expr)                                          \
-  for (int i = 0; i < n; i += VL) {                                 \
-    int rest = n - i;                                               \
-    vf v = rest >= VL ? vload(x + i) : vload_part(x + i, rest);     \
-    v = (expr);                                                     \
-    if (rest >= VL) vstore(y + i, v); else vstore_part(y + i, v, rest); \
+/* n contiguous floats through `expr` on v; x may equal y. The tail goes through `again` in a whole vector of its own, so that
+ * long expressions are compiled once. */
+#define MAP(x, y, n, expr, again)             \
+  int i = 0;                                  \
+  for (; i + VL <= n; i += VL) {              \
+    vf v = vload(x + i);                      \
+    vstore(y + i, (expr));                    \
+  }                                           \
+  if (i < n) {                                \
+    float tail[VL];                           \
+    vstore(tail, vload_part(x + i, n - i));   \
+    again;                                    \
+    vstore_part(y + i, vload(tail), n - i);   \
   }
 
 #define UNARY(name, expr) \
-  void wr_##name(const float *x, float *y, int32_t n) { MAP(x, y, n, expr) }
+  void wr_##name(const float *x, float *y, int32_t n) { MAP(x, y, n, expr, wr_##name(tail, tail, VL)) }
 
 UNARY(exp, vexp(v))
 UNARY(log, vlog(v))
@@ -36,7 +42,7 @@ UNARY(softsign, v / (vset(1.0f) + vabs(v)))
   void wr_##name(const float *x, float *y, int32_t n, float alpha, float beta) {            \
     const vf a = vset(alpha), b = vset(beta);                                               \
     (void)a, (void)b;                                                                       \
-    MAP(x, y, n, expr)                                                                      \
+    MAP(x, y, n, expr, wr_##name(tail, tail, VL, alpha, beta))                              \
   }
 
 ACTIVATION(affine, a *v + b)
@@ -65,22 +71,23 @@ void wr_activate(const float *x, float *y, int32_t n, int32_t act, float alpha, 
   }
 }
 
-/* A row operand: `col` is its column stride, 1 (a row of values) or 0 (one value for the whole row). */
-INLINE vf operand(const float *p, int32_t col, int i, int rest) {
-  if (!col) return vset(*p);
-  return rest >= VL ? vload(p + i) : vload_part(p + i, rest);
-}
-
-/* y[rows, cols] = a op b; operands are addressed by element strides, 0 to broadcast. y may equal a full-size operand. */
+/* y[rows, cols] = a op b; operands are addressed by element strides, 0 to broadcast; a column stride is 0 or 1.
+ * y may equal a full-size operand. */
 #define BINARY(name, expr)                                                                                    \
   void wr_##name(const float *a, const float *b, float *y, int32_t rows, int32_t cols, int32_t a_row,         \
                  int32_t a_col, int32_t b_row, int32_t b_col) {                                               \
-    for (int r = 0; r < rows; r++, a += a_row, b += b_row, y += cols)                                         \
-      for (int i = 0; i < cols; i += VL) {                                                                    \
-        int rest = cols - i;                                                                                  \
-        vf p = operand(a, a_col, i, rest), q = operand(b, b_col, i, rest), v = (expr);                        \
-        if (rest >= VL) vstore(y + i, v); else vstore_part(y + i, v, rest);                                   \
+    for (int r = 0; r < rows; r++, a += a_row, b += b_row, y += cols) {                                       \
+      const vf one_a = vset(*a), one_b = vset(*b);                                                            \
+      int i = 0;                                                                                              \
+      for (; i + VL <= cols; i += VL) {                                                                       \
+        vf p = a_col ? vload(a + i) : one_a, q = b_col ? vload(b + i) : one_b;                                \
+        vstore(y + i, (expr));                                                                                \
       }                                                                                                       \
+      if (i < cols) {                                                                                         \
+        vf p = a_col ? vload_part(a + i, cols - i) : one_a, q = b_col ? vload_part(b + i, cols - i) : one_b;  \
+        vstore_part(y + i, (expr), cols - i);                                                                 \
+      }                                                                                                       \
+    }                                                                                                         \
   }
 
 BINARY(add, p + q)
@@ -89,6 +96,11 @@ BINARY(mul, p *q)
 BINARY(div, p / q)
 BINARY(min, vmin(p, q))
 BINARY(max, vmax(p, q))
+
+INLINE vf operand(const float *p, int32_t col, int i, int rest) {
+  if (!col) return vset(*p);
+  return rest >= VL ? vload(p + i) : vload_part(p + i, rest);
+}
 
 /* y[rows, cols] = a op b as bytes 0 or 1 */
 #define COMPARE(name, expr)                                                                                   \

@@ -2,16 +2,17 @@
 #include "kernels.gen.h"
 #include "simd.h"
 
-/* y = (x - mean) * factor * scale + bias over n values; scale and bias step by `step` (1: per value, 0: one for all), NULL for none */
-static void normalize_row(const float *x, const float *scale, const float *bias, float *y, int n, int step, float mean, float factor) {
-  for (int i = 0; i < n; i += VL) {
-    int rest = n - i;
-    vf v = rest >= VL ? vload(x + i) : vload_part(x + i, rest);
-    v = (v - vset(mean)) * vset(factor);
-    if (scale) v = v * (!step ? vset(*scale) : rest >= VL ? vload(scale + i) : vload_part(scale + i, rest));
-    if (bias) v = v + (!step ? vset(*bias) : rest >= VL ? vload(bias + i) : vload_part(bias + i, rest));
-    if (rest >= VL) vstore(y + i, v); else vstore_part(y + i, v, rest);
-  }
+/* y = (x - mean) * factor over n values */
+static void standardize(const float *x, float *y, int n, float mean, float factor) {
+  int i = 0;
+  for (; i + VL <= n; i += VL) vstore(y + i, (vload(x + i) - vset(mean)) * vset(factor));
+  if (i < n) vstore_part(y + i, (vload_part(x + i, n - i) - vset(mean)) * vset(factor), n - i);
+}
+
+/* y = y * scale + bias; both step by `step` (1: per value, 0: one for all), NULL for none */
+static void scale_and_shift(float *y, const float *scale, const float *bias, int n, int step) {
+  if (scale) wr_mul(y, scale, y, 1, n, n, 1, 0, step);
+  if (bias) wr_add(y, bias, y, 1, n, n, 1, 0, step);
 }
 
 /* 1 / sqrt(variance + epsilon) of a row, and its mean */
@@ -31,7 +32,8 @@ static float inverse_deviation(const float *x, int n, float epsilon, float *mean
 void wr_layer_norm(const float *x, const float *scale, const float *bias, float *y, int32_t rows, int32_t n, float epsilon) {
   for (int r = 0; r < rows; r++, x += n, y += n) {
     float mean, factor = inverse_deviation(x, n, epsilon, &mean);
-    normalize_row(x, scale, bias, y, n, 1, mean, factor);
+    standardize(x, y, n, mean, factor);
+    scale_and_shift(y, scale, bias, n, 1);
   }
 }
 
@@ -41,7 +43,8 @@ void wr_instance_norm(const float *x, const float *scale, const float *bias, flo
   for (int b = 0; b < batch; b++)
     for (int c = 0; c < channels; c++, x += n, y += n) {
       float mean, factor = inverse_deviation(x, n, epsilon, &mean);
-      normalize_row(x, scale + c, bias + c, y, n, 0, mean, factor);
+      standardize(x, y, n, mean, factor);
+      scale_and_shift(y, scale + c, bias + c, n, 0);
     }
 }
 
@@ -49,6 +52,8 @@ void wr_instance_norm(const float *x, const float *scale, const float *bias, flo
 void wr_batch_norm(const float *x, const float *scale, const float *bias, const float *mean, const float *variance, float *y,
                    int32_t batch, int32_t channels, int32_t n, float epsilon) {
   for (int b = 0; b < batch; b++)
-    for (int c = 0; c < channels; c++, x += n, y += n)
-      normalize_row(x, scale + c, bias + c, y, n, 0, mean[c], 1.0f / __builtin_sqrtf(variance[c] + epsilon));
+    for (int c = 0; c < channels; c++, x += n, y += n) {
+      standardize(x, y, n, mean[c], 1.0f / __builtin_sqrtf(variance[c] + epsilon));
+      scale_and_shift(y, scale + c, bias + c, n, 0);
+    }
 }
