@@ -1,7 +1,7 @@
 """ONNX files to graphs: `read_model`.
 
 The reader resolves names to values, inlines local functions, brings every node to the newest opset, and hands the ops
-that contain graphs to `controlflow` and the recurrent ones to `recurrent`.
+that contain graphs to `controlflow` and the recurrences to `lowerings`.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ from webrnn.errors import ModelError, ShapeError
 from webrnn.ir import DType, Graph, GraphBuilder, Node, Value
 from webrnn.ir.blame import blame
 
-from . import controlflow, opsets, recurrent
+from . import controlflow, opsets
 from .attributes import constant_value, python_value
+from .lowerings import LOWERINGS
 from .order import sort_nodes
 from .proto import Attribute, FunctionProto, GraphProto, Model, NodeProto, OperatorSet, decode_model
 from .scope import Scope
@@ -170,8 +171,8 @@ class ModelReader:
             if node.op in controlflow.READERS:
                 controlflow.READERS[node.op](self, scope, node, version)
                 return
-            if node.op in recurrent.LOWERINGS:
-                recurrent.LOWERINGS[node.op](builder, node)
+            lower = LOWERINGS.get(node.op)
+            if lower is not None and lower(builder, node):
                 return
         builder.add(node)
 

@@ -12,8 +12,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from webrnn.errors import ModelError, UnsupportedOp
 from webrnn.ir import (
     WEBRNN,
@@ -32,24 +30,31 @@ from webrnn.ir import (
 
 from .cells import Cell, GruCell, LstmCell, RnnCell, Weights
 from .expect import expect_shape
+from .operands import zeros
 from .recurrent_attributes import RecurrentAttributes
 from .weights import WeightCutter, scalar_like
 
 X, W, R, B, SEQUENCE_LENS, INITIAL_H, INITIAL_C, P = range(8)
 
 
+def lower_rnn(builder: GraphBuilder, node: Node) -> bool:
+    return _lower(RnnCell, 1, 1, 1, builder, node)
+
+
+def lower_gru(builder: GraphBuilder, node: Node) -> bool:
+    return _lower(GruCell, 3, 2, 1, builder, node)
+
+
+def lower_lstm(builder: GraphBuilder, node: Node) -> bool:
+    return _lower(LstmCell, 4, 3, 2, builder, node)
+
+
 def _lower(
     cell_type: Callable[..., Cell], n_gates: int, n_activations: int, n_states: int, builder: GraphBuilder, node: Node
-) -> None:
+) -> bool:
     attributes = RecurrentAttributes.of(node, n_activations)
     Lowering(builder, node, attributes, cell_type, n_gates, n_states).run()
-
-
-LOWERINGS: dict[str, Callable[[GraphBuilder, Node], None]] = {
-    "RNN": lambda builder, node: _lower(RnnCell, 1, 1, 1, builder, node),
-    "GRU": lambda builder, node: _lower(GruCell, 3, 2, 1, builder, node),
-    "LSTM": lambda builder, node: _lower(LstmCell, 4, 3, 2, builder, node),
-}
+    return True
 
 
 @dataclass
@@ -128,14 +133,15 @@ class Lowering:
 
     def _initial_states(self, x: Value, hidden: int) -> list[list[Value]]:
         """For each state and each direction a value of [batch, hidden]."""
-        zeros: list[Value] = []
+        blank: list[Value] = []
         states = []
         for index in (INITIAL_H, INITIAL_C)[: self.n_states]:
             whole = self.inputs[index]
             if whole is None:
-                if not zeros:
-                    zeros = [self._zeros(x, hidden)]
-                states.append(zeros * len(self.attributes.directions))
+                if not blank:
+                    dtype = self._required(W, "W").dtype or x.dtype
+                    blank = [zeros(self.b, x, 1, (hidden,), dtype, f"{self.prefix}_zeros")]
+                states.append(blank * len(self.attributes.directions))
                 continue
             if self.attributes.batch_first:
                 whole = self.b.op("Transpose", whole, perm=[1, 0, 2])
@@ -152,17 +158,6 @@ class Lowering:
             parts = self.b.split(whole, [f"{self.prefix}_{name}"] * 2, axis=0)
         axis = self.b.ints(0)
         return [self.b.op("Squeeze", part, axis, name=f"{self.prefix}_{name}") for part in parts]
-
-    def _zeros(self, x: Value, hidden: int) -> Value:
-        w = self._required(W, "W")
-        batch = x.shape[1] if x.shape is not None else None
-        dtype = w.dtype or x.dtype
-        if isinstance(batch, int) and dtype is not None and batch * hidden < 2**20:
-            return self.b.constant(np.zeros((batch, hidden), dtype.array_type), f"{self.prefix}_zeros")
-        shape = self.b.op("Concat", self.b.op("Shape", x, start=1, end=2), self.b.ints(hidden), axis=0)
-        zero = np.zeros(1, dtype.array_type if dtype else np.float32)
-        zeros = self.b.op("ConstantOfShape", shape, value=zero, name=f"{self.prefix}_zeros")
-        return zeros if dtype is not None else self.b.op("CastLike", zeros, x)
 
     def _scan(
         self,
