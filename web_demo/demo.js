@@ -59,13 +59,21 @@ function show({ model, native, rows }) {
   byId("processor").textContent = ` on ${native.processor}`;
   byId("legend").hidden = byId("results").hidden = false;
   byId("chart").replaceChildren(chart(model, native.builds, measured));
-  const titles = ["build", "ms per run", "µs per step", `× ${reference.spec}`, "largest difference", "bit-identical to"];
-  byId("head").replaceChildren(line(titles.map((title) => heading(title, "col"))));
+  byId("head").replaceChildren(
+    line([
+      heading("build"),
+      heading("ms per run", "col", "charted"),
+      heading("µs per step", "col", "charted"),
+      heading("× native"),
+      heading("max difference"),
+      heading("same bits as native"),
+    ]),
+  );
   byId("rows").replaceChildren(...rows.map((row) => line(cells(row, model, reference))));
 }
 
 function chart(model, builds, measured) {
-  const value = (ms) => `${ms.toFixed(2)} ms · ${perStep(ms, model).toFixed(1)} µs per step`;
+  const value = (ms) => `${ms.toFixed(2)} ms · ${perStep(ms, model).toFixed(1)} µs/step`;
   return barChart("Milliseconds of one run", [
     ...builds.map(({ spec, ms, call_ms: calls }) => ({
       label: spec,
@@ -86,8 +94,8 @@ function line(children) {
   return row;
 }
 
-function heading(text, scope) {
-  const cell = element("th", text);
+function heading(text, scope = "col", className = "") {
+  const cell = element("th", text, className);
   cell.scope = scope;
   return cell;
 }
@@ -100,11 +108,11 @@ function cells(row, model, reference) {
     return [name, reason];
   }
   const { difference } = row.against.find(({ spec }) => spec === reference.spec);
-  const twins = row.against.filter(({ identical }) => identical).map(({ spec }) => spec);
+  const twins = row.against.filter(({ identical }) => identical).map(({ spec }) => spec.split(":")[1]);
   return [
     name,
-    element("td", row.ms.toFixed(2)),
-    element("td", perStep(row.ms, model).toFixed(1)),
+    element("td", row.ms.toFixed(2), "charted"),
+    element("td", perStep(row.ms, model).toFixed(1), "charted"),
     element("td", (row.ms / (reference.ms - reference.call_ms)).toFixed(2)),
     element("td", difference === 0 ? "0" : difference.toExponential(1)),
     twins.length ? element("td", `✓ ${twins.join(", ")}`, "good") : element("td", "none"),

@@ -6,7 +6,7 @@ import { fetchBytes, fetchJson, Kernels } from "./kernels.js";
 export const VARIANTS = ["relaxed", "simd", "scalar"];
 const ROUNDS = 15;
 const WARM_UP_MS = 250; // until the optimizing compiler has taken over
-const SLICE_MS = 20; // browsers round their clocks, some to a millisecond
+const SLICE_MS = 40; // browsers round their clocks, some to a millisecond
 
 async function floats(url) {
   const { buffer, length } = new Uint8Array(await fetchBytes(url));

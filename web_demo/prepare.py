@@ -28,7 +28,7 @@ PAGE_FILES = ("*.html", "*.css", "*.js")
 SIGMOID_TANH = ACTIVATIONS.index("sigmoid") | ACTIVATIONS.index("tanh") << 8
 NO_CLIP = (np.inf, 0, 0, 0, 0)  # clip threshold, then alpha and beta of both activations
 STEPS, INPUTS, HIDDEN = 100, 256, 256
-ROUNDS = 31
+ROUNDS = 61
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, FloatRect, Page, expect
 
 from webrnn.engine import native
 
@@ -40,9 +40,13 @@ def wait_for(page: Page, state: str) -> None:
 
 
 def table(page: Page) -> dict[str, list[str]]:
-    """Build -> its other cells: ms per run, us per step, times native, largest difference, bit-identical to."""
+    """Build -> its other cells: ms per run, us per step, times native, max difference, same bits as native."""
     rows = [row.locator("th, td").all_inner_texts() for row in page.locator("#rows tr").all()]
     return {name: cells for name, *cells in rows}
+
+
+def boxes(page: Page, selector: str) -> list[FloatRect]:
+    return [box for match in page.locator(selector).all() if (box := match.bounding_box())]
 
 
 def screenshot(page: Page, name: str) -> None:
@@ -65,10 +69,10 @@ def test_all_variants_are_measured_and_right(page: Page, demo: Path) -> None:
     assert list(rows) == SPECS
     assert all(float(ms) > 0 and float(difference) < 1e-5 for ms, _, _, difference, _ in rows.values())
     if "native:avx2" in native.available():
-        assert "native:avx2" in rows["wasm:relaxed"][-1]
+        assert "avx2" in rows["wasm:relaxed"][-1]
     if "native:sse2" in native.available():
-        assert "native:sse2" in rows["wasm:simd"][-1]
-        assert "native:sse2" in rows["wasm:scalar"][-1]
+        assert "sse2" in rows["wasm:simd"][-1]
+        assert "sse2" in rows["wasm:scalar"][-1]
     assert page.locator("#chart text:not(.value)").all_text_contents() == [*native.available(), *SPECS]
     assert messages == []
     assert page.evaluate("violations") == []
@@ -112,6 +116,10 @@ def test_phone_width(browser: Browser, demo: Path, scheme: str) -> None:
         wait_for(page, "done")
     screenshot(page, f"demo-phone-{scheme}.png")
     assert page.evaluate("document.documentElement.scrollWidth") == 360
+    assert page.locator(".scroll").evaluate("(table) => table.scrollWidth - table.clientWidth") == 0
+    rights = [box["x"] + box["width"] for box in boxes(page, "#chart text:not(.value)")]
+    lefts = [box["x"] for box in boxes(page, "#chart .value")]
+    assert all(right < left for right, left in zip(rights, lefts, strict=True)), "labels overlap"
     page.close()
 
 
