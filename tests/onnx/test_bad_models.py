@@ -66,6 +66,27 @@ def test_unknown_op():
         session(model([node], [floats("x", [1])], [floats("y", [1])]))
 
 
+def test_unknown_op_in_a_loop_raises_when_the_model_is_opened():
+    odd = helper.make_node("Frobnicate", ["s"], ["s_next"], name="odd")
+    body = graph(
+        [odd], [integers("i", []), bools("go", []), floats("s", [1])], [bools("go", []), floats("s_next", [1])]
+    )
+    loop = helper.make_node("Loop", ["n", "", "x"], ["y"], body=body, name="loop")
+    with pytest.raises(webrnn.UnsupportedOp, match=r"'loop/odd' \(Frobnicate\)"):
+        session(model([loop], [integers("n", []), floats("x", [1])], [floats("y", [1])]))
+
+
+def test_unknown_op_in_a_branch_raises_when_the_branch_is_taken():
+    then_branch = graph([relu("x", "a", "usual")], [], [floats("a", [1])])
+    odd = helper.make_node("Frobnicate", ["x"], ["b"], name="odd")
+    else_branch = graph([odd], [], [floats("b", [1])])
+    node = helper.make_node("If", ["c"], ["y"], then_branch=then_branch, else_branch=else_branch, name="choice")
+    s = session(model([node], [bools("c", []), floats("x", [1])], [floats("y", [1])]))
+    assert s.run(None, {"c": np.array(True), "x": np.float32([-1])}) == [0]
+    with pytest.raises(webrnn.UnsupportedOp, match=r"'choice/odd' \(Frobnicate\)"):
+        s.run(None, {"c": np.array(False), "x": np.float32([-1])})
+
+
 def test_unknown_attribute():
     node = helper.make_node("Relu", ["x"], ["y"], name="odd", sharpness=2)
     with pytest.raises(webrnn.UnsupportedOp, match="'sharpness'"):

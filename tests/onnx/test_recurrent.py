@@ -23,6 +23,8 @@ WITH_BETA = {"Affine", "ScaledTanh", "HardSigmoid"}
 NAMES = ["Relu", "Tanh", "Sigmoid", "Softsign", "Softplus", *sorted(WITH_ALPHA)]
 ZERO_BY_DEFAULT_IN_ORT = {("Affine", None), ("ScaledTanh", None), ("ThresholdedRelu", None)}
 """ONNX gives a missing alpha the default of the op of that name; onnxruntime takes 0 for these."""
+OVERFLOWS_IN_ORT = {"Softplus"}
+"""Inside an RNN, onnxruntime's log(exp(x) + 1) is infinite from 89 on; the scalar loop decides then."""
 N_FUNCTIONS = {"RNN": 1, "GRU": 2, "LSTM": 3}
 DEFAULTS = {"RNN": ["Tanh"], "GRU": ["Sigmoid", "Tanh"], "LSTM": ["Sigmoid", "Tanh", "Tanh"]}
 
@@ -132,6 +134,9 @@ def test_random_nodes(op):
         except Exception as error:
             note(f"onnxruntime refuses: {error}")
             return
+        if OVERFLOWS_IN_ORT & {item[0] for item in case["functions"]} and not all(map(_is_finite, theirs)):
+            note("onnxruntime overflows")
+            return
         ran["onnxruntime"] += 1
         for result, array in zip(results, theirs, strict=True):
             np.testing.assert_allclose(result, array, rtol=1e-4, atol=2e-5)
@@ -139,3 +144,7 @@ def test_random_nodes(op):
     run()
     print(f"{op}: 200 cases, {ran['onnxruntime']} of them also in onnxruntime")
     assert ran["onnxruntime"] >= 50
+
+
+def _is_finite(array):
+    return np.isfinite(array).all()

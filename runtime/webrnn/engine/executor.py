@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from webrnn import reference
-from webrnn.errors import ModelError, UnsupportedOp
+from webrnn.errors import Error, ModelError, UnsupportedOp
 from webrnn.ir import WEBRNN, Graph, Node, Value, is_scan
 from webrnn.ir.blame import blame
 
@@ -20,7 +20,8 @@ Operation = Callable[[list[Any]], Sequence[Any]]
 
 
 class Executor:
-    """A graph, ready to run. Sub-graphs become executors when they are first needed.
+    """A graph, ready to run. An op that it lacks raises here, also in the body of a loop; but the branches of an If
+    are prepared when they are first taken, so that one that is never taken may hold anything.
 
     >>> from webrnn.ir import DType, GraphBuilder
     >>> b = GraphBuilder("double")
@@ -70,7 +71,7 @@ class Executor:
 
     def _operation(self, node: Node) -> Operation:
         if is_scan(node):
-            return ScanExecutor(node, self.limits, lambda body: Executor(body, self.limits)).run
+            return ScanExecutor(node, self.limits, self._loop_body(node)).run
         if node.domain == WEBRNN:
             intrinsic = INTRINSICS[node.op]
             return lambda arguments: intrinsic(arguments, node.attrs)
@@ -80,6 +81,12 @@ class Executor:
             op = f"{node.domain}:{node.op}" if node.domain else node.op
             raise UnsupportedOp("there is no implementation of this op", node=node.label, op=op)
         return self._reference_operation(node)
+
+    def _loop_body(self, node: Node) -> Executor:
+        try:
+            return Executor(node.attrs["body"], self.limits)
+        except Error as error:
+            raise blame(error, node.label, node.op) from error
 
     def _reference_operation(self, node: Node) -> Operation:
         op, domain, attrs, n_outputs = node.op, node.domain, node.attrs, len(node.outputs)

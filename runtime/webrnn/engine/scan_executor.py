@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, Protocol
 
 import numpy as np
 
 from webrnn.errors import Error, ModelError, ShapeError
-from webrnn.ir import Graph, Node, Scan, ScanSpec, SequenceSpec, StateSpec, TraceSpec, Value
+from webrnn.ir import Node, Scan, ScanSpec, SequenceSpec, StateSpec, TraceSpec, Value
 
 from .limits import Limits
 
@@ -19,18 +19,14 @@ class Runner(Protocol):
 
 
 class ScanExecutor:
-    def __init__(self, node: Node, limits: Limits, make_runner: Callable[[Graph], Runner]):
+    def __init__(self, node: Node, limits: Limits, body: Runner):
         self._spec: ScanSpec = node.attrs["spec"]
-        self._body: Graph = node.attrs["body"]
+        self._body = body
         self._trace_elements: list[Value] = [trace.element for trace in Scan.of(node).traces]
         self._wanted = [output is not None for output in node.outputs]
         self._limits = limits
-        self._make_runner = make_runner
-        self._runner: Runner | None = None
 
     def run(self, arguments: list[Any]) -> list[Any]:
-        if self._runner is None:
-            self._runner = self._make_runner(self._body)
         spec = self._spec
         operands = iter(arguments)
         n_steps, cond = next(operands), next(operands)
@@ -48,7 +44,7 @@ class ScanExecutor:
         while running and (most is None or step < most):
             if step >= self._limits.loop_steps:
                 raise ModelError(f"the loop did not end within {self._limits.loop_steps} steps")
-            results = iter(self._runner.run(self._body_arguments(step, states, map(next, sequences), invariants)))
+            results = iter(self._body.run(self._body_arguments(step, states, map(next, sequences), invariants)))
             running = _is_true(next(results)) if spec.has_condition else True
             for state in states:
                 state.push(next(results))
@@ -93,8 +89,7 @@ class ScanExecutor:
                 np.zeros(np.delete(whole.shape, sequence.axis), whole.dtype)
                 for sequence, whole in zip(self._spec.sequences, wholes, strict=True)
             )
-            assert self._runner is not None
-            results = self._runner.run(self._body_arguments(0, states, zeros, invariants))
+            results = self._body.run(self._body_arguments(0, states, zeros, invariants))
             elements = results[len(results) - len(self._spec.traces) :]
         except Error:
             elements = [_declared_zeros(value) for value in self._trace_elements]
