@@ -67,7 +67,7 @@ INLINE vf vtanh(vf x) {
   vi n;
   vf above, r = vexp_reduce(b + b, &n, &above);
   vf large = vset(1.0f) - vset(2.0f) / (vexp_sum(r, above) * vexp2i(n) + vset(1.0f));
-  return vsel(a < vset(0.625f), small, vfloat(vbits(large) | vsign(x)));
+  return vfloat(vbits(vsel(a < vset(0.625f), small, large)) | vsign(x)); /* also tanh(-0) = -0 */
 }
 
 INLINE vf vsigmoid(vf x) {

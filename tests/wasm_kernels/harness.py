@@ -93,6 +93,9 @@ def check(kernel: Kernel, case: Case, got: list[np.ndarray]) -> None:
         with np.errstate(invalid="ignore"):
             close = np.abs(actual - want) <= tolerance * (1 + np.abs(want))
         ulps = ulp_error(actual, want)
+        if kernel.kind == "unary":
+            zero = (actual == 0) & (want == 0)
+            assert (np.signbit(actual) == np.signbit(want))[zero].all(), f"{label}: a zero of the wrong sign"
         bad = ~close & (ulps > max(kernel.ulp or 0, 0.5))
         if bad.any():
             at = int(np.argmax(np.where(bad, ulps, -1)))

@@ -5,12 +5,15 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from wasm_kernels import build, table, toolchains
+from wasm_kernels.cases import grid
+from wasm_kernels.table import KERNELS
 from webrnn.engine import kernels
 
-from .harness import same_bits
+from .harness import run, same_bits
 
 needs_emcc = pytest.mark.skipif(
     not shutil.which("emcc"), reason="emscripten is not installed and could not be: not covered here"
@@ -77,22 +80,33 @@ def test_old_compiler_cannot_build_relaxed_simd() -> None:
         old.require("native", "")
 
 
+def disagreements(some: kernels.Kernels, others: kernels.Kernels) -> list[str]:
+    """A second opinion on a quarter of the grid: sums, polynomials, cells, windows."""
+    cases = [(kernel, case) for kernel in KERNELS for case in list(grid(kernel, np.random.default_rng(3)))[::4]]
+    return [
+        f"{kernel.name}({case.label})"
+        for kernel, case in cases
+        if not all(map(same_bits, run(some, kernel, case), run(others, kernel, case)))
+    ]
+
+
 @needs_emcc
 @pytest.mark.parametrize("variant", ["scalar", "simd"])
 def test_emcc_and_zig_builds_have_the_same_bits(variant: str) -> None:
-    """The Emscripten build is a second opinion on the whole grid's inputs: sums, polynomials, cells, windows."""
-    import numpy as np
+    emcc = kernels.load(f"wasm:{variant}", build.ROOT / "build" / "emcc")
+    assert disagreements(emcc, kernels.load(f"wasm:{variant}")) == []
 
-    from wasm_kernels.cases import grid
-    from wasm_kernels.table import KERNELS
 
-    from .harness import run
-
-    folder = build.ROOT / "build" / "emcc"
-    emcc, zig = kernels.load(f"wasm:{variant}", folder), kernels.load(f"wasm:{variant}")
-    for kernel in KERNELS:
-        for case in list(grid(kernel, np.random.default_rng(3)))[::4]:
-            assert all(map(same_bits, run(emcc, kernel, case), run(zig, kernel, case))), f"{kernel.name}({case.label})"
+def test_clang_and_zig_builds_have_the_same_bits(tmp_path: Path) -> None:
+    try:
+        clang = toolchains.find("clang")
+    except toolchains.ToolchainError as reason:
+        pytest.skip(f"not covered here: {reason}")
+    for name in ("native", "wasm-simd"):
+        build.build(build.TARGETS[name], clang, tmp_path)
+    build.write_bindings(tmp_path)
+    for spec in ("native", "wasm:simd"):
+        assert disagreements(kernels.load(spec, tmp_path), kernels.load(spec)) == []
 
 
 def test_sources_compile_for_neon(zig: toolchains.Toolchain, tmp_path: Path) -> None:
