@@ -1,6 +1,10 @@
 """webrnn as an ONNX backend: `onnx.backend.test` and other callers of `onnx.backend.base` can run models on it.
 
 This module alone needs the `onnx` package.
+
+>>> node = onnx.helper.make_node("Add", ["a", "b"], ["c"])
+>>> run_node(node, [np.float32([1]), np.float32([2])])
+Outputs(c=array([3.], dtype=float32))
 """
 
 from __future__ import annotations

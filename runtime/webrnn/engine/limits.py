@@ -7,7 +7,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Limits:
-    """What one run may ask for. Beyond a limit it raises, whatever the model says."""
+    """What one run may ask for. Beyond a limit it raises, whatever the model says.
+
+    >>> Limits(loop_steps=100)
+    Limits(loop_steps=100, trace_bytes=2147483648)
+    """
 
     loop_steps: int = 10_000_000
     """Steps of one loop that has no trip count that says otherwise."""

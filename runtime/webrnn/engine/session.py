@@ -35,10 +35,16 @@ class NodeArg:
 
 
 class InferenceSession:
-    """Runs one model.
+    """Runs one model, given as the path of a file or as its bytes.
 
-    >>> session = InferenceSession("model.onnx")                 # doctest: +SKIP
-    >>> session.run(None, {"x": np.zeros((1, 3), np.float32)})   # doctest: +SKIP
+    >>> from onnx.parser import parse_model
+    >>> model = parse_model('''<ir_version: 8, opset_import: ["": 17]>
+    ... double (float[n] x) => (float[n] y) { y = Add(x, x) }''')
+    >>> session = InferenceSession(model.SerializeToString())
+    >>> session.get_inputs()
+    [NodeArg(name='x', shape=['n'], type='tensor(float)')]
+    >>> session.run(None, {"x": np.float32([1, 2])})
+    [array([2., 4.], dtype=float32)]
 
     `disable` names passes that are not to run, `fixed` binds inputs to arrays for good, `limits` bounds what a run may
     use. `providers` is accepted for callers of onnxruntime, and ignored.

@@ -35,7 +35,15 @@ MAX_NODES = 1_000_000
 
 
 def read_model(source: str | os.PathLike[str] | bytes, fixed: Mapping[str, np.ndarray] | None = None) -> Graph:
-    """Read a model from a path or from its bytes. `fixed` turns inputs into constants."""
+    """Read a model from a path or from its bytes. `fixed` turns inputs into constants.
+
+    >>> from onnx.parser import parse_model
+    >>> model = parse_model('''<ir_version: 8, opset_import: ["": 17]>
+    ... sum (float[n] x, float[n] y) => (float[n] z) { z = Add(x, y) }''')
+    >>> graph = read_model(model.SerializeToString(), fixed={"y": np.float32([1])})
+    >>> graph.inputs, graph.nodes
+    ([<Value x>], [<Node Add -> z>])
+    """
     if isinstance(source, bytes | bytearray | memoryview):
         data, folder = bytes(source), None
     else:
