@@ -5,24 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 from webrnn import reference
-from webrnn.errors import Error, ModelError, UnsupportedOp
+from webrnn.errors import Error, UnsupportedOp
 from webrnn.ir import WEBRNN, Graph, Node, Value, is_scan
 from webrnn.ir.blame import blame
 
 from .intrinsics import INTRINSICS
 from .limits import Limits
-from .scan_executor import ScanExecutor
+from .scan_executor import ScanExecutor, is_true
 
 Operation = Callable[[list[Any]], Sequence[Any]]
 
 
 class Executor:
-    """A graph, ready to run. An op that it lacks raises here, also in the body of a loop; but the branches of an If
-    are prepared when they are first taken, so that one that is never taken may hold anything.
+    """A graph, ready to run.
 
+    An op that is not there raises when the executor is made, also in the body of a loop. The branches of an If are
+    prepared when they are first taken, so that one that is never taken may hold anything.
+
+    >>> import numpy as np
     >>> from webrnn.ir import DType, GraphBuilder
     >>> b = GraphBuilder("double")
     >>> x = b.input("x", DType.FLOAT, (2,))
@@ -122,13 +123,7 @@ class _IfExecutor:
         self._branches: dict[str, Executor] = {}
 
     def run(self, arguments: list[Any]) -> list[Any]:
-        name = "then_branch" if as_condition(arguments[0]) else "else_branch"
+        name = "then_branch" if is_true(arguments[0]) else "else_branch"
         if name not in self._branches:
             self._branches[name] = Executor(self._node.attrs[name], self._limits)
         return self._branches[name].run(arguments[1:])
-
-
-def as_condition(array: Any) -> bool:
-    if not isinstance(array, np.ndarray) or array.dtype != bool or array.size != 1:
-        raise ModelError("a condition is one bool")
-    return bool(array.reshape(()))

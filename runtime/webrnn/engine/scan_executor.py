@@ -39,13 +39,13 @@ class ScanExecutor:
             _Recorder(trace, self._limits) if wanted else None
             for trace, wanted in zip(spec.traces, self._wanted[len(states) :], strict=True)
         ]
-        running = cond is None or _is_true(cond)
+        running = cond is None or is_true(cond)
         step = 0
         while running and (most is None or step < most):
             if step >= self._limits.loop_steps:
                 raise ModelError(f"the loop did not end within {self._limits.loop_steps} steps")
             results = iter(self._body.run(self._body_arguments(step, states, map(next, sequences), invariants)))
-            running = _is_true(next(results)) if spec.has_condition else True
+            running = is_true(next(results)) if spec.has_condition else True
             for state in states:
                 state.push(next(results))
             for recorder in traces:
@@ -157,7 +157,7 @@ def _declared_zeros(value: Value) -> np.ndarray:
     return np.zeros(sizes, value.dtype.array_type if value.dtype else np.float32)
 
 
-def _is_true(condition: Any) -> bool:
+def is_true(condition: Any) -> bool:
     if not isinstance(condition, np.ndarray) or condition.dtype != bool or condition.size != 1:
         raise ModelError("a condition is one bool")
     return bool(condition.reshape(()))

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
+from .builder import GraphBuilder
 from .graph import WEBRNN, Graph, Node, Value
 
 
@@ -180,6 +181,20 @@ class Scan:
         ]
         outputs = [*(state.final for state in self.states), *(trace.whole for trace in self.traces)]
         return Node("Scan", inputs, outputs, {"spec": self.spec, "body": body}, self.name, WEBRNN)
+
+    def add_state(self, init: Value, before: Value, after: Value, final: Value | None) -> None:
+        """A state with one tap: `before` and `after` are what the body takes and gives."""
+        self.states.append(State(StateSpec(), init, [before], after, final))
+
+    def add_sequence(self, whole: Value, element: Value, axis: int = 0, reverse: bool = False) -> None:
+        self.sequences.append(SequenceInput(SequenceSpec(axis, reverse), whole, element))
+
+    def add_trace(self, element: Value, whole: Value | None, axis: int = 0, reverse: bool = False) -> None:
+        self.traces.append(Trace(TraceSpec(axis, reverse), element, whole))
+
+    def add_captures(self, builder: GraphBuilder) -> None:
+        """Hand in what the body, which `builder` has built, takes from outside."""
+        self.invariants.extend(Invariant(outer, inner) for outer, inner in builder.captured_inputs())
 
     def trace_of(self, state: State) -> Iterable[Trace]:
         """The traces that hold the history of a state."""

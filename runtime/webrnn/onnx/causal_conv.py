@@ -5,20 +5,7 @@ Bias and activation are added after the loop, for all steps at once.
 
 from __future__ import annotations
 
-from webrnn.ir import (
-    DType,
-    GraphBuilder,
-    Invariant,
-    Node,
-    Scan,
-    SequenceInput,
-    SequenceSpec,
-    State,
-    StateSpec,
-    Trace,
-    TraceSpec,
-    Value,
-)
+from webrnn.ir import DType, GraphBuilder, Node, Scan, Value
 
 from .operands import are_floats, narrowed, widened, zeros
 
@@ -76,10 +63,10 @@ def _add_scan(
     weighted = body.op("Mul", window, body.capture(kernel), name="weighted")
     result = body.op("ReduceSum", weighted, body.ints(2), keepdims=0, name="y")
     past_next = body.op("Slice", window, body.ints(1), body.ints(taps), body.ints(2), name="past_next")
-    scan.states.append(State(StateSpec(), init, [past], past_next, final))
-    scan.sequences.append(SequenceInput(SequenceSpec(axis=2), widened(b, x), newest))
-    scan.traces.append(Trace(TraceSpec(axis=2), result, trace))
-    scan.invariants.extend(Invariant(outer, inner) for outer, inner in body.captured_inputs())
+    scan.add_state(init, past, past_next, final)
+    scan.add_sequence(widened(b, x), newest, axis=2)
+    scan.add_trace(result, trace, axis=2)
+    scan.add_captures(body)
     b.add(scan.to_node())
 
     output, present = [*node.outputs, None][:2]

@@ -8,20 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from webrnn.errors import ModelError
-from webrnn.ir import (
-    DType,
-    GraphBuilder,
-    Invariant,
-    Node,
-    Scan,
-    SequenceInput,
-    SequenceSpec,
-    State,
-    StateSpec,
-    Trace,
-    TraceSpec,
-    Value,
-)
+from webrnn.ir import DType, GraphBuilder, Invariant, Node, Scan, Value
 
 from .attributes import graph_attribute
 from .proto import GraphProto
@@ -84,9 +71,9 @@ def read_loop(reader: ModelReader, scope: Scope, node: Node, version: int) -> No
     results = [*node.outputs, *[None] * (len(inits) + n_traces - len(node.outputs))]
     scan.body_cond = outputs[0]
     for init, state, new, final in zip(inits, states, outputs[1:], results, strict=False):
-        scan.states.append(State(StateSpec(), init, [state], new, final))
+        scan.add_state(init, state, new, final)
     for element, trace in zip(outputs[1 + len(inits) :], results[len(inits) :], strict=True):
-        scan.traces.append(Trace(TraceSpec(), element, trace))
+        scan.add_trace(element, trace)
     scope.builder.add(body.finish(scan))
 
 
@@ -120,17 +107,17 @@ def _scan_over(
     outputs = [*outputs, *[None] * (len(results) - len(outputs))]
     scan = Scan(body.builder.graph, n_steps=n_steps, name=node.name)
     for index in range(n_states):
-        scan.states.append(State(StateSpec(), _present(inputs[index]), [inner[index]], results[index], outputs[index]))
+        scan.add_state(_present(inputs[index]), inner[index], results[index], outputs[index])
     input_axes = _list(node.attrs, "scan_input_axes", n_sequences)
     input_directions = _list(node.attrs, "scan_input_directions", n_sequences)
     for index in range(n_sequences):
-        spec = SequenceSpec(input_axes[index], bool(input_directions[index]))
-        scan.sequences.append(SequenceInput(spec, _present(inputs[n_states + index]), inner[n_states + index]))
+        whole, element = _present(inputs[n_states + index]), inner[n_states + index]
+        scan.add_sequence(whole, element, input_axes[index], bool(input_directions[index]))
     output_axes = _list(node.attrs, "scan_output_axes", n_traces)
     output_directions = _list(node.attrs, "scan_output_directions", n_traces)
     for index in range(n_traces):
-        trace_spec = TraceSpec(output_axes[index], bool(output_directions[index]))
-        scan.traces.append(Trace(trace_spec, results[n_states + index], outputs[n_states + index]))
+        element, trace = results[n_states + index], outputs[n_states + index]
+        scan.add_trace(element, trace, output_axes[index], bool(output_directions[index]))
     return body.finish(scan)
 
 
@@ -151,12 +138,12 @@ def _read_scan_8(builder: GraphBuilder, body: _Body, node: Node) -> None:
     items: list[Value | None] = []
     for value in inputs:
         item = of_item.value(value.name, value.dtype, None if value.shape is None else value.shape[1:])
-        scan.sequences.append(SequenceInput(SequenceSpec(), value, item))
+        scan.add_sequence(value, item)
         items.append(item)
     length = None
     if lengths is not None:
         length = of_item.value("length", DType.INT64)
-        scan.sequences.append(SequenceInput(SequenceSpec(), lengths, length))
+        scan.add_sequence(lengths, length)
     body.capture_through(of_item)
     results: list[Value | None] = [of_item.value(f"result{index}") for index in range(len(node.outputs))]
     of_item.add(_scan_over(body, items, results, node, length))
@@ -164,8 +151,8 @@ def _read_scan_8(builder: GraphBuilder, body: _Body, node: Node) -> None:
         whole = _present(result)
         if length is not None and index >= n_states:
             whole = _padded(of_item, whole, _present(items[n_states]))
-        scan.traces.append(Trace(TraceSpec(), whole, output))
-    scan.invariants.extend(Invariant(outer, inner) for outer, inner in of_item.captured_inputs())
+        scan.add_trace(whole, output)
+    scan.add_captures(of_item)
     builder.add(scan.to_node())
 
 
@@ -200,7 +187,7 @@ def read_sequence_map(reader: ModelReader, scope: Scope, node: Node, version: in
         carried = body.builder.value(f"so_far{index}", item.dtype, None, ("seq",))
         grown = body.builder.op("SequenceInsert", carried, item)
         empty = scope.builder.op("SequenceEmpty", dtype=int(item.dtype or DType.FLOAT))
-        scan.states.append(State(StateSpec(), empty, [carried], grown, output))
+        scan.add_state(empty, carried, grown, output)
     scope.builder.add(body.finish(scan))
 
 
@@ -244,7 +231,7 @@ class _Body:
         return [self.scope.lookup(info.name) for info in self.proto.outputs]
 
     def finish(self, scan: Scan) -> Node:
-        scan.invariants.extend(Invariant(outer, inner) for outer, inner in self.builder.captured_inputs())
+        scan.add_captures(self.builder)
         return scan.to_node()
 
 

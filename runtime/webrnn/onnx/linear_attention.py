@@ -11,20 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from webrnn.ir import (
-    Dim,
-    DType,
-    GraphBuilder,
-    Node,
-    Scan,
-    SequenceInput,
-    SequenceSpec,
-    State,
-    StateSpec,
-    Trace,
-    TraceSpec,
-    Value,
-)
+from webrnn.ir import Dim, DType, GraphBuilder, Node, Scan, Value
 
 from .operands import are_floats, narrowed, widened, zeros
 
@@ -151,7 +138,7 @@ class _Lowering:
 
     def _element(self, whole: Value, name: str) -> Value:
         element = self.body.value(name, DType.FLOAT)
-        self.scan.sequences.append(SequenceInput(SequenceSpec(axis=1), whole, element))
+        self.scan.add_sequence(whole, element, axis=1)
         return element
 
     def _finish(self, memory: Value, memory_next: Value, read: Value) -> None:
@@ -161,8 +148,8 @@ class _Lowering:
         else:
             init = zeros(b, o.query, 0, (o.heads, o.key_size, o.value_size), DType.FLOAT, f"{self.prefix}_zeros")
         final, trace = b.value(f"{self.prefix}_memory", DType.FLOAT), b.value(f"{self.prefix}_trace", DType.FLOAT)
-        self.scan.states.append(State(StateSpec(), init, [memory], memory_next, final))
-        self.scan.traces.append(Trace(TraceSpec(axis=1), read, trace))
+        self.scan.add_state(init, memory, memory_next, final)
+        self.scan.add_trace(read, trace, axis=1)
         b.add(self.scan.to_node())
         output, present = [*self.node.outputs, None][:2]
         dtype = o.query.dtype or DType.FLOAT

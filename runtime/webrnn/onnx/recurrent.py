@@ -13,20 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from webrnn.errors import ModelError, UnsupportedOp
-from webrnn.ir import (
-    WEBRNN,
-    GraphBuilder,
-    Invariant,
-    Node,
-    Scan,
-    SequenceInput,
-    SequenceSpec,
-    State,
-    StateSpec,
-    Trace,
-    TraceSpec,
-    Value,
-)
+from webrnn.ir import WEBRNN, GraphBuilder, Node, Scan, Value
 
 from .cells import Cell, GruCell, LstmCell, RnnCell, Weights
 from .expect import expect_shape
@@ -177,7 +164,7 @@ class Lowering:
         body = GraphBuilder(f"{name}_step", self.b)
         scan = Scan(body.graph, name=name)
         element = body.value("x", x.dtype, None if x.shape is None else x.shape[1:])
-        scan.sequences.append(SequenceInput(SequenceSpec(reverse=in_scan_reverse), x, element))
+        scan.add_sequence(x, element, reverse=in_scan_reverse)
         states = [body.value(state, init.dtype, init.shape) for state, init in zip("hc", inits, strict=False)]
         weights = self._weights(cutter, index, body)
         cell = self.cell_type(body, weights, self.attributes, index)
@@ -185,15 +172,15 @@ class Lowering:
         emitted = next_states[0]
         if mask is not None:
             running = body.value("running")
-            scan.sequences.append(SequenceInput(SequenceSpec(), mask, running))
+            scan.add_sequence(mask, running)
             next_states = [body.op("Where", running, new, old) for new, old in zip(next_states, states, strict=True)]
             emitted = body.op("Where", running, emitted, scalar_like(body, 0.0, weights.w))
         finals = [self.b.value(f"{name}_final_{state}") for state in "hc"[: len(states)]]
         for state, init, new, final in zip(states, inits, next_states, finals, strict=True):
-            scan.states.append(State(StateSpec(), init, [state], new, final))
+            scan.add_state(init, state, new, final)
         trace = self.b.value(f"{name}_trace")
-        scan.traces.append(Trace(TraceSpec(reverse=in_scan_reverse), emitted, trace))
-        scan.invariants.extend(Invariant(outer, inner) for outer, inner in body.captured_inputs())
+        scan.add_trace(emitted, trace, reverse=in_scan_reverse)
+        scan.add_captures(body)
         self.b.add(scan.to_node())
         if reverse and by_masks:
             trace = self.b.op("ReverseSequence", trace, lengths, time_axis=0, batch_axis=1)
