@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import shutil
 import subprocess
@@ -29,7 +30,8 @@ def ensure(folder: Path = CACHE) -> Path:
     if (folder / "pyodide.mjs").exists():
         return folder
     npm = Path(node()).with_name("npm")
-    with tempfile.TemporaryDirectory() as temporary:
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent) as temporary:
         print(f"fetching pyodide {VERSION} (6 MB, once)", file=sys.stderr)
         subprocess.run(
             [npm, "pack", "--silent", f"pyodide@{VERSION}"], cwd=temporary, check=True, stdout=subprocess.DEVNULL
@@ -39,9 +41,8 @@ def ensure(folder: Path = CACHE) -> Path:
             raise ValueError(f"pyodide {VERSION} has sha256 {digest}, expected {SHA256}: not using it")
         with tarfile.open(archive) as tar:
             tar.extractall(temporary, filter="data")
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        shutil.rmtree(folder, ignore_errors=True)
-        shutil.move(Path(temporary) / "package", folder)
+        with contextlib.suppress(OSError):  # another process was first: its copy is as good
+            (Path(temporary) / "package").rename(folder)
     return folder
 
 
