@@ -69,6 +69,55 @@ def test_unknown_element_type():
         read(TensorProto(name="t", dims=[1], data_type=99, raw_data=bytes(4)))
 
 
+INTEGERS = {"INT64": np.int64, "UINT64": np.uint64, "INT32": np.int32, "UINT32": np.uint32, "INT16": np.int16}
+
+
+@pytest.mark.parametrize("name", INTEGERS)
+def test_integers_of_every_width_in_typed_fields(name):
+    bounds = np.iinfo(INTEGERS[name])
+    widths = [1 << bits for bits in range(bounds.bits - 1)]
+    numbers = np.array([0, bounds.min, bounds.max, *widths, *(n - 1 for n in widths)], INTEGERS[name])
+    array, _ = read(helper.make_tensor("t", TensorProto.DataType.Value(name), numbers.shape, numbers))
+    assert array.dtype == numbers.dtype
+    np.testing.assert_array_equal(array, numbers)
+
+
+def test_floats_in_typed_fields_are_views_of_the_file():
+    array, _ = read(helper.make_tensor("t", TensorProto.FLOAT, [1000], np.arange(1000, dtype=np.float32)))
+    assert not array.flags.owndata
+    assert not array.flags.writeable
+    np.testing.assert_array_equal(array, np.arange(1000))
+
+
+def with_longs(content):
+    """The bytes of a model with a tensor whose int64_data are these bytes, and how to read it."""
+    tensor = TensorProto(name="t", dims=[2], data_type=TensorProto.INT64).SerializeToString() + content
+    data = b"\x3a" + bytes([len(tensor) + 2]) + b"\x2a" + bytes([len(tensor)]) + tensor
+    return TensorReader(data, None).read(decode_model(data).graph.initializers[0])
+
+
+@pytest.mark.parametrize("content", [b"\x3a\x03\x01\xac\x02", b"\x38\x01\x38\xac\x02", b"\x3a\x01\x01\x38\xac\x02"])
+def test_integers_packed_or_not(content):
+    np.testing.assert_array_equal(with_longs(content)[0], [1, 300])
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"\x3a\x02\x01\xac", "ends inside"),
+        (b"\x3a\x01\x80", "ends inside"),
+        (b"\x38", "ends inside"),
+        (b"\x3a\x05\x01", "claims 5 bytes"),
+        (b"\x3a\x0c\x01" + b"\x80" * 10 + b"\x01", "more than 64 bits"),
+        (b"\x3a\x00", "0 elements"),
+        (b"", "0 elements"),
+    ],
+)
+def test_damaged_lists_of_integers(content, message):
+    with pytest.raises(webrnn.ModelError, match=message):
+        with_longs(content)
+
+
 def external(folder, **entries):
     tensor = TensorProto(name="w", dims=[2], data_type=1, data_location=TensorProto.EXTERNAL)
     for key, value in entries.items():

@@ -102,6 +102,40 @@ def is_static(shape: Shape | None) -> bool:
     return shape is not None and all(isinstance(dim, int) for dim in shape)
 
 
+def is_nonnegative(dim: Dim) -> bool:
+    """Whether it is at least 0 for all sizes.
+
+    >>> is_nonnegative(Symbol("n") + 1), is_nonnegative(Symbol("n") - 1), is_nonnegative(-1)
+    (True, False, False)
+    """
+    return all(factor >= 0 for _, factor in _terms_of(dim))
+
+
+def quotient(dim: Dim, divisor: Dim) -> Dim | None:
+    """The dim that times `divisor` is `dim`, or None where there is none or this simple division does not find it.
+
+    >>> n, m = Symbol("n"), Symbol("m")
+    >>> quotient(6 * n * m + 2 * n, 2 * n), quotient(n, 2), quotient(n + m, n + m)
+    (3*m + 1, None, 1)
+    """
+    if dim == divisor and divisor != 0:
+        return 1
+    if len(_terms_of(divisor)) != 1 or divisor == 0:
+        return None
+    ((names, factor),) = _terms_of(divisor)
+    result: dict[_Monomial, int] = {}
+    for monomial, coefficient in _terms_of(dim):
+        rest = list(monomial)
+        for name in names:
+            if name not in rest:
+                return None
+            rest.remove(name)
+        if coefficient % factor:
+            return None
+        result[tuple(rest)] = coefficient // factor
+    return _simplest(result)
+
+
 def _terms_of(dim: Dim) -> tuple[tuple[_Monomial, int], ...]:
     return dim._terms if isinstance(dim, SymbolicDim) else (((), dim),)
 

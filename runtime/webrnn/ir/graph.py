@@ -106,8 +106,9 @@ class Graph:
         for graph in self.walk():
             if not graph.constants:
                 continue
-            read = {value for node in graph.nodes for value in node.inputs}
-            read.update(graph.outputs)
+            read: set[Value | None] = set(graph.outputs)
+            for node in graph.nodes:
+                read.update(node.inputs)
             graph.constants = {value: array for value, array in graph.constants.items() if value in read}
 
     def walk(self) -> Iterator[Graph]:
@@ -116,7 +117,9 @@ class Graph:
         while pending:
             graph = pending.pop()
             yield graph
-            pending.extend(inner for node in reversed(graph.nodes) if node.attrs for _, inner in node.subgraphs)
+            pending.extend(
+                item for node in reversed(graph.nodes) for item in node.attrs.values() if isinstance(item, Graph)
+            )
 
     def copy(self) -> Graph:
         """A deep copy with values of its own; constant arrays are shared."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -63,11 +62,8 @@ def _array(value: Tensor | SparseTensor, tensors: TensorReader) -> np.ndarray:
     return (tensors.read(value) if isinstance(value, Tensor) else tensors.read_sparse(value))[0]
 
 
-def constant_value(attributes: Sequence[Attribute], tensors: TensorReader) -> tuple[np.ndarray, DType]:
-    """The array of a Constant node."""
-    if len(attributes) != 1:
-        raise ModelError(f"a Constant has one value, this one has {len(attributes)}")
-    attribute = attributes[0]
+def constant_value(attribute: Attribute, tensors: TensorReader) -> tuple[np.ndarray, DType]:
+    """The array of a Constant node with this attribute."""
     if attribute.name == "value" and attribute.t is not None:
         return tensors.read(attribute.t)
     if attribute.name == "sparse_value" and attribute.sparse is not None:

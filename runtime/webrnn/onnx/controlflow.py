@@ -13,7 +13,7 @@ from webrnn.ir import DType, GraphBuilder, Invariant, Node, Scan, Value
 from .attributes import graph_attribute
 from .proto import GraphProto
 from .scope import Scope
-from .types import ValueType, value_type
+from .types import ValueType
 
 if TYPE_CHECKING:
     from .reader import ModelReader
@@ -206,9 +206,7 @@ class _Body:
         self.reader, self.proto = reader, proto
         self.builder = GraphBuilder(proto.name or "body", scope.builder)
         self.scope = Scope(self.builder, scope)
-        self.inputs: list[tuple[str, ValueType]] = [
-            (info.name, value_type(info.type, info.name)) for info in proto.inputs
-        ]
+        self.inputs: list[tuple[str, ValueType]] = [(info.name, reader.declared_type(info)) for info in proto.inputs]
 
     def define(self, index: int) -> Value:
         name, declared = self.inputs[index]

@@ -10,18 +10,21 @@ from collections.abc import Callable
 
 import numpy as np
 
-from webrnn.errors import ModelError, UnsupportedOp
+from webrnn.errors import Error, ModelError, UnsupportedOp
 from webrnn.ir import GraphBuilder, Node, Value
 
-OLDEST, NEWEST = 7, 28
+SUPPORTED = range(7, 29)
+"""The versions of ONNX's own ops that are read."""
 
 Adapter = Callable[[GraphBuilder, Node], Node | None]
 """Changes a node, possibly adding others before it; None says that it has added all that is needed."""
 
 
-def check_version(version: int) -> None:
-    if not OLDEST <= version <= NEWEST:
-        raise UnsupportedOp(f"opset {version} is not supported, {OLDEST} to {NEWEST} are")
+def unsupported(version: int) -> Error:
+    """What is wrong with a version that is not among the supported ones; 0 is that of a model that states none."""
+    if version == 0:
+        return ModelError("the model imports no opset for domain 'ai.onnx'")
+    return UnsupportedOp(f"opset {version} is not supported, {SUPPORTED[0]} to {SUPPORTED[-1]} are")
 
 
 def upgrade(b: GraphBuilder, node: Node, version: int) -> Node | None:

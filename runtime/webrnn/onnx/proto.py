@@ -142,7 +142,11 @@ class Model:
 _STRING_ENTRY, _OPERATOR_SET = MessageType(StringEntry), MessageType(OperatorSet)
 _TENSOR, _SPARSE_TENSOR = MessageType(Tensor), MessageType(SparseTensor)
 _DIMENSION, _SHAPE, _TENSOR_TYPE = MessageType(Dimension), MessageType(ShapeProto), MessageType(TensorType)
-_TYPE, _ELEMENT_TYPE, _VALUE_INFO = MessageType(TypeProto), MessageType(ElementType), MessageType(ValueInfo)
+_TYPE, _ELEMENT_TYPE, _VALUE_INFO = (
+    MessageType(TypeProto, repeats=True),
+    MessageType(ElementType),
+    MessageType(ValueInfo),
+)
 _ATTRIBUTE, _NODE, _GRAPH = MessageType(Attribute, repeats=True), MessageType(NodeProto), MessageType(GraphProto)
 _FUNCTION, _MODEL = MessageType(FunctionProto), MessageType(Model)
 

@@ -23,7 +23,17 @@ from . import controlflow, opsets
 from .attributes import constant_value, python_value
 from .lowerings import LOWERINGS
 from .order import sort_nodes
-from .proto import Attribute, FunctionProto, GraphProto, Model, NodeProto, OperatorSet, decode_model
+from .proto import (
+    Attribute,
+    FunctionProto,
+    GraphProto,
+    Model,
+    NodeProto,
+    OperatorSet,
+    TypeProto,
+    ValueInfo,
+    decode_model,
+)
 from .scope import Scope
 from .tensors import TensorReader
 from .types import UNKNOWN, ValueType, value_type
@@ -93,6 +103,8 @@ class ModelReader:
         self.tensors = tensors
         self._functions = {(_domain(item.domain), item.name, item.overload): item for item in functions}
         self._function_depth = 0
+        self._types: dict[TypeProto, ValueType] = {}
+        self._constants: dict[Attribute, tuple[np.ndarray, DType]] = {}
         self._nodes_read = 0
 
     def read_main_graph(self, proto: GraphProto, fixed: dict[str, np.ndarray]) -> Graph:
@@ -100,7 +112,7 @@ class ModelReader:
         scope = Scope(builder)
         with_initializer = {tensor.name for tensor in proto.initializers}
         for info in proto.inputs:
-            declared = value_type(info.type, info.name)
+            declared = self.declared_type(info)
             if info.name in fixed:
                 scope.define(
                     info.name, builder.constant(_fixed_array(fixed.pop(info.name), info.name, declared), info.name)
@@ -128,8 +140,16 @@ class ModelReader:
             self.define_constant(scope, sparse.values.name if sparse.values else "", array, dtype)
         for info in (*proto.value_infos, *proto.outputs):
             if info.type is not None:
-                scope.types[info.name] = value_type(info.type, info.name)
+                scope.types[info.name] = self.declared_type(info)
         self._read_nodes(proto.nodes, scope)
+
+    def declared_type(self, info: ValueInfo) -> ValueType:
+        if info.type is None:
+            return UNKNOWN
+        found = self._types.get(info.type)
+        if found is None:
+            found = self._types[info.type] = value_type(info.type, info.name)
+        return found
 
     def define_constant(self, scope: Scope, name: str, array: np.ndarray, dtype: DType) -> None:
         scope.define(name, scope.builder.constant(array, name, dtype))
@@ -149,10 +169,7 @@ class ModelReader:
         domain = proto.domain and _domain(proto.domain)
         attributes = scope.bind(proto.attributes) if scope.in_function else proto.attributes
         if proto.op == "Constant" and not domain:
-            array, dtype = constant_value(attributes, self.tensors)
-            if len(proto.outputs) != 1:
-                raise ModelError(f"a Constant has one output, this one has {len(proto.outputs)}")
-            self.define_constant(scope, proto.outputs[0], array, dtype)
+            self._read_constant(proto, attributes, scope)
             return
         function = self._functions.get((domain, proto.op, proto.overload)) if self._functions else None
         if function is not None:
@@ -166,11 +183,23 @@ class ModelReader:
         node = Node(proto.op, inputs, outputs, attrs, proto.name, domain)
         self._place(node, scope)
 
+    def _read_constant(self, proto: NodeProto, attributes: Sequence[Attribute], scope: Scope) -> None:
+        if len(attributes) != 1 or len(proto.outputs) != 1:
+            raise ModelError(
+                f"a Constant has one value and one output, this one has {len(attributes)} and {len(proto.outputs)}"
+            )
+        found = self._constants.get(attributes[0])
+        if found is None:
+            found = self._constants[attributes[0]] = constant_value(attributes[0], self.tensors)
+        self.define_constant(scope, proto.outputs[0], *found)
+
     def _place(self, node: Node, scope: Scope) -> None:
         """Put a node into the graph in the form that the IR has for it."""
         builder = scope.builder
         if not node.domain:
-            version = self.onnx_version
+            version = self.opset_versions.get("", 0)
+            if version not in opsets.SUPPORTED:
+                raise opsets.unsupported(version)
             if node.op in opsets.ADAPTERS:
                 upgraded = opsets.upgrade(builder, node, version)
                 if upgraded is None:
@@ -183,15 +212,6 @@ class ModelReader:
             if lower is not None and lower(builder, node):
                 return
         builder.add(node)
-
-    @property
-    def onnx_version(self) -> int:
-        """The version of ONNX's own ops."""
-        version = self.opset_versions.get("")
-        if version is None:
-            raise ModelError("the model imports no opset for domain 'ai.onnx'")
-        opsets.check_version(version)
-        return version
 
     def _main_output(self, scope: Scope, name: str) -> Value:
         """The value of an output, under the output's own name."""

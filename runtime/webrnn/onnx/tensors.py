@@ -47,16 +47,9 @@ class TensorReader:
         self._data = data
         self._folder = folder
         self._external: dict[str, np.ndarray] = {}
-        self._known: dict[Tensor, tuple[np.ndarray, DType]] = {}
 
     def read(self, tensor: Tensor) -> tuple[np.ndarray, DType]:
         """The array of a tensor and its element type."""
-        known = self._known.get(tensor)
-        if known is None:
-            known = self._known[tensor] = self._read(tensor)
-        return known
-
-    def _read(self, tensor: Tensor) -> tuple[np.ndarray, DType]:
         dtype = DTYPES.get(tensor.data_type) or element_type(tensor.data_type, f"tensor {tensor.name!r}")
         shape = _checked_shape(tensor.dims, tensor.name)
         array_type = _AS_STORED.get(dtype)

@@ -23,7 +23,7 @@ VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
 Span: TypeAlias = tuple[int, int]
 """Where the bytes of a field begin and end in the file."""
 
-TEXT, TEXTS, MESSAGE, MESSAGES, SPAN, PACKED_SPANS, PACKED_INTEGERS, RAW, RAWS = range(9)
+TEXT, TEXTS, MESSAGES, MESSAGE, SPAN, PACKED_SPANS, PACKED_INTEGERS, RAW, RAWS = range(9)
 INTEGER, INTEGERS, INTEGER_SPANS = range(9, 12)
 FLOAT, FIXED32_SPANS, FIXED64_SPANS = range(12, 15)
 """What becomes of a field: first those of wire type BYTES, then those of VARINT, then those of fixed size.
@@ -133,7 +133,11 @@ def _decode(message_type: MessageType, data: bytes, position: int, end: int, dep
             length = data[position]
             start += 1
             if length >= 0x80:
-                length, start = _varint(data, position, end)
+                if data[start] < 0x80:
+                    length += (data[start] << 7) - 0x80
+                    start += 1
+                else:
+                    length, start = _varint(data, position, end)
             position = start + length
             if position > end:
                 raise _too_long(start, length, end)
@@ -142,7 +146,7 @@ def _decode(message_type: MessageType, data: bytes, position: int, end: int, dep
                 continue
             if kind == TEXTS:
                 item = data[start:position].decode()
-            elif kind == MESSAGES:
+            elif kind <= MESSAGE:
                 assert inner is not None
                 if inner.repeats and length <= _SMALL:
                     key = inner, data[start:position]
@@ -151,10 +155,9 @@ def _decode(message_type: MessageType, data: bytes, position: int, end: int, dep
                         item = known[key] = _decode(inner, data, start, position, depth + 1, known)
                 else:
                     item = _decode(inner, data, start, position, depth + 1, known)
-            elif kind == MESSAGE:
-                assert inner is not None
-                found[name] = _decode(inner, data, start, position, depth + 1, known)
-                continue
+                if kind == MESSAGE:
+                    found[name] = item
+                    continue
             elif kind == SPAN:
                 found[name] = (start, position)
                 continue
