@@ -2,6 +2,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from webrnn.ir import Symbol, is_static
+from webrnn.ir.dims import quotient
 
 N, M = Symbol("n"), Symbol("m")
 
@@ -45,3 +46,13 @@ def test_partial_substitution():
 def test_static():
     assert is_static((1, 2))
     assert not is_static((1, None))
+
+
+def test_quotient_times_divisor_is_the_dim():
+    n, m = Symbol("n"), Symbol("m")
+    for dim, divisor in [(n * m * 4, m * 2), (n * n + n, n), (12, 4), (n * 0, 3)]:
+        found = quotient(dim, divisor)
+        assert found is not None
+        assert found * divisor == dim
+    assert quotient(n, 0) is None
+    assert quotient(n + 1, n) is None
