@@ -175,7 +175,7 @@ class ModelReader:
         if function is not None:
             self._inline(function, proto, attributes, scope)
             return
-        attrs = {item.name: python_value(item, self.tensors) for item in attributes}
+        attrs = {item.name: python_value(item, self.tensors) for item in attributes} if attributes else {}
         if len(attrs) != len(attributes):
             raise ModelError("an attribute is given twice")
         inputs = [scope.lookup(name) if name else None for name in proto.inputs]
