@@ -1,11 +1,13 @@
 """Every element type and encoding of TensorProto, and where external data may be."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import webrnn
-from tests.onnx.models import floats, graph, initializer, model
+from tests.onnx.models import floats, graph, initializer, model, recurrent
 from webrnn.ir import DType
 from webrnn.onnx.proto import decode_model
 from webrnn.onnx.reader import read_model
@@ -51,6 +53,19 @@ def test_weights_are_views_of_the_file():
     (array,) = constants.values()
     assert not array.flags.owndata
     np.testing.assert_array_equal(array, weights)
+
+
+def test_opening_a_large_model_copies_no_weights():
+    weights = np.zeros(50_000_000, np.uint8)
+    node = helper.make_node("Add", ["x", "w"], ["y"])
+    data = model([node], [floats("x", [1])], [floats("y", None)], [initializer("w", weights)]).SerializeToString()
+    webrnn.InferenceSession(recurrent("GRU").SerializeToString(), backend="numpy")
+    tracemalloc.start()
+    session = webrnn.InferenceSession(data, backend="numpy")
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert session.get_inputs()[0].name == "x"
+    assert most < 1_000_000
 
 
 @pytest.mark.parametrize("size", [3, 5])
