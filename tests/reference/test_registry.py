@@ -82,3 +82,10 @@ def test_importing_webrnn_does_not_load_the_op_families():
     program = "import sys, webrnn; print([m for m in sys.modules if m.startswith('webrnn.reference.conv')])"
     output = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
     assert output.strip() == "[]"
+
+
+def test_complex_numbers_are_only_moved():
+    z = np.array([1 + 2j], np.complex64)
+    assert reference.call("Identity", "", [z], {}, 1)[0] is not None
+    with pytest.raises(UnsupportedOp, match="complex64"):
+        reference.call("ReduceSum", "", [z], {}, 1)

@@ -57,7 +57,8 @@ _families_loaded = False
 def op(*names: str, domain: str = "", any_type: bool = False) -> Callable[[Function], Function]:
     """Register a function as the implementation of the ops called `names`.
 
-    `any_type` says that it also takes tensors of the types that numpy cannot calculate with (see `narrow`).
+    `any_type` says that it also takes tensors of the types that numpy cannot calculate with (see `narrow`), and
+    complex ones.
     """
 
     def register(function: Function) -> Function:
@@ -136,8 +137,10 @@ def _check_arguments(
     for position, value in enumerate(inputs):
         if value is None and (position < required or position >= code.co_argcount):
             raise ModelError(f"input {position} is required", op=op_type)
-        if isinstance(value, np.ndarray) and value.dtype.names and function not in _any_type:
-            raise UnsupportedOp(f"tensors of {value.dtype.names[0]} are not supported here", op=op_type)
+        if isinstance(value, np.ndarray) and value.dtype.kind in "Vc" and function not in _any_type:
+            raise UnsupportedOp(
+                f"tensors of {(value.dtype.names or [value.dtype])[0]} are not supported here", op=op_type
+            )
     missing = _attributes[function] - keywords.keys() - (function.__kwdefaults__ or {}).keys()
     if missing:
         raise ModelError("this attribute is required", op=op_type, attribute=min(missing))
