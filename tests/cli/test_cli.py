@@ -1,3 +1,6 @@
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -39,3 +42,11 @@ def test_run_with_given_input(path, tmp_path, capsys):
 def test_wrong_arguments(path, arguments, capsys):
     assert main(["run", path, *arguments]) == 1
     assert capsys.readouterr().err.startswith("webrnn: ")
+
+
+def test_a_reader_that_stops_early_is_no_error(path):
+    command = [sys.executable, "-m", "webrnn.cli", "info", path]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process.stdout.close()
+    assert process.stderr.read() == b""
+    assert process.wait() == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -27,6 +28,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = parser.parse_args(argv)
     try:
         modules[arguments.command].main(arguments)
+        sys.stdout.flush()
+    except BrokenPipeError:  # the reader, `head` say, has seen enough; the interpreter must not flush again
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except Error as error:
         print(f"webrnn: {type(error).__name__}: {error}", file=sys.stderr)
         return 1
