@@ -1,0 +1,111 @@
+"""The contract of a pass.
+
+A pass has a name, changes a graph in place when it is run and returns how many rewrites it made and where it declined.
+The graph stays well formed (`ir.check`) and gives the same results for all inputs for which it gave any; a pass that
+changes the order of arithmetic says so with `reorders_arithmetic`, all others are bit-identical. An input on which the
+graph raised may raise elsewhere, or no longer: checks of unused results go with them.
+
+A new pass derives from `Pass` and implements `rewrite`, which is called for the graph and for each graph inside it, or
+derives from `ScanPass` and implements `rewrite_scan`. Before each change it asks `result.fires(...)`, and where that is
+false it leaves the graph as it is: that is how a wrong rewrite is found by bisection.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal
+
+from webrnn.ir import Graph, Node, Scan, is_scan
+
+from .facts import Facts
+
+Semantics = Literal["run", "stream"]
+"""Whether states are given and returned with each call, or live on between calls."""
+
+
+@dataclass(slots=True)
+class Context:
+    """What is the same for all passes of one optimization."""
+
+    root: Graph
+    """The outermost graph: the names of its inputs and outputs are the caller's."""
+    semantics: Semantics = "run"
+    check: bool = False
+    """Whether the graph is checked after each pass."""
+    disabled: frozenset[str] = frozenset()
+    facts: Facts = field(default_factory=Facts)
+    rewrites_left: int | None = None
+    """How many more rewrites may be made; None is any number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decline:
+    """A place where a pass could have acted and did not."""
+
+    where: str
+    reason: str
+
+
+@dataclass(slots=True)
+class PassResult:
+    """What one run of a pass did."""
+
+    context: Context
+    rewrites: int = 0
+    fired: list[str] = field(default_factory=list)
+    """What each rewrite did, in order."""
+    declines: list[Decline] = field(default_factory=list)
+
+    def fires(self, what: str) -> bool:
+        """Ask for one rewrite and record it; False once the limit of the pipeline is reached."""
+        left = self.context.rewrites_left
+        if left is not None:
+            if left <= 0:
+                return False
+            self.context.rewrites_left = left - 1
+        self.rewrites += 1
+        self.fired.append(what)
+        return True
+
+    def declines_at(self, node: Node, reason: str) -> None:
+        decline = Decline(node.label, reason)
+        if decline not in self.declines:
+            self.declines.append(decline)
+
+
+class Pass(ABC):
+    """One kind of rewrite, applied to a graph and to all graphs inside it, outer ones first."""
+
+    name: ClassVar[str]
+    reorders_arithmetic: ClassVar[bool] = False
+    """Whether results may differ in their last bits."""
+
+    def run(self, graph: Graph, context: Context) -> PassResult:
+        result = PassResult(context)
+        for inner in graph.walk():
+            self.rewrite(inner, context, result)
+        return result
+
+    @abstractmethod
+    def rewrite(self, graph: Graph, context: Context, result: PassResult) -> None:
+        """Change this graph; not the graphs inside it, which get a call of their own."""
+
+
+class ScanPass(Pass):
+    """A pass that looks at one Scan at a time."""
+
+    def rewrite(self, graph: Graph, context: Context, result: PassResult) -> None:
+        for node in list(graph.nodes):
+            if is_scan(node):
+                replacement = self.rewrite_scan(graph, node, Scan.of(node), context, result)
+                if replacement is not None:
+                    position = graph.nodes.index(node)
+                    graph.nodes[position : position + 1] = replacement
+
+    @abstractmethod
+    def rewrite_scan(
+        self, graph: Graph, node: Node, scan: Scan, context: Context, result: PassResult
+    ) -> Sequence[Node] | None:
+        """The nodes that take the place of `node`, or None where nothing changes."""

@@ -1,0 +1,68 @@
+"""Nodes that give back what they get are skipped.
+
+Requires: facts from infer_shapes.
+Ensures: gone are Identity; Cast to the type that its operand has; Transpose that keeps the order of axes; Reshape,
+Expand, Squeeze, Unsqueeze, Flatten, Slice, Pad and Tile whose result is known to have the shape of its operand and
+which then cannot have moved an element; Concat, Max, Min, Sum of one tensor.
+Declines: "the model's output needs a name of its own".
+"""
+
+from __future__ import annotations
+
+from webrnn.ir import Graph, Node
+
+from .base import Context, Pass, PassResult
+from .rewriting import Replacements, drop_nodes, ints_of
+
+_KEEP_ORDER = frozenset({"Reshape", "Expand", "Squeeze", "Unsqueeze", "Flatten"})
+"""Ops that do not move elements if they do not change the shape."""
+
+
+class RemoveIdentities(Pass):
+    """See the module."""
+
+    name = "remove_identities"
+
+    def rewrite(self, graph: Graph, context: Context, result: PassResult) -> None:
+        replacements = Replacements(graph, context)
+        done = []
+        for node in graph.nodes:
+            replacements.update(node)
+            if len(node.outputs) != 1 or node.outputs[0] is None or not is_identity(graph, node, context):
+                continue
+            source, made = node.inputs[0], node.outputs[0]
+            if source is None:
+                continue
+            if not replacements.allows(made, source):
+                result.declines_at(node, "the model's output needs a name of its own")
+            elif result.fires(f"{node.op} {node.label}"):
+                replacements.add(made, source)
+                done.append(node)
+        replacements.apply()
+        drop_nodes(graph, done)
+
+
+def is_identity(graph: Graph, node: Node, context: Context) -> bool:
+    if node.domain or not node.inputs:
+        return False
+    if node.op == "Identity":
+        return True
+    if node.op in ("Concat", "Max", "Min", "Sum"):
+        return len(node.inputs) == 1
+    before, after = context.facts.of(node.inputs[0]), context.facts.of(node.outputs[0])
+    if node.op == "Cast":
+        return before.dtype is not None and before.dtype is after.dtype
+    if node.op == "Transpose":
+        perm = node.attrs.get("perm")
+        return perm == list(range(len(perm))) if perm is not None else before.rank in (0, 1)
+    if node.op == "Pad":
+        pads = ints_of(graph, context, node.inputs[1])
+        return pads is not None and not any(pads)
+    if node.op == "Tile":
+        repeats = ints_of(graph, context, node.inputs[1])
+        return repeats is not None and all(count == 1 for count in repeats)
+    same_shape = before.shape is not None and before.shape == after.shape and None not in before.shape
+    if node.op == "Slice":
+        steps = (1,) if len(node.inputs) < 5 else ints_of(graph, context, node.inputs[4])
+        return same_shape and steps is not None and all(step == 1 for step in steps)
+    return node.op in _KEEP_ORDER and same_shape

@@ -1,0 +1,47 @@
+"""Matrix products."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from webrnn.ir import DType, Node, Shape
+
+from ..facts import Fact
+from .elementwise import broadcast, common_type
+from .registry import rule
+
+
+def product_shape(first: Shape | None, second: Shape | None) -> Shape | None:
+    """The shape of a matrix product, by numpy's rules.
+
+    >>> product_shape((5, 2, 3), (3, 4)), product_shape((3,), (3, 4))
+    ((5, 2, 4), (4,))
+    """
+    if first is None or second is None:
+        return None
+    leading = broadcast(first[:-2], second[:-2])
+    assert leading is not None
+    rows = first[-2:-1] if len(first) > 1 else ()
+    columns = second[-1:] if len(second) > 1 else ()
+    return (*leading, *rows, *columns)
+
+
+@rule("MatMul")
+def matmul(node: Node, inputs: Sequence[Fact]) -> Sequence[Fact]:
+    return [Fact(common_type(inputs), product_shape(inputs[0].shape, inputs[1].shape))]
+
+
+@rule("MatMulInteger")
+def matmul_integer(node: Node, inputs: Sequence[Fact]) -> Sequence[Fact]:
+    return [Fact(DType.INT32, product_shape(inputs[0].shape, inputs[1].shape))]
+
+
+@rule("Gemm")
+def gemm(node: Node, inputs: Sequence[Fact]) -> Sequence[Fact]:
+    rows = _axis(inputs[0].shape, 1 if node.attrs.get("transA", 0) else 0)
+    columns = _axis(inputs[1].shape, 0 if node.attrs.get("transB", 0) else 1)
+    return [Fact(common_type(inputs), (*rows, *columns))]
+
+
+def _axis(shape: Shape | None, axis: int) -> Shape:
+    return (None,) if shape is None else shape[axis : axis + 1]

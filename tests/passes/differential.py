@@ -1,0 +1,54 @@
+"""Running a graph before and after passes and comparing the results."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from webrnn.engine.executor import Executor
+from webrnn.ir import Graph
+from webrnn.ir.check import check
+from webrnn.passes import PASSES, Outcome, Pass, run_passes
+
+BY_NAME: dict[str, Pass] = {step.name: step for step in PASSES}
+
+
+def ops(graph: Graph) -> Counter[str]:
+    """How many nodes of each op there are, in all graphs."""
+    return Counter(node.op for inner in graph.walk() for node in inner.nodes)
+
+
+def apply(graph: Graph, *names: str, **options: Any) -> Outcome:
+    """Run these passes, behind the inference that they require, until nothing changes; check the graph after each."""
+    steps = [BY_NAME["infer_shapes"], *(BY_NAME[name] for name in names)]
+    return run_passes(graph, steps, check=True, **options)
+
+
+def assert_same_results(
+    before: Graph, after: Graph, arguments: Sequence[Any], bits: bool = True, tolerance: float = 1e-5
+) -> None:
+    """Names, types, shapes and numbers; -0.0 and 0.0 are different if `bits`."""
+    check(after)
+    assert [value.name for value in before.outputs] == [value.name for value in after.outputs]
+    assert [value.name for value in before.inputs] == [value.name for value in after.inputs]
+    wanted, results = Executor(before).run(arguments), Executor(after).run(arguments)
+    for value, want, result in zip(before.outputs, wanted, results, strict=True):
+        assert (want.dtype, want.shape) == (result.dtype, result.shape), value.name
+        if bits and want.dtype.kind == "f":
+            np.testing.assert_array_equal(np.signbit(want), np.signbit(result), err_msg=value.name)
+        if bits:
+            np.testing.assert_array_equal(want, result, err_msg=value.name)
+        else:
+            np.testing.assert_allclose(result, want, rtol=tolerance, atol=tolerance, err_msg=value.name)
+
+
+def assert_keeps_results(graph: Graph, arguments: Sequence[Any], *names: str, **options: Any) -> Outcome:
+    """Run passes on a copy and compare. Passes that reorder arithmetic get a tolerance, all others none."""
+    copy = graph.copy()
+    outcome = apply(copy, *names, **options)
+    exact = not any(BY_NAME[name].reorders_arithmetic for name in names)
+    assert_same_results(graph, copy, arguments, bits=exact)
+    return outcome

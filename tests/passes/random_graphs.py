@@ -1,0 +1,229 @@
+"""Random graphs with loops, and inputs for them: `random_graph(seed)`.
+
+They hold what passes look for: Scans in Scans, several states that depend on each other or that nobody reads, one value
+handed in twice, constants as invariants and as sequences, sequences on other axes and in reverse, no step or one, an If
+in a loop, sizes that are computed from shapes. Tensors inside a loop are matrices of SIZE x SIZE.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+
+import numpy as np
+
+from webrnn.ir import (
+    DType,
+    GraphBuilder,
+    Invariant,
+    Node,
+    Scan,
+    SequenceInput,
+    SequenceSpec,
+    State,
+    StateSpec,
+    Symbol,
+    Trace,
+    TraceSpec,
+    Value,
+)
+from webrnn.ir.graph import Graph
+
+SIZE = 3
+_UNARY = ("Tanh", "Sigmoid", "Neg", "Abs", "Relu", "Identity", "Sin", "Softsign")
+_BINARY = ("Add", "Sub", "Mul", "Max", "MatMul")
+
+
+@dataclass
+class RandomGraph:
+    graph: Graph
+    arguments: list[np.ndarray]
+
+
+def random_graph(seed: int) -> RandomGraph:
+    """The same graph and inputs for the same seed, on every machine."""
+    return _Generator(seed).generate()
+
+
+class _Generator:
+    def __init__(self, seed: int):
+        self.rng = random.Random(seed)
+        self.numbers = np.random.default_rng(seed)
+        self.steps = self.rng.choice([0, 1, 1, 2, 4])
+        """The length of all sequences of the outermost graph, a named size there."""
+
+    def generate(self) -> RandomGraph:
+        b = GraphBuilder("random")
+        arguments = []
+        matrices: list[Value] = []
+        for index in range(self.rng.randint(1, 3)):
+            matrices.append(b.input(f"m{index}", DType.FLOAT, (SIZE, SIZE)))
+            arguments.append(self._array(SIZE, SIZE))
+        sequences: dict[int, list[Value]] = {0: [], 1: [], 2: []}
+        for index in range(self.rng.randint(1, 3)):
+            axis = self.rng.choice([0, 0, 1, 2])
+            sizes = [SIZE, SIZE]
+            sizes.insert(axis, self.steps)
+            shape = tuple(Symbol("steps") if i == axis else SIZE for i in range(3))
+            sequences[axis].append(b.input(f"s{index}", DType.FLOAT, shape))
+            arguments.append(self._array(*sizes))
+        if self.rng.random() < 0.4:
+            sequences[0].append(self._constant_sequence(b))
+        for _ in range(self.rng.randint(1, 2)):
+            self._scan(b, matrices, sequences, depth=self.rng.choice([0, 0, 1]))
+            self._nodes(b, matrices, self.rng.randint(0, 3))
+        whole = [value for values in sequences.values() for value in values if value not in b.graph.inputs]
+        candidates = [value for value in (*matrices, *whole) if value not in b.graph.constants]
+        b.graph.outputs = self.rng.sample(candidates, self.rng.randint(1, min(4, len(candidates))))
+        return RandomGraph(b.graph, arguments)
+
+    def _array(self, *shape: int) -> np.ndarray:
+        array = (self.numbers.standard_normal(shape) * 0.5).astype(np.float32)
+        array[array < -0.9] = -0.0
+        return array
+
+    def _matrix(self) -> np.ndarray:
+        kind = self.rng.random()
+        if kind < 0.2:
+            return np.full(self.rng.choice([(), (1, 1), (SIZE, SIZE)]), self.rng.choice([0.0, -0.0, 1.0]), np.float32)
+        return self._array(SIZE, SIZE)
+
+    def _constant_sequence(self, b: GraphBuilder) -> Value:
+        repeats = self.rng.random() < 0.6
+        element = self._array(1 if repeats else self.steps, SIZE, SIZE)
+        return b.constant(np.broadcast_to(element, (self.steps, SIZE, SIZE)), "c_seq")
+
+    def _nodes(self, b: GraphBuilder, pool: list[Value], count: int) -> None:
+        """Add nodes on matrices; some of them come back to where they started."""
+        for _ in range(count):
+            x, y = self.rng.choice(pool), self.rng.choice(pool)
+            kind = self.rng.random()
+            if kind < 0.3:
+                made = b.op(self.rng.choice(_UNARY), x)
+            elif kind < 0.6:
+                made = b.op(self.rng.choice(_BINARY), x, y)
+            elif kind < 0.75:
+                constant = b.constant(self._matrix())
+                operands = (x, constant) if self.rng.random() < 0.7 else (constant, x)
+                made = b.op(self.rng.choice(_BINARY[:-1]), *operands)
+            elif kind < 0.8:
+                made = b.op("MatMul", x, b.constant(self._array(SIZE, SIZE)))
+            else:
+                made = self._round_trip(b, x, y)
+            pool.append(made)
+
+    def _round_trip(self, b: GraphBuilder, x: Value, y: Value) -> Value:
+        choice = self.rng.randrange(6)
+        if choice == 0:
+            return b.op("Transpose", b.op("Transpose", x, perm=[1, 0]), perm=[1, 0])
+        if choice == 1:
+            axis = self.rng.choice([0, 1, 2, -1])
+            return b.op("Squeeze", b.op("Unsqueeze", x, b.ints(axis)), b.ints(axis))
+        if choice == 2:
+            return b.op("Reshape", b.op("Reshape", x, b.ints(-1)), b.op("Shape", y))
+        if choice == 3:
+            joined = b.op("Concat", x, y, axis=self.rng.choice([-1, 1]))
+            return self.rng.choice(b.split(joined, ["left", "right"], axis=1))
+        if choice == 4:
+            size = b.op("Gather", b.op("Shape", x), b.ints(0))
+            shape = b.op("Concat", size, b.ints(SIZE), axis=0)
+            return b.op("Expand", b.op("Slice", y, b.ints(0), b.ints(1), b.ints(0)), shape)
+        return b.op("Softmax", x, axis=self.rng.choice([0, 1, -1]))
+
+    def _if(self, b: GraphBuilder, pool: list[Value]) -> None:
+        if self.rng.random() < 0.4:
+            condition = b.constant(np.array(self.rng.random() < 0.5))
+        else:
+            total = b.op("ReduceSum", self.rng.choice(pool), keepdims=0)
+            condition = b.op("Less", total, b.constant(np.float32(0)))
+        branches = []
+        for name in ("then_branch", "else_branch"):
+            inner = GraphBuilder(name, b)
+            values = [inner.capture(value) for value in pool[:3]]
+            self._nodes(inner, values, self.rng.randint(0, 3))
+            inner.graph.outputs = [self.rng.choice(values), self.rng.choice(values)]
+            branches.append(inner)
+        captures = list(dict.fromkeys(outer for inner in branches for outer, _ in inner.captured_inputs()))
+        for inner in branches:
+            inner.graph.inputs = [inner.capture(outer) for outer in captures]
+        attrs = {inner.graph.name: inner.graph for inner in branches}
+        outputs = [b.value("if_a"), b.value("if_b")]
+        b.add(Node("If", [condition, *captures], list(outputs), attrs))
+        pool.extend(outputs)
+
+    def _scan(self, b: GraphBuilder, matrices: list[Value], sequences: dict[int, list[Value]], depth: int) -> None:
+        """Add a Scan; its finals join the matrices and its traces the sequences."""
+        body = GraphBuilder(f"body{depth}", b)
+        scan = Scan(body.graph, name=b.unique_name("scan"))
+        inner: list[Value] = []
+        flat = [(axis, value) for axis, values in sequences.items() for value in values]
+        for axis, whole in self.rng.choices(flat, k=self.rng.randint(1, 3)):
+            spec = SequenceSpec(axis if self.rng.random() < 0.8 else axis - 3, self.rng.random() < 0.3)
+            scan.sequences.append(SequenceInput(spec, whole, body.value("element")))
+            inner.append(scan.sequences[-1].element)
+        if self.rng.random() < 0.2:
+            scan.n_steps = b.constant(np.array(max(self.steps - self.rng.randint(0, 1), 0)), "n_steps")
+        for outer in self.rng.choices(matrices, k=self.rng.randint(0, 3)):
+            scan.invariants.append(Invariant(outer, body.value("invariant")))
+            inner.append(scan.invariants[-1].inner)
+        if self.rng.random() < 0.5:
+            constant = b.constant(self._array(SIZE, SIZE), "weights")
+            scan.invariants.append(Invariant(constant, body.value("weights")))
+            inner.append(scan.invariants[-1].inner)
+        inits = self.rng.choices(matrices, k=self.rng.randint(0, 4))
+        states = [body.value("state") for _ in inits]
+        inner.extend(states)
+        self._nodes(body, inner, self.rng.randint(1, 7))
+        if self.rng.random() < 0.3:
+            self._if(body, inner)
+        if depth:
+            rows = {0: [self.rng.choice(inner)], 1: [], 2: []}
+            self._inner_scan(body, inner, rows[0][0])
+        for init, state in zip(inits, states, strict=True):
+            final = b.value("final") if self.rng.random() < 0.5 else None
+            scan.states.append(State(StateSpec(), init, [state], self.rng.choice(inner), final))
+            if final is not None:
+                matrices.append(final)
+        for _ in range(self.rng.randint(0 if matrices else 1, 3)):
+            axis, keep = self.rng.choice([0, 0, 1, 2]), self.rng.choice([None, None, None, 1])
+            trace = b.value("trace")
+            spec = TraceSpec(axis, self.rng.random() < 0.3, keep)
+            scan.traces.append(Trace(spec, self.rng.choice(inner), trace))
+            if keep is None and scan.n_steps is None:
+                sequences[axis].append(trace)
+            else:
+                matrices.append(b.op("ReduceSum", trace, b.ints(axis), keepdims=0))
+        b.add(scan.to_node())
+        _after_their_operands(b.graph)
+
+    def _inner_scan(self, b: GraphBuilder, pool: list[Value], rows: Value) -> None:
+        """A Scan over the rows of a matrix, inside the body of another."""
+        body = GraphBuilder("rows", b)
+        scan = Scan(body.graph, name="inner")
+        row, other = body.value("row"), body.value("other")
+        scan.sequences.append(SequenceInput(SequenceSpec(self.rng.choice([0, 1]), self.rng.random() < 0.5), rows, row))
+        scan.invariants.append(Invariant(self.rng.choice(pool), other))
+        product = body.op("MatMul", row, other)
+        state = body.value("sum")
+        init = b.op("ReduceSum", self.rng.choice(pool), b.ints(0), keepdims=0)
+        made = body.op("Add", body.op("Tanh", product), state if self.rng.random() < 0.7 else row)
+        trace = b.value("inner_trace")
+        scan.states.append(State(StateSpec(), init, [state], made, None))
+        scan.traces.append(Trace(TraceSpec(self.rng.choice([0, 1])), made, trace))
+        b.add(scan.to_node())
+        pool.append(trace)
+
+
+def _after_their_operands(graph: Graph) -> None:
+    """Put the nodes into an order in which they can run: sums of traces were added before their Scan."""
+    defined = {*graph.inputs, *graph.constants}
+    pending, graph.nodes = graph.nodes, []
+    while pending:
+        for node in pending:
+            if all(value is None or value in defined for value in node.inputs):
+                break
+        else:
+            raise AssertionError("the graph has a cycle")
+        pending.remove(node)
+        graph.nodes.append(node)
+        defined.update(value for value in node.outputs if value is not None)
