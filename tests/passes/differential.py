@@ -52,3 +52,22 @@ def assert_keeps_results(graph: Graph, arguments: Sequence[Any], *names: str, **
     exact = not any(BY_NAME[name].reorders_arithmetic for name in names)
     assert_same_results(graph, copy, arguments, bits=exact)
     return outcome
+
+
+def graph_of(text: str, opset: int = 21) -> Graph:
+    """A graph from ONNX's textual syntax, with the passes' own view of it: as the reader gives it."""
+    from onnx.parser import parse_model
+
+    from webrnn.onnx.reader import read_model
+
+    model = parse_model(f'<ir_version: 10, opset_import: ["": {opset}]> {text}')
+    return read_model(model.SerializeToString())
+
+
+def floats(*shape: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+
+
+def reasons(outcome: Outcome, name: str) -> set[str]:
+    """Why a pass declined."""
+    return {decline.reason for decline in outcome.declines.get(name, ())}
