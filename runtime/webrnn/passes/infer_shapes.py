@@ -79,9 +79,12 @@ def _infer_node(node: Node, facts: Facts) -> Sequence[Fact]:
         return ()
     try:
         outputs = rule(node, inputs)[: len(node.outputs)]
-        found = contents(node, inputs, outputs)
     except NOT_A_RULE_BUG:
         return ()
+    try:
+        found = contents(node, inputs, outputs)
+    except NOT_A_RULE_BUG:
+        return outputs
     return [fact if known is None else replace(fact, content=known) for fact, known in zip(outputs, found, strict=True)]
 
 
