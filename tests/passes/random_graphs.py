@@ -2,7 +2,8 @@
 
 They hold what passes look for: Scans in Scans, several states that depend on each other or that nobody reads, one value
 handed in twice, constants as invariants and as sequences, sequences on other axes and in reverse, no step or one, an If
-in a loop, sizes that are computed from shapes. Tensors inside a loop are matrices of SIZE x SIZE.
+in a loop, loops with a condition, a counter or a state of two taps, sizes that are computed from shapes. Tensors inside
+a loop are matrices of SIZE x SIZE.
 """
 
 from __future__ import annotations
@@ -170,6 +171,12 @@ class _Generator:
             constant = b.constant(self._array(SIZE, SIZE), "weights")
             scan.invariants.append(Invariant(constant, body.value("weights")))
             inner.append(scan.invariants[-1].inner)
+        finals: list[Value] = []
+        if self.rng.random() < 0.2:
+            scan.iteration = body.value("iteration")
+            inner.append(body.op("Expand", body.op("Cast", scan.iteration, to=int(DType.FLOAT)), body.ints(SIZE, SIZE)))
+        if self.rng.random() < 0.2:
+            finals.append(self._remember_two(b, body, scan, matrices, inner))
         inits = self.rng.choices(matrices, k=self.rng.randint(0, 4))
         states = [body.value("state") for _ in inits]
         inner.extend(states)
@@ -179,22 +186,40 @@ class _Generator:
         if depth:
             rows = {0: [self.rng.choice(inner)], 1: [], 2: []}
             self._inner_scan(body, inner, rows[0][0])
+        if self.rng.random() < 0.15:
+            total = body.op("ReduceSum", self.rng.choice(inner), keepdims=0)
+            scan.body_cond = body.op("Less", total, body.constant(np.float32(0.5)))
         for init, state in zip(inits, states, strict=True):
             final = b.value("final") if self.rng.random() < 0.5 else None
             scan.states.append(State(StateSpec(), init, [state], self.rng.choice(inner), final))
             if final is not None:
-                matrices.append(final)
+                finals.append(final)
+        matrices.extend(finals)
         for _ in range(self.rng.randint(0 if matrices else 1, 3)):
             axis, keep = self.rng.choice([0, 0, 1, 2]), self.rng.choice([None, None, None, 1])
             trace = b.value("trace")
             spec = TraceSpec(axis, self.rng.random() < 0.3, keep)
             scan.traces.append(Trace(spec, self.rng.choice(inner), trace))
-            if keep is None and scan.n_steps is None:
+            if keep is None and scan.n_steps is None and scan.body_cond is None:
                 sequences[axis].append(trace)
             else:
                 matrices.append(b.op("ReduceSum", trace, b.ints(axis), keepdims=0))
         b.add(scan.to_node())
         _after_their_operands(b.graph)
+
+    def _remember_two(
+        self, b: GraphBuilder, body: GraphBuilder, scan: Scan, matrices: list[Value], inner: list[Value]
+    ) -> Value:
+        """Add a state with two taps; the sum of its last two values."""
+        first, second = (b.op("Unsqueeze", self.rng.choice(matrices), b.ints(0)) for _ in range(2))
+        older, newer = body.value("older"), body.value("newer")
+        inner.extend([older, newer])
+        after = body.op("Tanh", body.op("Sub", older, self.rng.choice(inner)))
+        inner.append(after)
+        final = b.value("last_two")
+        init = b.op("Concat", first, second, axis=0)
+        scan.states.append(State(StateSpec((-2, -1)), init, [older, newer], after, final))
+        return b.op("ReduceSum", final, b.ints(0), keepdims=0)
 
     def _inner_scan(self, b: GraphBuilder, pool: list[Value], rows: Value) -> None:
         """A Scan over the rows of a matrix, inside the body of another."""

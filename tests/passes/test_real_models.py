@@ -15,8 +15,8 @@ NODES = {
     "localwake_loop": 155,
     "nsnet2_16k": 59,
     "riann": 56,
-    "silero_v6": 162,
-    "silero_v6_op15": 83,
+    "silero_v6": 100,
+    "silero_v6_op15": 52,
     "silero_v6_op18_ifless": 90,
     "silero_v6_seq": 44,
 }
@@ -41,6 +41,16 @@ def test_products_with_the_input_leave_the_loop(name):
         for node in inner.nodes:
             if is_scan(node):
                 assert sum(each.op == "MatMul" for each in node.attrs["body"].nodes) == 1
+
+
+@pytest.mark.parametrize(("name", "nodes"), [("silero_v6", 49), ("silero_v6_op15", 50), ("silero_v6_op18_ifless", 43)])
+def test_no_if_is_left_at_a_fixed_sample_rate(name, nodes):
+    before = read_real_model(name, fixed={"sr": np.array(16000)})
+    after = before.copy()
+    run_passes(after, check=True)
+    assert "If" not in ops(after)
+    assert sum(ops(after).values()) <= nodes
+    assert_same_results(before, after, list(model_arguments(name, before)), bits=False)
 
 
 @pytest.mark.parametrize("disabled", [step.name for step in PASSES])

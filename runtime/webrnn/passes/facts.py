@@ -124,6 +124,12 @@ class Facts:
         self._facts[value] = fact
         return True
 
+    def copy(self) -> Facts:
+        """The same facts, to try out an assumption on."""
+        other = Facts()
+        other._facts = dict(self._facts)
+        return other
+
     def shape(self, value: Value | None) -> Shape | None:
         return self.of(value).shape
 

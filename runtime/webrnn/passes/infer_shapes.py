@@ -60,11 +60,16 @@ def _infer_graph(graph: Graph, inputs: Sequence[Fact], facts: Facts) -> list[Fac
         if facts.of(value) is UNKNOWN:
             facts.set(value, fact_of_array(array))
     for node in graph.nodes:
-        found = _infer_node(node, facts)
-        for index, made in enumerate(node.outputs):
-            if made is not None:
-                facts.set(made, found[index] if index < len(found) else UNKNOWN)
+        infer_node(node, facts)
     return [facts.of(value) for value in graph.outputs]
+
+
+def infer_node(node: Node, facts: Facts) -> None:
+    """Record what follows for the outputs of one node from the facts of its inputs."""
+    found = _infer_node(node, facts)
+    for index, made in enumerate(node.outputs):
+        if made is not None:
+            facts.set(made, found[index] if index < len(found) else UNKNOWN)
 
 
 def _infer_node(node: Node, facts: Facts) -> Sequence[Fact]:
@@ -73,6 +78,9 @@ def _infer_node(node: Node, facts: Facts) -> Sequence[Fact]:
     inputs = [facts.of(value) for value in node.inputs]
     if node.op == "If" and not node.domain:
         branches = [_infer_graph(node.attrs[name], inputs[1:], facts) for name in ("then_branch", "else_branch")]
+        condition = inputs[0].ints
+        if condition is not None and len(condition) == 1:
+            return branches[0] if condition[0] else branches[1]
         return [join(*pair) for pair in zip(*branches, strict=True)]
     rule = RULES.get((node.domain, node.op))
     if rule is None:

@@ -95,4 +95,4 @@ def _hashable(value: Any) -> Hashable:
 def _digest(array: np.ndarray) -> Hashable:
     if array.nbytes <= 64:
         return array.tobytes()
-    return hashlib.blake2b(np.ascontiguousarray(array).data.cast("B"), digest_size=16).digest()
+    return hashlib.blake2b(np.ascontiguousarray(array).view(np.uint8).data, digest_size=16).digest()

@@ -27,6 +27,7 @@ from .inline_invariant_constants import InlineInvariantConstants
 from .merge_common import MergeCommon
 from .merge_duplicate_inputs import MergeDuplicateInputs
 from .merge_layout import MergeLayout
+from .prune_branches import PruneBranches
 from .remove_checks import RemoveChecks
 from .remove_dead import RemoveDead
 from .remove_identities import RemoveIdentities
@@ -37,6 +38,7 @@ from .simplify_powers import SimplifyPowers
 PASSES: tuple[Pass, ...] = (
     InferShapes(),
     FoldConstants(),
+    PruneBranches(),
     InlineIf(),
     RemoveChecks(),
     RemoveIdentities(),

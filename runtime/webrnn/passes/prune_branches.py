@@ -1,0 +1,71 @@
+"""An If of which one branch always ends in an error takes the other one.
+
+Requires: facts from infer_shapes.
+Ensures: where a branch gives a result that a webrnn.ExpectShape of the same graph is certain to refuse, the condition
+is the constant that chooses the other branch (inline_if does the rest). Exporters write such pairs for tensors of one
+or another rank, of which the recurrent op behind them takes one. Inputs that led to that error lead to whatever the
+other branch makes of them; what the other branch checks itself it still checks.
+Declines: "neither branch is certain to fail", "both branches are certain to fail".
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from webrnn.ir import WEBRNN, DType, Graph, Node
+
+from .base import Context, Pass, PassResult
+from .facts import Fact, Facts
+from .infer_shapes import infer_node
+from .op_sets import is_plain
+from .rewriting import Names, new_constant
+
+
+class PruneBranches(Pass):
+    """See the module."""
+
+    name = "prune_branches"
+
+    def rewrite(self, graph: Graph, context: Context, result: PassResult) -> None:
+        checks = [position for position, node in enumerate(graph.nodes) if _is_check(node)]
+        for position, node in enumerate(graph.nodes):
+            if not is_plain(node, "If") or context.facts.of(node.inputs[0]).ints is not None:
+                continue
+            if not checks or checks[-1] < position:
+                continue
+            later = graph.nodes[position : checks[-1] + 1]
+            fails = [_fails(later, condition, context.facts) for condition in (True, False)]
+            if fails[0] == fails[1]:
+                count = "both branches are" if fails[0] else "neither branch is"
+                result.declines_at(node, f"{count} certain to fail")
+            elif result.fires(node.label):
+                name = Names(graph).fresh("only_branch")
+                node.inputs[0] = new_constant(graph, np.array(fails[1]), name, context)
+
+
+def _fails(nodes: list[Node], condition: bool, known: Facts) -> bool:
+    """Whether a check among these nodes is certain to fail if the first of them, an If, goes one way."""
+    facts = known.copy()
+    decision = nodes[0].inputs[0]
+    assert decision is not None
+    shape = facts.shape(decision)
+    facts.set(decision, Fact(DType.BOOL, shape if shape == (1,) else (), (int(condition),)))
+    for node in nodes:
+        if _is_check(node) and _contradicts(facts.shape(node.inputs[0]), node.attrs["sizes"]):
+            return True
+        infer_node(node, facts)
+    return False
+
+
+def _is_check(node: Node) -> bool:
+    return node.domain == WEBRNN and node.op == "ExpectShape"
+
+
+def _contradicts(known: tuple | None, sizes: tuple) -> bool:
+    if known is None:
+        return False
+    if len(known) != len(sizes):
+        return True
+    return any(
+        isinstance(have, int) and need is not None and have != need for have, need in zip(known, sizes, strict=True)
+    )
