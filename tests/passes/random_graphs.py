@@ -189,6 +189,8 @@ class _Generator:
         if self.rng.random() < 0.15:
             total = body.op("ReduceSum", self.rng.choice(inner), keepdims=0)
             scan.body_cond = body.op("Less", total, body.constant(np.float32(0.5)))
+            if self.rng.random() < 0.4:
+                scan.body_cond = body.constant(np.array(True), "always")
         for init, state in zip(inits, states, strict=True):
             final = b.value("final") if self.rng.random() < 0.5 else None
             scan.states.append(State(StateSpec(), init, [state], self.rng.choice(inner), final))

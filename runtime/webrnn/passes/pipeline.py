@@ -16,6 +16,7 @@ from webrnn.ir import Graph
 from webrnn.ir.check import check as check_graph
 
 from .base import Context, Decline, Pass, Semantics
+from .drop_conditions import DropConditions
 from .fold_batchnorm import FoldBatchNorm
 from .fold_constants import FoldConstants
 from .freeze_states import FreezeStates
@@ -48,6 +49,7 @@ PASSES: tuple[Pass, ...] = (
     FoldBatchNorm(),
     MergeCommon(),
     InlineInvariantConstants(),
+    DropConditions(),
     FreezeStates(),
     MergeDuplicateInputs(),
     RemoveUnused(),
