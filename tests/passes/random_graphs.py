@@ -50,7 +50,7 @@ class _Generator:
     def __init__(self, seed: int):
         self.rng = random.Random(seed)
         self.numbers = np.random.default_rng(seed)
-        self.steps = self.rng.choice([0, 1, 1, 2, 4])
+        self.steps = self.rng.choice([0, 1, 2, 3, 4])
         """The length of all sequences of the outermost graph, a named size there."""
 
     def generate(self) -> RandomGraph:
@@ -75,7 +75,7 @@ class _Generator:
             self._nodes(b, matrices, self.rng.randint(0, 3))
         whole = [value for values in sequences.values() for value in values if value not in b.graph.inputs]
         candidates = [value for value in (*matrices, *whole) if value not in b.graph.constants]
-        b.graph.outputs = self.rng.sample(candidates, self.rng.randint(1, min(4, len(candidates))))
+        b.graph.outputs = self.rng.sample(candidates, self.rng.randint(1, len(candidates)))
         return RandomGraph(b.graph, arguments)
 
     def _array(self, *shape: int) -> np.ndarray:
@@ -159,7 +159,7 @@ class _Generator:
         inner: list[Value] = []
         flat = [(axis, value) for axis, values in sequences.items() for value in values]
         for axis, whole in self.rng.choices(flat, k=self.rng.randint(1, 3)):
-            spec = SequenceSpec(axis if self.rng.random() < 0.8 else axis - 3, self.rng.random() < 0.3)
+            spec = SequenceSpec(axis if self.rng.random() < 0.8 else axis - 3, self.rng.random() < 0.4)
             scan.sequences.append(SequenceInput(spec, whole, body.value("element")))
             inner.append(scan.sequences[-1].element)
         if self.rng.random() < 0.2:
@@ -180,7 +180,7 @@ class _Generator:
         inits = self.rng.choices(matrices, k=self.rng.randint(0, 4))
         states = [body.value("state") for _ in inits]
         inner.extend(states)
-        self._nodes(body, inner, self.rng.randint(1, 7))
+        self._nodes(body, inner, self.rng.randint(1, 9))
         if self.rng.random() < 0.3:
             self._if(body, inner)
         if depth:
@@ -218,6 +218,7 @@ class _Generator:
         inner.extend([older, newer])
         after = body.op("Tanh", body.op("Sub", older, self.rng.choice(inner)))
         inner.append(after)
+        after = self.rng.choice([after, after, older])
         final = b.value("last_two")
         init = b.op("Concat", first, second, axis=0)
         scan.states.append(State(StateSpec((-2, -1)), init, [older, newer], after, final))
