@@ -11,11 +11,6 @@
 #define SIGMOID_TANH (ACT_SIGMOID | ACT_TANH << 8)
 #define SIGMOID_TANH_TANH (ACT_SIGMOID | ACT_TANH << 8 | ACT_TANH << 16)
 
-INLINE vf load_upto(const float *p, int rest) { return rest >= VL ? vload(p) : vload_part(p, rest); }
-INLINE void store_upto(float *p, vf v, int rest) {
-  if (rest >= VL) vstore(p, v); else vstore_part(p, v, rest);
-}
-
 /* activation number `which` of a cell, in place, after clipping */
 static void cell_activate(float *v, int n, const float *params, int32_t acts, int which) {
   if (params[0] < __builtin_inff()) wr_clip(v, v, n, -params[0], params[0]);
@@ -23,12 +18,12 @@ static void cell_activate(float *v, int n, const float *params, int32_t acts, in
 }
 
 INLINE void sum_into(float *out, const float *a, const float *b, int n) {
-  for (int i = 0; i < n; i += VL) store_upto(out + i, load_upto(a + i, n - i) + load_upto(b + i, n - i), n - i);
+  for (int i = 0; i < n; i += VL) vstore_upto(out + i, vload_upto(a + i, n - i) + vload_upto(b + i, n - i), n - i);
 }
 
 INLINE void add_product(float *out, const float *a, const float *b, int n) {
   for (int i = 0; i < n; i += VL)
-    store_upto(out + i, load_upto(out + i, n - i) + load_upto(a + i, n - i) * load_upto(b + i, n - i), n - i);
+    vstore_upto(out + i, vload_upto(out + i, n - i) + vload_upto(a + i, n - i) * vload_upto(b + i, n - i), n - i);
 }
 
 void wr_rnn_cell(const float *xw, const float *hw, float *y, int32_t rows, int32_t hidden, int32_t acts, const float *params) {
@@ -51,10 +46,10 @@ void wr_gru_cell(const float *xw, const float *hw, const float *h, float *y, int
     const float *xz = xw, *xr = xw + hidden, *xn = xr + hidden, *hz = hw, *hr = hw + hidden, *hn = hr + hidden;
     for (int i = 0; plain && i < hidden; i += VL) {
       int rest = hidden - i;
-      vf z = vsigmoid(load_upto(xz + i, rest) + load_upto(hz + i, rest));
-      vf r = vsigmoid(load_upto(xr + i, rest) + load_upto(hr + i, rest));
-      vf n = vtanh(load_upto(xn + i, rest) + r * load_upto(hn + i, rest));
-      store_upto(y + i, gru_mix(z, n, load_upto(h + i, rest)), rest);
+      vf z = vsigmoid(vload_upto(xz + i, rest) + vload_upto(hz + i, rest));
+      vf r = vsigmoid(vload_upto(xr + i, rest) + vload_upto(hr + i, rest));
+      vf n = vtanh(vload_upto(xn + i, rest) + r * vload_upto(hn + i, rest));
+      vstore_upto(y + i, gru_mix(z, n, vload_upto(h + i, rest)), rest);
     }
     for (int i = 0; !plain && i < hidden; i += CHUNK) {
       int count = hidden - i < CHUNK ? hidden - i : CHUNK;
@@ -68,7 +63,7 @@ void wr_gru_cell(const float *xw, const float *hw, const float *h, float *y, int
       cell_activate(n, count, params, acts, 1);
       for (int j = 0; j < count; j += VL) {
         int rest = count - j;
-        store_upto(y + i + j, gru_mix(load_upto(z + j, rest), load_upto(n + j, rest), load_upto(h + i + j, rest)), rest);
+        vstore_upto(y + i + j, gru_mix(vload_upto(z + j, rest), vload_upto(n + j, rest), vload_upto(h + i + j, rest)), rest);
       }
     }
   }
@@ -84,7 +79,7 @@ void wr_gru_reset(const float *xw, const float *hw, const float *h, float *z, fl
     sum_into(rh, xw + hidden, hw + hidden, hidden);
     cell_activate(rh, hidden, params, acts, 0);
     for (int i = 0; i < hidden; i += VL)
-      store_upto(rh + i, load_upto(rh + i, hidden - i) * load_upto(h + i, hidden - i), hidden - i);
+      vstore_upto(rh + i, vload_upto(rh + i, hidden - i) * vload_upto(h + i, hidden - i), hidden - i);
   }
 }
 
@@ -99,8 +94,8 @@ void wr_gru_update(const float *xw, const float *hn, const float *z, const float
       cell_activate(n, count, params, acts, 1);
       for (int j = 0; j < count; j += VL) {
         int rest = count - j;
-        vf mixed = gru_mix(load_upto(z + i + j, rest), load_upto(n + j, rest), load_upto(h + i + j, rest));
-        store_upto(y + i + j, mixed, rest);
+        vf mixed = gru_mix(vload_upto(z + i + j, rest), vload_upto(n + j, rest), vload_upto(h + i + j, rest));
+        vstore_upto(y + i + j, mixed, rest);
       }
     }
 }
@@ -116,13 +111,13 @@ void wr_lstm_cell(const float *xw, const float *hw, const float *c, const float 
     const float *hi = hw, *ho = hi + hidden, *hf = ho + hidden, *hg = hf + hidden;
     for (int j = 0; plain && j < hidden; j += VL) {
       int rest = hidden - j;
-      vf i = vsigmoid(load_upto(xi + j, rest) + load_upto(hi + j, rest));
-      vf f = vsigmoid(load_upto(xf + j, rest) + load_upto(hf + j, rest));
-      vf g = vtanh(load_upto(xg + j, rest) + load_upto(hg + j, rest));
-      vf o = vsigmoid(load_upto(xo + j, rest) + load_upto(ho + j, rest));
-      vf next = f * load_upto(c + j, rest) + i * g;
-      store_upto(c_out + j, next, rest);
-      store_upto(h_out + j, o * vtanh(next), rest);
+      vf i = vsigmoid(vload_upto(xi + j, rest) + vload_upto(hi + j, rest));
+      vf f = vsigmoid(vload_upto(xf + j, rest) + vload_upto(hf + j, rest));
+      vf g = vtanh(vload_upto(xg + j, rest) + vload_upto(hg + j, rest));
+      vf o = vsigmoid(vload_upto(xo + j, rest) + vload_upto(ho + j, rest));
+      vf next = f * vload_upto(c + j, rest) + i * g;
+      vstore_upto(c_out + j, next, rest);
+      vstore_upto(h_out + j, o * vtanh(next), rest);
     }
     for (int base = 0; !plain && base < hidden; base += CHUNK) {
       int n = hidden - base < CHUNK ? hidden - base : CHUNK;
@@ -132,7 +127,7 @@ void wr_lstm_cell(const float *xw, const float *hw, const float *c, const float 
       if (peephole) add_product(i, pi, c + base, n);
       cell_activate(i, n, params, acts, 0);
       if (couple) {
-        for (int j = 0; j < n; j += VL) store_upto(f + j, one - load_upto(i + j, n - j), n - j);
+        for (int j = 0; j < n; j += VL) vstore_upto(f + j, one - vload_upto(i + j, n - j), n - j);
       } else {
         sum_into(f, xf + base, hf + base, n);
         if (peephole) add_product(f, pf, c + base, n);
@@ -142,15 +137,15 @@ void wr_lstm_cell(const float *xw, const float *hw, const float *c, const float 
       cell_activate(g, n, params, acts, 1);
       for (int j = 0; j < n; j += VL) {
         int rest = n - j;
-        vf next = load_upto(f + j, rest) * load_upto(c + base + j, rest) + load_upto(i + j, rest) * load_upto(g + j, rest);
-        store_upto(t + j, next, rest);
+        vf next = vload_upto(f + j, rest) * vload_upto(c + base + j, rest) + vload_upto(i + j, rest) * vload_upto(g + j, rest);
+        vstore_upto(t + j, next, rest);
       }
       __builtin_memcpy(c_out + base, t, (size_t)n * sizeof *t);
       sum_into(o, xo + base, ho + base, n);
       if (peephole) add_product(o, po, t, n);
       cell_activate(o, n, params, acts, 0);
       wr_activate(t, t, n, acts >> 16 & 255, params[5], params[6]); /* h is not clipped: ONNX clips the inputs of gates */
-      for (int j = 0; j < n; j += VL) store_upto(h_out + base + j, load_upto(o + j, n - j) * load_upto(t + j, n - j), n - j);
+      for (int j = 0; j < n; j += VL) vstore_upto(h_out + base + j, vload_upto(o + j, n - j) * vload_upto(t + j, n - j), n - j);
     }
   }
 }

@@ -98,8 +98,7 @@ BINARY(min, vmin(p, q))
 BINARY(max, vmax(p, q))
 
 INLINE vf operand(const float *p, int32_t col, int i, int rest) {
-  if (!col) return vset(*p);
-  return rest >= VL ? vload(p + i) : vload_part(p + i, rest);
+  return col ? vload_upto(p + i, rest) : vset(*p);
 }
 
 /* y[rows, cols] = a op b as bytes 0 or 1 */
@@ -134,6 +133,6 @@ void wr_select(const uint8_t *cond, const float *a, const float *b, float *y, in
       vi mask;
       __builtin_memcpy(&mask, lanes, sizeof mask);
       vf v = vsel(mask, operand(a, a_col, i, rest), operand(b, b_col, i, rest));
-      if (rest >= VL) vstore(y + i, v); else vstore_part(y + i, v, rest);
+      vstore_upto(y + i, v, rest);
     }
 }

@@ -67,10 +67,10 @@ NOINLINE void store_tile(const int rows, const int cols, const float *sums, Outp
   for (int r = 0; r < rows; r++, sums += cols, out.y += out.stride)
     for (int i = 0; i < n; i += VL) {
       int rest = n - i;
-      vf v = rest >= VL ? vload(sums + i) : vload_part(sums + i, rest);
+      vf v = vload_upto(sums + i, rest);
       if (out.row_bias) v = v + vset(out.row_bias[r]);
-      if (out.bias) v = v + (rest >= VL ? vload(out.bias + i) : vload_part(out.bias + i, rest));
-      if (rest >= VL) vstore(out.y + i, v); else vstore_part(out.y + i, v, rest);
+      if (out.bias) v = v + vload_upto(out.bias + i, rest);
+      vstore_upto(out.y + i, v, rest);
     }
 }
 

@@ -59,7 +59,7 @@ INLINE Lanes lanes_load(const float *p, int rest, float fill) {
         vf acc = vset(start);                                                                        \
         for (int k = 0; k < n; k++) {                                                                \
           const float *p = x + (ptrdiff_t)k * inner + i;                                             \
-          vf v = rest >= VL ? vload(p) : vload_part(p, rest);                                        \
+          vf v = vload_upto(p, rest);                                                                \
           acc = (step);                                                                              \
         }                                                                                            \
         float t[VL];                                                                                 \

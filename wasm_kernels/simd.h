@@ -67,6 +67,12 @@ NOINLINE void vstore_part(float *p, vf v, int n) {
   for (int i = 0; i < n; i++) p[i] = t[i];
 }
 
+/* A whole vector, or the first `rest` lanes where fewer are left */
+INLINE vf vload_upto(const float *p, int rest) { return rest >= VL ? vload(p) : vload_part(p, rest); }
+INLINE void vstore_upto(float *p, vf v, int rest) {
+  if (rest >= VL) vstore(p, v); else vstore_part(p, v, rest);
+}
+
 /* a * b + c, with one rounding where the target has it and two where it has not. */
 INLINE vf vfma(vf a, vf b, vf c) {
 #if defined(__wasm_relaxed_simd__) && VL == 4

@@ -11,11 +11,10 @@ from webrnn.errors import ModelError, ShapeError, UnsupportedOp
 from . import narrow
 from .arrays import Array, normalize_axis, single
 from .cast import convert
-from .conv import convolve, exact_integers, kernel_of, subtract_zero_point
+from .conv import conv_integer
 from .dtypes import computing_dtype, numpy_dtype
 from .linear import integer_product
 from .registry import op
-from .windows import place_windows
 
 
 def _values(x: Array) -> Array:
@@ -171,10 +170,18 @@ def qlinear_conv(
     pads: list[int] | None = None,
     strides: list[int] | None = None,
 ) -> Array:
-    windows = place_windows(x, kernel_of(x, w, kernel_shape), strides, dilations, pads, auto_pad)
-    centred = subtract_zero_point(x, x_zero_point, "x_zero_point")
-    kernels = subtract_zero_point(w, w_zero_point, "w_zero_point", per_row=True)
-    total = exact_integers(convolve(centred, kernels, windows, group))
+    total = conv_integer(
+        x,
+        w,
+        x_zero_point,
+        w_zero_point,
+        auto_pad=auto_pad,
+        dilations=dilations,
+        group=group,
+        kernel_shape=kernel_shape,
+        pads=pads,
+        strides=strides,
+    )
     per_filter = (-1, *(1,) * (x.ndim - 2))
     if b is not None:
         total = total + b.reshape(per_filter)
