@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from webrnn.errors import BackendError, Error, ModelError, PlanError, ShapeError, UnsupportedOp
+from webrnn.errors import BackendError, Error, ModelError, OptionError, PlanError, ShapeError, UnsupportedOp
 
 if TYPE_CHECKING:
     from webrnn.engine.limits import Limits
@@ -18,6 +18,7 @@ __all__ = [
     "InferenceSession",
     "Limits",
     "ModelError",
+    "OptionError",
     "PlanError",
     "ShapeError",
     "UnsupportedOp",

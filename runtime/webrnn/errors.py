@@ -40,3 +40,7 @@ class PlanError(Error):
 
 class BackendError(Error):
     """A backend cannot be used here: a library, a kernel build or an engine feature is missing."""
+
+
+class OptionError(Error, ValueError):
+    """An argument of a call, or an option of a command, is not one of those that there are."""

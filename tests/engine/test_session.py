@@ -1,3 +1,4 @@
+import os
 import subprocess
 import sys
 
@@ -6,7 +7,7 @@ import pytest
 from onnx import helper
 
 import webrnn
-from tests.onnx.models import floats, initializer, integers, model, recurrent
+from tests.onnx.models import bools, floats, graph, initializer, integers, model, recurrent
 
 X = np.ones((3, 2, 4), np.float32)
 
@@ -82,6 +83,128 @@ def test_fixed_input_is_a_constant():
 def test_wrong_fixed_inputs(fixed):
     with pytest.raises(webrnn.ShapeError, match="fixed"):
         session(sum_model(), fixed=fixed)
+
+
+@pytest.mark.parametrize(
+    ("declared", "given", "expected"),
+    [
+        (integers("b", []), 3, np.array(3)),
+        (integers("b", [1]), 3, np.array([3])),
+        (integers("b", [2]), [3, 4], np.array([3, 4])),
+        (floats("b", [1, 2]), 2, np.float32([[2, 2]])),
+        (floats("b", []), 0.1, np.float32(0.1)),
+        (bools("b", [1]), True, np.array([True])),
+        (integers("b", None), 3, np.array(3)),
+    ],
+)
+def test_numbers_as_fixed_inputs(declared, given, expected):
+    proto = model([helper.make_node("Identity", ["b"], ["y"])], [declared], [integers("y", None)])
+    (y,) = session(proto, fixed={"b": given}).run(None, {})
+    assert y.dtype == expected.dtype
+    np.testing.assert_array_equal(y, expected)
+
+
+@pytest.mark.parametrize(
+    ("declared", "given", "message"),
+    [
+        (integers("b", []), 0.5, "is 0.5, which is no int64"),
+        (integers("b", []), "fast", "is 'fast', which is no int64"),
+        (integers("b", []), 1 << 70, "which is no int64"),
+        (integers("b", []), True, "is True, which is no int64"),
+        (floats("b", []), 1e300, "is 1e[+]300, which is no float"),
+        (bools("b", []), 1, "is 1, which is no bool"),
+        (integers("b", ["n"]), 3, r"is one number, the model declares \['n'\]"),
+        (integers("b", [3]), [1, 2], "axis 0 is 2, not 3"),
+        (integers("b", []), [3], "has 1 axes, the model declares 0"),
+        (integers("b", []), [[1], [2, 3]], "not an array"),
+        (integers("b", []), None, "not an array|which is no int64"),
+    ],
+)
+def test_numbers_that_do_not_fit_a_fixed_input(declared, given, message):
+    proto = model([helper.make_node("Identity", ["b"], ["y"])], [declared], [integers("y", None)])
+    with pytest.raises(webrnn.ShapeError, match=f"fixed input 'b' .*({message})"):
+        session(proto, fixed={"b": given})
+
+
+def test_a_fixed_array_is_the_sessions_own():
+    b = np.full((1, 2), 5, np.float32)
+    s = session(sum_model(), fixed={"b": b})
+    b += 1
+    np.testing.assert_array_equal(s.run(None, {"a": np.zeros((1, 2), np.float32)})[0], [[5, 5]])
+
+
+def doubled_twice():
+    nodes = [helper.make_node("Neg", ["x"], ["a"]), helper.make_node("Neg", ["a"], ["b"], name="second")]
+    nodes.append(helper.make_node("Exp", ["b"], ["y"]))
+    return model(nodes, [floats("x", [None, 2])], [floats("y", ["rows", "columns"])])
+
+
+def test_passes_run_once_when_a_model_is_opened():
+    assert [node.op for node in session(doubled_twice()).graph.nodes] == ["Exp"]
+    assert [node.op for node in session(doubled_twice(), disable=["simplify_algebra"]).graph.nodes] == [
+        "Neg",
+        "Neg",
+        "Exp",
+    ]
+
+
+def test_no_pass_at_all():
+    s = session(doubled_twice(), disable=["all"])
+    assert [node.op for node in s.graph.nodes] == ["Neg", "Neg", "Exp"]
+    assert s.graph.nodes[0].outputs[0].shape is None
+
+
+@pytest.mark.parametrize(
+    ("disable", "message"), [(["merge_comon"], "no pass merge_comon; there are .*merge_common"), ("all", "list of")]
+)
+def test_passes_that_there_are_not(disable, message):
+    with pytest.raises(webrnn.OptionError, match=message):
+        session(doubled_twice(), disable=disable)
+
+
+@pytest.mark.parametrize("disable", [[], ["all"]])
+def test_passes_do_not_change_what_the_model_declares(disable):
+    s = session(doubled_twice(), disable=disable)
+    assert s.get_inputs()[0].shape == [None, 2]
+    assert s.get_outputs()[0].shape == ["rows", "columns"]
+    assert s.run(None, {"x": np.zeros((3, 2), np.float32)})[0].shape == (3, 2)
+    with pytest.raises(webrnn.ShapeError, match=r"the model declares \[None, 2\]"):
+        s.run(None, {"x": np.zeros((3, 4), np.float32)})
+
+
+def test_environment_switches_passes_off(tmp_path):
+    (tmp_path / "m.onnx").write_bytes(doubled_twice().SerializeToString())
+    code = f"import webrnn; print(len(webrnn.InferenceSession({str(tmp_path / 'm.onnx')!r}).graph.nodes))"
+    counts = []
+    for names in ("", "simplify_algebra", "all"):
+        environment = {**os.environ, "WEBRNN_DISABLE": names}
+        done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+        counts.append(int(done.stdout))
+    assert counts == [1, 3, 3]
+
+
+def test_an_error_in_what_left_a_loop_names_the_node():
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["xw"], name="project"),
+        helper.make_node("Add", ["xw", "h"], ["n"]),
+    ]
+    body = graph(nodes, [floats("h", [2]), floats("x", [3])], [floats("n", [2])])
+    loop = helper.make_node("Scan", ["h0", "xs"], ["h_n"], body=body, num_scan_inputs=1, name="loop")
+    inputs = [floats("h0", [2]), floats("xs", ["steps", 3]), floats("w", [None, 2])]
+    proto = model([loop], inputs, [floats("h_n", [2])])
+    feeds = {"h0": np.zeros(2, np.float32), "xs": np.ones((4, 3), np.float32), "w": np.ones((5, 2), np.float32)}
+    for disable, where in (([], "project"), (["all"], "loop/project")):
+        with pytest.raises(webrnn.ShapeError, match=rf"node '{where}' \(MatMul\)"):
+            session(proto, disable=disable).run(None, feeds)
+
+
+def test_a_constant_result_is_the_callers_own():
+    nodes = [helper.make_node("Shape", ["x"], ["y"])]
+    s = session(model(nodes, [floats("x", [2, 3])], [integers("y", [2])]))
+    assert not s.graph.nodes
+    (y,) = s.run(None, {"x": np.zeros((2, 3), np.float32)})
+    y += 100
+    np.testing.assert_array_equal(s.run(None, {"x": np.zeros((2, 3), np.float32)})[0], [2, 3])
 
 
 def test_backends_that_are_not_there():

@@ -15,6 +15,7 @@ from tests.onnx.models import initializer, model
 from webrnn import reference
 from webrnn.ir import is_scan
 from webrnn.ir.check import check
+from webrnn.onnx.reader import read_model
 
 RULES = {"linear": (False, False), "gated": (True, False), "delta": (False, True), "gated_delta": (True, True)}
 ELEMENT = {np.float32: TensorProto.FLOAT, np.float16: TensorProto.FLOAT16}
@@ -34,14 +35,15 @@ def session_of(op, operands, attrs, outputs, symbolic=False, constant=()):
     ]
     constants = [initializer(name, array) for name, array in given if name in constant]
     results = [helper.make_tensor_value_info(name, ELEMENT[given[0][1].dtype.type], None) for name in outputs if name]
-    return webrnn.InferenceSession(
-        model([node], inputs, results, constants, opset=27).SerializeToString(), backend="numpy"
-    )
+    data = model([node], inputs, results, constants, opset=27).SerializeToString()
+    session = webrnn.InferenceSession(data, backend="numpy")
+    session.as_read = read_model(data)
+    return session
 
 
 def is_lowered(session) -> bool:
-    check(session.graph)
-    return any(is_scan(node) for node in session.graph.nodes)
+    check(session.as_read)
+    return any(is_scan(node) for node in session.as_read.nodes)
 
 
 def assert_same(session, op, operands, attrs, outputs, constant=()):
@@ -156,7 +158,7 @@ def test_operands_that_do_not_fit_are_left_to_the_op(name, shape):
         session.run(None, dict(operands))
 
 
-@pytest.mark.parametrize("attrs", [{"update_rule": "other"}, {"q_num_heads": 0}, {"kv_num_heads": 4}, {"extra": 1}])
+@pytest.mark.parametrize("attrs", [{"update_rule": "other"}, {"q_num_heads": 0}, {"kv_num_heads": 4}])
 def test_attributes_that_do_not_fit_are_left_to_the_op(attrs):
     operands = attention_operands(4, np.random.default_rng(0))
     session = session_of("LinearAttention", operands, {**ATTENTION, **attrs}, ["y", "present"])
@@ -165,12 +167,20 @@ def test_attributes_that_do_not_fit_are_left_to_the_op(attrs):
         session.run(None, dict(operands))
 
 
+def test_unknown_attributes_are_left_to_the_op():
+    operands = attention_operands(4, np.random.default_rng(0))
+    with pytest.raises(webrnn.UnsupportedOp, match=r"'node' .LinearAttention., attribute 'extra'"):
+        session_of("LinearAttention", operands, {**ATTENTION, "extra": 1}, ["y", "present"])
+
+
 def test_unknown_sizes_are_left_to_the_op():
     operands = attention_operands(4, np.random.default_rng(0))
     node = helper.make_node("LinearAttention", [name for name, _ in operands], ["y", "present"], **ATTENTION)
     inputs = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [None] * a.ndim) for name, a in operands]
     results = [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in ("y", "present")]
-    session = webrnn.InferenceSession(model([node], inputs, results, opset=27).SerializeToString(), backend="numpy")
+    data = model([node], inputs, results, opset=27).SerializeToString()
+    session = webrnn.InferenceSession(data, backend="numpy")
+    session.as_read = read_model(data)
     assert not is_lowered(session)
     assert_same(session, "LinearAttention", operands, ATTENTION, ["y", "present"])
 

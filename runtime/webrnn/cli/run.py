@@ -35,7 +35,7 @@ def main(arguments: argparse.Namespace) -> None:
     feeds = {name: _loaded(file) for name, file in _pairs(arguments.input)}
     sizes = {name: _integer(size) for name, size in _pairs(arguments.size)}
     rng = np.random.default_rng(arguments.seed)
-    for value in session.graph.inputs:
+    for value in session.inputs:
         if value.name not in feeds:
             feeds[value.name] = random_input(value, sizes, rng)
     started = time.perf_counter()

@@ -9,9 +9,11 @@ from webrnn import reference
 from webrnn.errors import Error, UnsupportedOp
 from webrnn.ir import WEBRNN, Graph, Node, Value, is_scan
 from webrnn.ir.blame import blame
+from webrnn.ir.fused import is_expression
 
 from .intrinsics import INTRINSICS
 from .limits import Limits
+from .ownership import read_only
 from .scan_executor import ScanExecutor, is_true
 
 Operation = Callable[[list[Any]], Sequence[Any]]
@@ -38,7 +40,7 @@ class Executor:
         self._slot_of: dict[Value, int] = {}
         self._initial: list[Any] = []
         for value, array in graph.constants.items():
-            self._initial[self._slot(value)] = array
+            self._initial[self._slot(value)] = read_only(array)
         self._input_slots = [self._slot(value) for value in graph.inputs]
         self._steps = [self._step(node) for node in graph.nodes]
         self._output_slots = [self._slot_of[value] for value in graph.outputs]
@@ -72,7 +74,9 @@ class Executor:
 
     def _operation(self, node: Node) -> Operation:
         if is_scan(node):
-            return ScanExecutor(node, self.limits, self._loop_body(node)).run
+            return ScanExecutor(node, self.limits, self._body(node)).run
+        if is_expression(node):
+            return self._body(node).run
         if node.domain == WEBRNN:
             intrinsic = INTRINSICS[node.op]
             return lambda arguments: intrinsic(arguments, node.attrs)
@@ -83,7 +87,7 @@ class Executor:
             raise UnsupportedOp("there is no implementation of this op", node=node.label, op=op)
         return self._reference_operation(node)
 
-    def _loop_body(self, node: Node) -> Executor:
+    def _body(self, node: Node) -> Executor:
         try:
             return Executor(node.attrs["body"], self.limits)
         except Error as error:

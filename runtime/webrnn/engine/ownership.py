@@ -29,3 +29,12 @@ def _arrays(items: list[Any]) -> list[Any]:
     for item in items:
         found.extend(_arrays(item) if isinstance(item, list) else [item])
     return found
+
+
+def read_only(array: Any) -> Any:
+    """The same memory, marked as not the caller's: `own` copies it."""
+    if not isinstance(array, np.ndarray) or not array.flags.writeable:
+        return array
+    view = array.view()
+    view.flags.writeable = False
+    return view

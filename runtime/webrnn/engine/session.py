@@ -7,12 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from webrnn.errors import ShapeError
 from webrnn.ir import Graph, SymbolicDim, Value
 from webrnn.onnx.reader import read_model
 from webrnn.onnx.types import spell_type
+from webrnn.passes import run_passes
 
 from .backends import Program, make_program
 from .feeds import checked_feed
@@ -37,6 +36,7 @@ class NodeArg:
 class InferenceSession:
     """Runs one model, given as the path of a file or as its bytes.
 
+    >>> import numpy as np
     >>> from onnx.parser import parse_model
     >>> model = parse_model('''<ir_version: 8, opset_import: ["": 17]>
     ... double (float[n] x) => (float[n] y) { y = Add(x, x) }''')
@@ -46,8 +46,9 @@ class InferenceSession:
     >>> session.run(None, {"x": np.float32([1, 2])})
     [array([2., 4.], dtype=float32)]
 
-    `disable` names passes that are not to run, `fixed` binds inputs to arrays for good, `limits` bounds what a run may
-    use. `providers` is accepted for callers of onnxruntime, and ignored.
+    The model is optimized once, here. `disable` names passes that are not to run (["all"] is every one), `fixed` binds
+    inputs to arrays or numbers for good, which the passes make use of, `limits` bounds what a run may use. `providers`
+    is accepted for callers of onnxruntime, and ignored.
     """
 
     def __init__(
@@ -55,22 +56,25 @@ class InferenceSession:
         model: str | os.PathLike[str] | bytes,
         backend: str = "auto",
         disable: Iterable[str] = (),
-        fixed: Mapping[str, np.ndarray] | None = None,
+        fixed: Mapping[str, Any] | None = None,
         *,
         providers: Any = None,
         limits: Limits | None = None,
     ):
-        self.disable = tuple(disable)
         self.graph: Graph = read_model(model, fixed)
+        """Optimized; its values are what passes found out, not what the model declares."""
+        self.inputs = [value.like(value.name) for value in self.graph.inputs]
+        self.outputs = [value.like(value.name) for value in self.graph.outputs]
+        run_passes(self.graph, disable=disable if isinstance(disable, str) else tuple(disable))
         self._program: Program = make_program(self.graph, backend, limits or Limits())
-        self._inputs = {value.name: value for value in self.graph.inputs}
-        self._output_names = [value.name for value in self.graph.outputs]
+        self._inputs = {value.name: value for value in self.inputs}
+        self._output_names = [value.name for value in self.outputs]
 
     def get_inputs(self) -> list[NodeArg]:
-        return [NodeArg.of(value) for value in self.graph.inputs]
+        return [NodeArg.of(value) for value in self.inputs]
 
     def get_outputs(self) -> list[NodeArg]:
-        return [NodeArg.of(value) for value in self.graph.outputs]
+        return [NodeArg.of(value) for value in self.outputs]
 
     def run(self, output_names: Sequence[str] | None, feeds: Mapping[str, Any]) -> list[Any]:
         """The named outputs, or all, as arrays of the caller's own. Nothing is kept for the next run."""

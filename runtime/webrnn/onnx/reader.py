@@ -21,6 +21,7 @@ from webrnn.ir.blame import blame
 
 from . import controlflow, opsets
 from .attributes import constant_value, python_value
+from .fixed import fixed_array
 from .lowerings import LOWERINGS
 from .order import sort_nodes
 from .proto import (
@@ -44,7 +45,7 @@ MAX_NODES = 1_000_000
 """Functions that call functions can make a small file an enormous graph; this is where it ends."""
 
 
-def read_model(source: str | os.PathLike[str] | bytes, fixed: Mapping[str, np.ndarray] | None = None) -> Graph:
+def read_model(source: str | os.PathLike[str] | bytes, fixed: Mapping[str, Any] | None = None) -> Graph:
     """Read a model from a path or from its bytes. `fixed` turns inputs into constants.
 
     >>> from onnx.parser import parse_model
@@ -66,7 +67,7 @@ def read_model(source: str | os.PathLike[str] | bytes, fixed: Mapping[str, np.nd
         return _read_bytes(data, folder, fixed)
 
 
-def _read_bytes(data: bytes, folder: Path | None, fixed: Mapping[str, np.ndarray] | None) -> Graph:
+def _read_bytes(data: bytes, folder: Path | None, fixed: Mapping[str, Any] | None) -> Graph:
     model = decode_model(data)
     try:
         return _read(model, TensorReader(data, folder), fixed)
@@ -76,7 +77,7 @@ def _read_bytes(data: bytes, folder: Path | None, fixed: Mapping[str, np.ndarray
     return _read(model, TensorReader(data, folder), fixed)
 
 
-def _read(model: Model, tensors: TensorReader, fixed: Mapping[str, np.ndarray] | None) -> Graph:
+def _read(model: Model, tensors: TensorReader, fixed: Mapping[str, Any] | None) -> Graph:
     assert model.graph is not None
     return ModelReader(_opset_versions(model.opsets), model.functions, tensors).read_main_graph(
         model.graph, dict(fixed or {})
@@ -107,7 +108,7 @@ class ModelReader:
         self._constants: dict[Attribute, tuple[np.ndarray, DType]] = {}
         self._nodes_read = 0
 
-    def read_main_graph(self, proto: GraphProto, fixed: dict[str, np.ndarray]) -> Graph:
+    def read_main_graph(self, proto: GraphProto, fixed: dict[str, Any]) -> Graph:
         builder = GraphBuilder(proto.name or "main")
         scope = Scope(builder)
         with_initializer = {tensor.name for tensor in proto.initializers}
@@ -115,7 +116,7 @@ class ModelReader:
             declared = self.declared_type(info)
             if info.name in fixed:
                 scope.define(
-                    info.name, builder.constant(_fixed_array(fixed.pop(info.name), info.name, declared), info.name)
+                    info.name, builder.constant(fixed_array(fixed.pop(info.name), info.name, declared), info.name)
                 )
             elif info.name not in with_initializer:
                 scope.define(info.name, builder.input(info.name, *declared))
@@ -259,12 +260,3 @@ def _opset_versions(imports: Iterable[OperatorSet]) -> dict[str, int]:
 
 def _domain(domain: str) -> str:
     return "" if domain == "ai.onnx" else domain
-
-
-def _fixed_array(array: Any, name: str, declared: ValueType) -> np.ndarray:
-    array = np.array(array)
-    if declared is not UNKNOWN and declared.dtype is not None and array.dtype != declared.dtype.array_type:
-        raise ShapeError(f"fixed input {name!r} is {array.dtype}, the model declares {declared.dtype.array_type}")
-    if declared.shape is not None and len(declared.shape) != array.ndim:
-        raise ShapeError(f"fixed input {name!r} has {array.ndim} axes, the model declares {len(declared.shape)}")
-    return array

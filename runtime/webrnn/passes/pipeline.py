@@ -7,15 +7,16 @@ simplifications that expose constants come before the passes that look at whole 
 from __future__ import annotations
 
 import os
+import time
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 
-from webrnn.errors import Error
+from webrnn.errors import Error, ModelError, OptionError
 from webrnn.ir import Graph
 from webrnn.ir.check import check as check_graph
 
-from .base import Context, Decline, Pass, Semantics
+from .base import Context, Decline, Pass, PassResult, Semantics
 from .drop_conditions import DropConditions
 from .fold_batchnorm import FoldBatchNorm
 from .fold_constants import FoldConstants
@@ -33,8 +34,10 @@ from .remove_checks import RemoveChecks
 from .remove_dead import RemoveDead
 from .remove_identities import RemoveIdentities
 from .remove_unused import RemoveUnused
+from .signatures import check_signatures
 from .simplify_algebra import SimplifyAlgebra
 from .simplify_powers import SimplifyPowers
+from .sink_outputs import SinkOutputs
 
 PASSES: tuple[Pass, ...] = (
     InferShapes(),
@@ -55,11 +58,15 @@ PASSES: tuple[Pass, ...] = (
     RemoveUnused(),
     HoistInvariants(),
     HoistSequences(),
+    SinkOutputs(),
     RemoveDead(),
 )
 
 MOST_ROUNDS = 30
 """Each round removes or moves something, so real models need a handful; more is a pass that undoes another's work."""
+
+ALL = "all"
+"""The name that switches every pass off."""
 
 DISABLED_BY_ENVIRONMENT = frozenset(name for name in os.environ.get("WEBRNN_DISABLE", "").split(",") if name)
 """Read once, at import."""
@@ -71,10 +78,27 @@ class Outcome:
 
     rewrites: Counter[str] = field(default_factory=Counter)
     """By pass."""
+    fired: dict[str, list[str]] = field(default_factory=dict)
+    """By pass: what each rewrite did, in order."""
     declines: dict[str, list[Decline]] = field(default_factory=dict)
-    """By pass, of the last round: what stands in the optimized graph."""
+    """By pass, of its last run: what stands in the optimized graph."""
+    seconds: dict[str, float] = field(default_factory=dict)
+    """By pass that was run."""
     rounds: int = 0
     reached_fixpoint: bool = False
+
+    def add(self, step: Pass, result: PassResult, seconds: float) -> None:
+        self.rewrites[step.name] += result.rewrites
+        self.seconds[step.name] = self.seconds.get(step.name, 0.0) + seconds
+        if result.fired:
+            self.fired.setdefault(step.name, []).extend(result.fired)
+        self.declines.pop(step.name, None)
+        if result.declines:
+            self.declines[step.name] = result.declines
+
+
+Observer = Callable[[Pass, PassResult, Graph], None]
+"""Called after each run of a pass."""
 
 
 def run_passes(
@@ -86,29 +110,32 @@ def run_passes(
     stop_after: int | None = None,
     check: bool = False,
     most_rounds: int = MOST_ROUNDS,
+    observe: Observer | None = None,
 ) -> Outcome:
     """Run passes on a graph, in place, until nothing changes.
 
-    `stop_after` is the number of rewrites after which the graph is left as it is: the smallest one with which a result
-    is wrong names the rewrite that is. `check` checks the graph after each pass.
+    `disable` names passes that are not run; "all" is every one. `stop_after` is the number of rewrites after which the
+    graph is left as it is: the smallest one with which a result is wrong names the rewrite that is. `check` checks the
+    graph after each pass.
     """
-    disabled = frozenset(disable) | DISABLED_BY_ENVIRONMENT
-    _reject_unknown(disabled)
-    context = Context(graph, semantics, check, disabled, rewrites_left=stop_after)
+    disabled = disabled_passes(disable)
     active = [step for step in passes if step.name not in disabled]
+    context = Context(graph, semantics, check, disabled, rewrites_left=stop_after)
     outcome = Outcome()
+    if active:
+        check_signatures(graph)
     while outcome.rounds < most_rounds and not outcome.reached_fixpoint:
         outcome.rounds += 1
-        outcome.declines = {}
         changes = 0
         for step in active:
-            result = step.run(graph, context)
+            started = time.perf_counter()
+            result = _run(step, graph, context)
+            outcome.add(step, result, time.perf_counter() - started)
+            changes += result.rewrites
             if context.check:
                 _check(graph, step)
-            changes += result.rewrites
-            outcome.rewrites[step.name] += result.rewrites
-            if result.declines:
-                outcome.declines[step.name] = result.declines
+            if observe is not None:
+                observe(step, result, graph)
         outcome.reached_fixpoint = not changes
     if "infer_shapes" not in disabled:
         context.facts.annotate(graph)
@@ -130,11 +157,27 @@ def optimize(graph: Graph, disable: Collection[str] = ()) -> dict[str, int]:
     return dict(run_passes(graph, disable=disable).rewrites)
 
 
-def _reject_unknown(names: frozenset[str]) -> None:
-    unknown = names - {step.name for step in PASSES}
+def disabled_passes(disable: Collection[str] = ()) -> frozenset[str]:
+    """The names of the passes that are switched off, by the caller or by the environment."""
+    if isinstance(disable, str):
+        raise OptionError(f"disable is a list of names, not the text {disable!r}")
+    names = frozenset(disable) | DISABLED_BY_ENVIRONMENT
+    known = [step.name for step in PASSES]
+    unknown = names - {*known, ALL}
     if unknown:
-        known = ", ".join(step.name for step in PASSES)
-        raise ValueError(f"there is no pass {', '.join(sorted(unknown))}; there are {known}")
+        raise OptionError(f"there is no pass {', '.join(sorted(unknown))}; there are {', '.join(known)}")
+    return frozenset(known) if ALL in names else names
+
+
+def _run(step: Pass, graph: Graph, context: Context) -> PassResult:
+    try:
+        return step.run(graph, context)
+    except Error as error:
+        error.add_note(f"in the pass {step.name}")
+        raise
+    except Exception as error:
+        what = f"the pass {step.name} fails on this model, disable={[step.name]} skips it"
+        raise ModelError(f"{what}: {type(error).__name__}: {error}") from error
 
 
 def _check(graph: Graph, step: Pass) -> None:

@@ -10,6 +10,8 @@ product may differ in the last bit.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from webrnn.ir import Graph, Node, Value
@@ -27,6 +29,9 @@ _INVOLUTIONS = frozenset({"Neg", "Not", "BitwiseNot"})
 
 _IDEMPOTENT = frozenset({"Abs", "Relu", "Ceil", "Floor", "Round", "Sign"})
 """Done twice they are as done once."""
+
+
+_BLOCK = 1 << 12
 
 
 class SimplifyAlgebra(Pass):
@@ -78,11 +83,12 @@ class SimplifyAlgebra(Pass):
     def _is_neutral(self, node: Node, constant: np.ndarray, result: PassResult) -> bool:
         if node.op in _NEUTRAL_BOOL:
             return constant.dtype == bool and bool(np.all(constant == _NEUTRAL_BOOL[node.op]))
-        if constant.dtype.kind not in "fiu" or not np.all(constant == _NEUTRAL[node.op][0]):
+        neutral = _NEUTRAL[node.op][0]
+        if constant.dtype.kind not in "fiu" or not _holds(constant, lambda block: block == neutral):
             return False
         if node.op in ("Add", "Sub") and constant.dtype.kind == "f":
             needs_negative = node.op == "Add"
-            if not np.all(np.signbit(constant) == needs_negative):
+            if not _holds(constant, lambda block: np.signbit(block) == needs_negative):
                 result.declines_at(node, f"x {'+ 0.0' if needs_negative else '- -0.0'} turns -0.0 into 0.0")
                 return False
         return True
@@ -93,3 +99,9 @@ class SimplifyAlgebra(Pass):
             return False
         sizes = shape[len(shape) - constant.ndim :]
         return all(size in (1, have) for size, have in zip(constant.shape, sizes, strict=True))
+
+
+def _holds(array: np.ndarray, test: Callable[[np.ndarray], np.ndarray]) -> bool:
+    """Whether a test holds for all elements. It ends at the first block of which it does not: weights are not read."""
+    flat = array.reshape(-1)
+    return all(bool(np.all(test(flat[start : start + _BLOCK]))) for start in range(0, flat.size, _BLOCK))

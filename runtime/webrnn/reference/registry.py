@@ -102,14 +102,11 @@ def call(op_type: str, domain: str, inputs: Sequence[Any], attrs: Mapping[str, A
     if function is None:
         name = f"{domain}:{op_type}" if domain else op_type
         raise UnsupportedOp("there is no implementation of this op", op=name)
-    known = _attributes[function]
+    _check_signature(function, op_type, inputs, attrs)
+    _check_types(function, op_type, inputs)
     keywords = dict(attrs)
-    for name in keywords:
-        if name not in known or name == "n_outputs":
-            raise UnsupportedOp("this attribute is not supported", op=op_type, attribute=name)
-    if "n_outputs" in known:
+    if "n_outputs" in _attributes[function]:
         keywords["n_outputs"] = n_outputs
-    _check_arguments(function, op_type, inputs, keywords)
     try:
         with np.errstate(all="ignore"):
             result = function(*inputs, **keywords)
@@ -125,9 +122,22 @@ def call(op_type: str, domain: str, inputs: Sequence[Any], attrs: Mapping[str, A
     return [_as_array(value) for value in outputs[:n_outputs]]
 
 
-def _check_arguments(
-    function: Callable[..., Any], op_type: str, inputs: Sequence[Any], keywords: Mapping[str, Any]
+def check_signature(op_type: str, domain: str, inputs: Sequence[Any], attrs: Mapping[str, Any]) -> None:
+    """Raise unless an op takes so many inputs, None for those left out, and these attributes; of an op that is not
+    there nothing is known.
+    """
+    function = lookup(domain, op_type)
+    if function is not None:
+        _check_signature(function, op_type, inputs, attrs)
+
+
+def _check_signature(
+    function: Callable[..., Any], op_type: str, inputs: Sequence[Any], attrs: Mapping[str, Any]
 ) -> None:
+    known = _attributes[function]
+    for name in attrs:
+        if name not in known or name == "n_outputs":
+            raise UnsupportedOp("this attribute is not supported", op=op_type, attribute=name)
     code = function.__code__
     required = code.co_argcount - len(function.__defaults__ or ())
     variadic = bool(code.co_flags & inspect.CO_VARARGS)
@@ -137,13 +147,17 @@ def _check_arguments(
     for position, value in enumerate(inputs):
         if value is None and (position < required or position >= code.co_argcount):
             raise ModelError(f"input {position} is required", op=op_type)
+    missing = known - attrs.keys() - (function.__kwdefaults__ or {}).keys() - {"n_outputs"}
+    if missing:
+        raise ModelError("this attribute is required", op=op_type, attribute=min(missing))
+
+
+def _check_types(function: Callable[..., Any], op_type: str, inputs: Sequence[Any]) -> None:
+    for value in inputs:
         if isinstance(value, np.ndarray) and value.dtype.kind in "Vc" and function not in _any_type:
             raise UnsupportedOp(
                 f"tensors of {(value.dtype.names or [value.dtype])[0]} are not supported here", op=op_type
             )
-    missing = _attributes[function] - keywords.keys() - (function.__kwdefaults__ or {}).keys()
-    if missing:
-        raise ModelError("this attribute is required", op=op_type, attribute=min(missing))
 
 
 def _shapes(inputs: Sequence[Any]) -> str:
