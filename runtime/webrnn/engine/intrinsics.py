@@ -1,4 +1,4 @@
-"""The ops of the webrnn domain that are not loops: checks that ONNX's recurrent ops imply."""
+"""The ops of the webrnn domain that have no body: checks that ONNX's recurrent ops imply, and fused ops."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from webrnn.errors import ShapeError
+
+from .fused_ops import FUSED_OPS
 
 
 def expect_shape(arguments: list[Any], attrs: dict[str, Any]) -> list[Any]:
@@ -39,4 +41,5 @@ def sequence_mask(arguments: list[Any], attrs: dict[str, Any]) -> list[Any]:
 INTRINSICS: dict[str, Callable[[list[Any], dict[str, Any]], list[Any]]] = {
     "ExpectShape": expect_shape,
     "SequenceMask": sequence_mask,
+    **FUSED_OPS,
 }

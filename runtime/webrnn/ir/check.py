@@ -1,13 +1,15 @@
 """Checking that a graph is well formed: `check(graph)` raises and says what is wrong and where.
 
-It holds that every value is defined once and before it is used, that sub-graphs use nothing from outside, and that the
-operands of a Scan or an If fit their bodies. Passes keep these properties; tests check them after every pass.
+It holds that every value is defined once and before it is used, that sub-graphs use nothing from outside, that the
+operands of a Scan, an If or an Expression fit their bodies, and that fused ops have the operands they need. Passes keep
+these properties; tests check them after every pass.
 """
 
 from __future__ import annotations
 
 from webrnn.errors import ModelError
 
+from .fused import ACTIVATIONS, CELLS, is_cell, is_expression, is_linear
 from .graph import Graph, Node, Value
 from .scan import ScanSpec, is_scan
 
@@ -68,6 +70,28 @@ def _check_operands(node: Node) -> None:
             branch = node.attrs[name]
             _same(node, f"inputs of {name}", len(branch.inputs), len(node.inputs) - 1)
             _same(node, f"outputs of {name}", len(branch.outputs), len(node.outputs))
+    elif is_expression(node):
+        _same(node, "inputs of the body", len(node.attrs["body"].inputs), len(node.inputs))
+        _same(node, "outputs of the body", len(node.attrs["body"].outputs), len(node.outputs))
+        _all_given(node, len(node.inputs))
+    elif is_linear(node):
+        _between(node, "inputs", len(node.inputs), 2, 3)
+        _all_given(node, 2)
+    elif is_cell(node):
+        _check_cell(node)
+
+
+def _check_cell(node: Node) -> None:
+    form = CELLS[node.op]
+    _between(node, "inputs", len(node.inputs), form.required, form.required + form.optional)
+    _same(node, "outputs", len(node.outputs), form.outputs)
+    _all_given(node, form.required)
+    names, params = node.attrs["activations"], node.attrs["params"]
+    _same(node, "activations", len(names), form.activations)
+    _same(node, "params", len(params), 1 + 2 * form.activations)
+    unknown = [name for name in names if name not in ACTIVATIONS]
+    if unknown:
+        raise ModelError(f"there is no activation {unknown[0]!r}", node=node.label, op=node.op)
 
 
 def _check_scan(node: Node) -> None:
@@ -80,8 +104,7 @@ def _check_scan(node: Node) -> None:
     _same(node, "outputs", len(node.outputs), n_states + n_traces)
     _same(node, "inputs of the body", len(body.inputs), spec.counts + n_taps + n_sequences + spec.invariants)
     _same(node, "outputs of the body", len(body.outputs), spec.has_condition + n_states + n_traces)
-    if any(value is None for value in node.inputs[2:]):
-        raise ModelError("an operand is missing", node=node.label, op=node.op)
+    _all_given(node, len(node.inputs), first=2)
     for state in spec.states:
         if not state.taps or max(state.taps) >= 0:
             raise ModelError(f"taps are negative, these are {state.taps}", node=node.label, op=node.op)
@@ -92,3 +115,13 @@ def _check_scan(node: Node) -> None:
 def _same(node: Node, what: str, have: int, need: int) -> None:
     if have != need:
         raise ModelError(f"{have} {what}, there need to be {need}", node=node.label, op=node.op)
+
+
+def _between(node: Node, what: str, have: int, least: int, most: int) -> None:
+    if not least <= have <= most:
+        raise ModelError(f"{have} {what}, there need to be {least} to {most}", node=node.label, op=node.op)
+
+
+def _all_given(node: Node, count: int, first: int = 0) -> None:
+    if any(value is None for value in node.inputs[first:count]):
+        raise ModelError("an operand is missing", node=node.label, op=node.op)

@@ -17,6 +17,7 @@ from dataclasses import replace
 
 from webrnn.ir import Dim, DType, Graph, Node, Scan, Value, is_scan
 from webrnn.ir.dims import is_nonnegative
+from webrnn.ir.fused import is_expression
 
 from .base import Context, Pass, PassResult
 from .facts import UNKNOWN, Fact, Facts, fact_of_array, fact_of_input, join
@@ -82,6 +83,8 @@ def _infer_node(node: Node, facts: Facts) -> Sequence[Fact]:
         if condition is not None and len(condition) == 1:
             return branches[0] if condition[0] else branches[1]
         return [join(*pair) for pair in zip(*branches, strict=True)]
+    if is_expression(node):
+        return _infer_graph(node.attrs["body"], inputs, facts)
     rule = RULES.get((node.domain, node.op))
     if rule is None:
         return ()

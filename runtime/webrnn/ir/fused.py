@@ -1,0 +1,62 @@
+"""The ops that stand for several of ONNX's: fusing passes make them, and a plan has an instruction for each.
+
+    Linear(x, w, bias?) -> y              x [..., K] times w [K, N], plus bias [N]; x has two axes or more
+    Expression(*operands) -> *outputs     element by element; all outputs have the shape that the operands broadcast to
+    RnnCell(xw, hw) -> h_next             f(xw + hw)
+    GruCell(xw, hw, h) -> h_next          linear_before_reset = 1; gates z, r, n
+    GruReset(xw, hw, h) -> z, rh          linear_before_reset = 0, before the product with r * h; hw has z and r only
+    GruUpdate(xw, hn, z, h) -> h_next     and behind it: hn is that product
+    LstmCell(xw, hw, c, peephole?) -> h_next, c_next     gates i, o, f, c; peephole [3 H] for i, o, f
+
+`body` of an Expression is its graph. Constants with one element are scalars inside it, all others are operands; each of
+its nodes gives the shape of the outputs. A cell has xw and hw [rows, gates * H], the products of the input and of the
+last state with their biases inside, and states [rows, H]. Its attributes: `activations`, the names of f, g and h as far
+as the cell has them; `params`, a clip (infinity is none) and then alpha and beta of each activation; `couple` of an
+LstmCell, whether the forget gate is 1 - i. It gives the bits that the plain ops of onnx/cells.py give.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .graph import WEBRNN, Node
+
+ACTIVATIONS = (
+    "none", "relu", "tanh", "sigmoid", "affine", "leaky_relu", "thresholded_relu",
+    "scaled_tanh", "hard_sigmoid", "elu", "softsign", "softplus",
+)  # fmt: skip
+"""The names of a cell's activations; the number of one in a plan is its place here."""
+
+
+@dataclass(frozen=True, slots=True)
+class CellForm:
+    """What a cell takes and gives."""
+
+    gates: int
+    """The width of xw in hidden sizes."""
+    activations: int
+    required: int
+    """How many operands it has at least."""
+    optional: int = 0
+    outputs: int = 1
+
+
+CELLS = {
+    "RnnCell": CellForm(1, 1, 2),
+    "GruCell": CellForm(3, 2, 3),
+    "GruReset": CellForm(3, 2, 3, outputs=2),
+    "GruUpdate": CellForm(3, 2, 4),
+    "LstmCell": CellForm(4, 3, 3, optional=1, outputs=2),
+}
+
+
+def is_linear(node: Node) -> bool:
+    return node.op == "Linear" and node.domain == WEBRNN
+
+
+def is_expression(node: Node) -> bool:
+    return node.op == "Expression" and node.domain == WEBRNN
+
+
+def is_cell(node: Node) -> bool:
+    return node.op in CELLS and node.domain == WEBRNN
