@@ -14,13 +14,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
-
 from webrnn.ir import Graph, Node, Scan, SequenceInput, SequenceSpec, Trace, Value
 
 from .base import Context, PassResult, ScanPass
 from .over_all_steps import Declined, Operand, over_all_steps
-from .rewriting import Names, new_constant
+from .rewriting import Additions, steps_from_front, steps_to_front
 
 
 class HoistSequences(ScanPass):
@@ -56,7 +54,7 @@ class HoistSequences(ScanPass):
                     result.declines_at(node, f"trace of {trace.element.name}: {reason}")
                 elif result.fires(f"trace {trace.element.name} out of {node.label}"):
                     move.read_off(trace)
-        move.drop_unused_constants()
+        move.new.drop_unused((*move.before, *move.after))
         if not move.before and not move.after:
             return None
         move.finish()
@@ -98,10 +96,9 @@ class _Move:
     after: list[Node] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.names = Names(self.graph)
+        self.new = Additions(self.graph, self.context)
         self.known = {item.element: _Whole(item.spec, item.whole) for item in self.scan.sequences}
         self.fixed = {item.inner: item.outer for item in self.scan.invariants}
-        self.constants: list[Value] = []
 
     def is_ready(self, node: Node) -> bool:
         operands = [value for value in node.inputs if value is not None]
@@ -115,8 +112,8 @@ class _Move:
         if len(directions) != 1:
             raise Declined("it reads sequences that run in different directions")
         operands = [None if value is None else self._operand(value) for value in node.inputs]
-        outputs = [None if value is None else self._new_value(f"{value.name}_all") for value in node.outputs]
-        return over_all_steps(node, operands, outputs, self._add_constant, self._new_value, self.context.facts)
+        outputs = [None if value is None else self.new.value(f"{value.name}_all") for value in node.outputs]
+        return over_all_steps(node, operands, outputs, self.new, self.context.facts, self.scan.n_steps is None)
 
     def move_out(self, node: Node, plan: list[Node]) -> None:
         reverse = next(self.known[value].spec.reverse for value in node.inputs if value in self.known)
@@ -135,23 +132,15 @@ class _Move:
         value = self._steps_first(trace.element)
         self._need(trace.element)
         if whole.spec.reverse != trace.spec.reverse:
-            numbers = ([-1], [-(2**31)], [0], [-1])
-            backwards = [self._add_constant(np.array(number, np.int64), "backwards") for number in numbers]
-            flipped = self._new_value(f"{trace.element.name}_flipped")
+            backwards = [self.new.ints(number) for number in (-1, -(2**31), 0, -1)]
+            flipped = self.new.value(f"{trace.element.name}_flipped")
             self.after.append(Node("Slice", [value, *backwards], [flipped]))
             value = flipped
         rank = self.context.facts.of(trace.element).rank
         assert rank is not None
-        axis = trace.spec.axis % (rank + 1)
-        order = [*range(1, axis + 1), 0, *range(axis + 1, rank + 1)]
+        order = steps_from_front(trace.spec.axis, rank + 1)
         self.after.append(Node("Transpose", [value], [trace.whole], {"perm": order}, self.scan.name))
         self.scan.traces.remove(trace)
-
-    def drop_unused_constants(self) -> None:
-        read = {value for node in (*self.before, *self.after) for value in node.inputs}
-        for value in self.constants:
-            if value not in read:
-                del self.graph.constants[value]
 
     def finish(self) -> None:
         """Results that nothing in the body reads are not handed in; but one sequence stays, for the number of steps."""
@@ -169,7 +158,7 @@ class _Move:
             return Operand(self._steps_first(value), fact, True)
         if value not in self.fixed:
             array = self.scan.body.constants[value]
-            self.fixed[value] = self._add_constant(array, value.name)
+            self.fixed[value] = self.new.constant(array, value.name)
         return Operand(self.fixed[value], fact, False)
 
     def _steps_first(self, element: Value) -> Value:
@@ -178,11 +167,10 @@ class _Move:
             rank = self.context.facts.of(element).rank
             if rank is None:
                 raise Declined("the rank of its operands is not known")
-            axis = whole.spec.axis % (rank + 1)
             whole.value = whole.source
-            if axis:
-                whole.value = self._new_value(f"{element.name}_steps_first")
-                order = [axis, *(other for other in range(rank + 1) if other != axis)]
+            order = steps_to_front(whole.spec.axis, rank + 1)
+            if order[0]:
+                whole.value = self.new.value(f"{element.name}_steps_first")
                 whole.transpose = Node("Transpose", [whole.source], [whole.value], {"perm": order})
         return whole.value
 
@@ -193,11 +181,3 @@ class _Move:
             if whole is not None and whole.transpose is not None:
                 self.before.append(whole.transpose)
                 whole.transpose = None
-
-    def _add_constant(self, array: np.ndarray, hint: str) -> Value:
-        constant = new_constant(self.graph, array, self.names.fresh(hint), self.context)
-        self.constants.append(constant)
-        return constant
-
-    def _new_value(self, hint: str) -> Value:
-        return Value(self.names.fresh(hint))

@@ -66,6 +66,9 @@ BITWISE = frozenset({"BitwiseAnd", "BitwiseOr", "BitwiseXor", "BitwiseNot"})
 ELEMENTWISE = (MAPS | BROADCASTING | VARIADIC | COMPARISONS | LOGICAL | BITWISE | {"Where", "Cast", "IsNaN"}) - {"Mod"}
 """Ops of which each element of the result depends on the elements in the same place of the broadcast operands."""
 
+PRODUCTS = frozenset({"MatMul", "Gemm", "Conv"})
+"""Ops on a tensor and weights that cost more than reading the tensor."""
+
 RANDOM = frozenset(
     {
         "RandomNormal",

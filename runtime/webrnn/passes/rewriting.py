@@ -79,6 +79,50 @@ def new_constant(graph: Graph, array: np.ndarray, name: str, context: Context) -
     return value
 
 
+class Additions:
+    """Values and constants that a rewrite adds to a graph. Some of them are made for rewrites that are then declined:
+    `drop_unused` takes back the constants that no new node reads.
+    """
+
+    def __init__(self, graph: Graph, context: Context):
+        self._graph, self._context, self._names = graph, context, Names(graph)
+        self._constants: list[Value] = []
+
+    def value(self, hint: str) -> Value:
+        return Value(self._names.fresh(hint))
+
+    def constant(self, array: np.ndarray, hint: str) -> Value:
+        constant = new_constant(self._graph, array, self._names.fresh(hint), self._context)
+        self._constants.append(constant)
+        return constant
+
+    def ints(self, *numbers: int) -> Value:
+        return self.constant(np.array(numbers, np.int64), "ints")
+
+    def drop_unused(self, nodes: Iterable[Node]) -> None:
+        read = {value for node in nodes for value in node.inputs}
+        for value in self._constants:
+            if value not in read:
+                del self._graph.constants[value]
+        self._constants.clear()
+
+
+def steps_to_front(axis: int, rank: int) -> list[int]:
+    """The order of axes that brings `axis` of `rank` to the front.
+
+    >>> steps_to_front(-1, 3), steps_from_front(-1, 3)
+    ([2, 0, 1], [1, 2, 0])
+    """
+    axis %= rank
+    return [axis, *(other for other in range(rank) if other != axis)]
+
+
+def steps_from_front(axis: int, rank: int) -> list[int]:
+    """The order of axes that brings the first one to `axis` of `rank`."""
+    axis %= rank
+    return [*range(1, axis + 1), 0, *range(axis + 1, rank)]
+
+
 def inline(inner: Graph, arguments: Sequence[Value], names: Names) -> tuple[list[Node], dict[Value, np.ndarray]]:
     """The nodes and constants of a graph with its inputs replaced; `inner` must not be used afterwards."""
     inner.replace_uses(dict(zip(inner.inputs, arguments, strict=True)))
