@@ -11,9 +11,9 @@ import numpy as np
 from webrnn.engine.executor import Executor
 from webrnn.ir import Graph
 from webrnn.ir.check import check
-from webrnn.passes import PASSES, Outcome, Pass, run_passes
+from webrnn.passes import ALL_PASSES, Outcome, Pass, run_passes
 
-BY_NAME: dict[str, Pass] = {step.name: step for step in PASSES}
+BY_NAME: dict[str, Pass] = {step.name: step for step in ALL_PASSES}
 
 
 def ops(graph: Graph) -> Counter[str]:

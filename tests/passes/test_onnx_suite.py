@@ -7,7 +7,7 @@ from tests.reference.onnx_cases import assert_same, node_cases, to_webrnn
 from webrnn.engine.executor import Executor
 from webrnn.errors import Error
 from webrnn.onnx.reader import read_model
-from webrnn.passes import PASSES, run_passes
+from webrnn.passes import ALL_PASSES, run_passes
 
 
 def run_optimized(case, disable=()):
@@ -43,6 +43,6 @@ def test_all_passes():
     assert count(node_cases().values()) > 1750
 
 
-@pytest.mark.parametrize("disabled", [step.name for step in PASSES])
+@pytest.mark.parametrize("disabled", [step.name for step in ALL_PASSES])
 def test_each_pass_off_on_cases_with_loops(disabled):
     assert count([case for case in node_cases().values() if uses_loops(case)], [disabled]) > 50

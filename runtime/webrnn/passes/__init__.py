@@ -1,6 +1,18 @@
 """Rewrites of graphs, one file a pass; `pipeline` alone owns their order."""
 
 from .base import Context, Decline, Pass, PassResult, ScanPass
-from .pipeline import PASSES, Outcome, optimize, run_passes
+from .pipeline import ALL_PASSES, FUSIONS, PASSES, Outcome, optimize, run_passes
 
-__all__ = ["PASSES", "Context", "Decline", "Outcome", "Pass", "PassResult", "ScanPass", "optimize", "run_passes"]
+__all__ = [
+    "ALL_PASSES",
+    "FUSIONS",
+    "PASSES",
+    "Context",
+    "Decline",
+    "Outcome",
+    "Pass",
+    "PassResult",
+    "ScanPass",
+    "optimize",
+    "run_passes",
+]

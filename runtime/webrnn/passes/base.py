@@ -13,11 +13,12 @@ false it leaves the graph as it is: that is how a wrong rewrite is found by bise
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 from webrnn.ir import Graph, Node, Scan, is_scan
+from webrnn.ir.fused import is_expression
 
 from .facts import Facts
 
@@ -76,7 +77,7 @@ class PassResult:
 
 
 class Pass(ABC):
-    """One kind of rewrite, applied to a graph and to all graphs inside it, outer ones first."""
+    """One kind of rewrite, applied to a graph and to the graphs inside it but for fused ones, outer ones first."""
 
     name: ClassVar[str]
     reorders_arithmetic: ClassVar[bool] = False
@@ -84,13 +85,22 @@ class Pass(ABC):
 
     def run(self, graph: Graph, context: Context) -> PassResult:
         result = PassResult(context)
-        for inner in graph.walk():
+        for inner in _open_graphs(graph):
             self.rewrite(inner, context, result)
         return result
 
     @abstractmethod
     def rewrite(self, graph: Graph, context: Context, result: PassResult) -> None:
         """Change this graph; not the graphs inside it, which get a call of their own."""
+
+
+def _open_graphs(graph: Graph) -> Iterator[Graph]:
+    """This graph and the graphs inside it, outer ones first; the body of an Expression is closed to passes."""
+    yield graph
+    for node in list(graph.nodes):
+        if not is_expression(node):
+            for _, inner in node.subgraphs:
+                yield from _open_graphs(inner)
 
 
 class ScanPass(Pass):

@@ -1,7 +1,8 @@
 """The order of the passes: this is the one place that knows it.
 
 The passes run in rounds until a round changes nothing. `infer_shapes` opens a round, because the others read its facts;
-simplifications that expose constants come before the passes that look at whole loops; `remove_dead` closes it.
+simplifications that expose constants come before the passes that look at whole loops; `remove_dead` closes it. When
+nothing changes any more, the fusing passes run once, and the others again if they found something.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from .drop_conditions import DropConditions
 from .fold_batchnorm import FoldBatchNorm
 from .fold_constants import FoldConstants
 from .freeze_states import FreezeStates
+from .fuse_linear import FuseLinear
 from .hoist_invariants import HoistInvariants
 from .hoist_sequences import HoistSequences
 from .infer_shapes import InferShapes
@@ -61,6 +63,11 @@ PASSES: tuple[Pass, ...] = (
     SinkOutputs(),
     RemoveDead(),
 )
+
+FUSIONS: tuple[Pass, ...] = (FuseLinear(),)
+"""These make ops (`ir/fused.py`) that hide from the passes above what they stand for."""
+
+ALL_PASSES = (*PASSES, *FUSIONS)
 
 MOST_ROUNDS = 30
 """Each round removes or moves something, so real models need a handful; more is a pass that undoes another's work."""
@@ -103,7 +110,7 @@ Observer = Callable[[Pass, PassResult, Graph], None]
 
 def run_passes(
     graph: Graph,
-    passes: Iterable[Pass] = PASSES,
+    passes: Iterable[Pass] | None = None,
     *,
     disable: Collection[str] = (),
     semantics: Semantics = "run",
@@ -112,34 +119,40 @@ def run_passes(
     most_rounds: int = MOST_ROUNDS,
     observe: Observer | None = None,
 ) -> Outcome:
-    """Run passes on a graph, in place, until nothing changes.
+    """Run passes on a graph, in place, until nothing changes: these, or PASSES and then FUSIONS.
 
     `disable` names passes that are not run; "all" is every one. `stop_after` is the number of rewrites after which the
     graph is left as it is: the smallest one with which a result is wrong names the rewrite that is. `check` checks the
     graph after each pass.
     """
     disabled = disabled_passes(disable)
-    active = [step for step in passes if step.name not in disabled]
+    phases = [list(passes)] if passes is not None else [PASSES, FUSIONS]
+    active = [[step for step in phase if step.name not in disabled] for phase in phases]
     context = Context(graph, semantics, check, disabled, rewrites_left=stop_after)
     outcome = Outcome()
-    if active:
+    if any(active):
         check_signatures(graph)
     while outcome.rounds < most_rounds and not outcome.reached_fixpoint:
         outcome.rounds += 1
-        changes = 0
-        for step in active:
-            started = time.perf_counter()
-            result = _run(step, graph, context)
-            outcome.add(step, result, time.perf_counter() - started)
-            changes += result.rewrites
-            if context.check:
-                _check(graph, step)
-            if observe is not None:
-                observe(step, result, graph)
-        outcome.reached_fixpoint = not changes
+        outcome.reached_fixpoint = not any(_changes(phase, graph, context, outcome, observe) for phase in active)
     if "infer_shapes" not in disabled:
         context.facts.annotate(graph)
     return outcome
+
+
+def _changes(phase: Iterable[Pass], graph: Graph, context: Context, outcome: Outcome, observe: Observer | None) -> int:
+    """Run each of these passes once; how many rewrites they made."""
+    changes = 0
+    for step in phase:
+        started = time.perf_counter()
+        result = _run(step, graph, context)
+        outcome.add(step, result, time.perf_counter() - started)
+        changes += result.rewrites
+        if context.check:
+            _check(graph, step)
+        if observe is not None:
+            observe(step, result, graph)
+    return changes
 
 
 def optimize(graph: Graph, disable: Collection[str] = ()) -> dict[str, int]:
@@ -162,7 +175,7 @@ def disabled_passes(disable: Collection[str] = ()) -> frozenset[str]:
     if isinstance(disable, str):
         raise OptionError(f"disable is a list of names, not the text {disable!r}")
     names = frozenset(disable) | DISABLED_BY_ENVIRONMENT
-    known = [step.name for step in PASSES]
+    known = [step.name for step in ALL_PASSES]
     unknown = names - {*known, ALL}
     if unknown:
         raise OptionError(f"there is no pass {', '.join(sorted(unknown))}; there are {', '.join(known)}")
