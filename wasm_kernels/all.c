@@ -6,6 +6,9 @@
 #include "normalize.c"
 #include "window.c"
 #include "copy.c"
+#include "plan.c"
+#include "expression.c"
+#include "vm.c"
 
 #ifdef WEBRNN_BENCH
 #include "repeat.gen.c"

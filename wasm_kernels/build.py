@@ -13,6 +13,7 @@ import hashlib
 import json
 import os
 import platform
+import runpy
 import sys
 import time
 from collections.abc import Callable
@@ -26,6 +27,8 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 OUTPUT = ROOT / "runtime" / "webrnn" / "_kernels"
 WORK = ROOT / "build" / "kernels"
+#: The instruction table, read as a file: the build needs nothing installed.
+OPCODES = ROOT / "runtime" / "webrnn" / "plan" / "opcodes.py"
 
 # C11, IEEE arithmetic: contraction is off, so that a multiply-add is fused only where simd.h says so.
 COMMON = ["-std=gnu11", "-ffreestanding", "-O3", "-g0", "-ffp-contract=off", "-fno-math-errno", "-fvisibility=hidden",
@@ -101,7 +104,7 @@ def _steps_native(tool: Toolchain, work: Path, output: Path, extra: Step) -> lis
 def _steps_wasm(tool: Toolchain, variant: str, work: Path, output: Path, extra: Step) -> list[Step]:
     source, object_ = str(HERE / "all.c"), str(work / "all.o")
     if tool.name == "emcc":
-        exports = ",".join(f"_{k.symbol}" for k in table.KERNELS)
+        exports = ",".join(f"_{k.symbol}" for k in table.EXPORTS)
         stack = ["-sTOTAL_STACK=65536", "-Wl,--export=__heap_base"]
         memory = ["-sIMPORTED_MEMORY", "-sALLOW_MEMORY_GROWTH", "-sMAXIMUM_MEMORY=4GB"]
         return [[*tool.compiler, *COMMON, *WASM, *VARIANTS[variant], *extra, source, "--no-entry", *memory,
@@ -152,7 +155,7 @@ def build(
     work.mkdir(parents=True, exist_ok=True)
     output.mkdir(parents=True, exist_ok=True)
     file = output / target.file
-    header, repeaters = table.c_header(), table.c_repeaters()
+    header, repeaters, plan_header = table.c_header(), table.c_repeaters(), runpy.run_path(str(OPCODES))["c_header"]()
     extra = ["-I", str(work), *(["-DWEBRNN_BENCH"] if bench else [])]
     built = work / target.file
     steps = _steps(target, tool, work, built, extra)
@@ -162,6 +165,7 @@ def build(
     key = _digest(
         *sources,
         header.encode(),
+        plan_header.encode(),
         repeaters.encode() if bench else b"",
         commands.encode(),
         f"{tool.version} {tool.llvm}".encode(),
@@ -173,6 +177,7 @@ def build(
         return file
 
     (work / "kernels.gen.h").write_text(header)
+    (work / "plan.gen.h").write_text(plan_header)
     (work / "repeat.gen.c").write_text(repeaters)
     start = time.perf_counter()
     for step in steps:
@@ -187,6 +192,7 @@ def write_bindings(output: Path = OUTPUT, *, bench: bool = False) -> Path:
     """kernels.json, which the loaders read: signatures, and the instruction sets inside the native library."""
     output.mkdir(parents=True, exist_ok=True)
     rows = [row for kernel in table.KERNELS for row in table.binding_rows(kernel, bench)]
+    rows += [row for function in table.PLAN_FUNCTIONS for row in table.binding_rows(function, bench=False)]
     content = {"native": f"native{LIBRARY_SUFFIX}", "native_isas": list(native_isas()), "kernels": rows}
     file = output / "kernels.json"
     file.write_text(json.dumps(content, indent=1) + "\n")

@@ -154,6 +154,20 @@ KERNELS = (
     Kernel("fill", "fill", 0),
 )
 
+#: How a host uses plans: check once, bind for given sizes, run. Not kernels, so not part of their grids.
+PLAN_SIGNATURES = {
+    "plan_check": "const i32 *plan, i32 bytes -> i32",
+    "plan_table_bytes": "const i32 *plan -> i32",
+    "plan_bind": "const i32 *plan, const i32 *symbols, u8 *tables -> i32",
+    "plan_arena_bytes": "const u8 *tables -> i32",
+    "plan_external_bytes": "const u8 *tables, i32 external -> i32",
+    "plan_where": "const u8 *tables -> i32",
+    "plan_run": "u8 *tables, u8 *arena, const u8 *externals -> i32",
+}
+SIGNATURES.update(PLAN_SIGNATURES)
+PLAN_FUNCTIONS = tuple(Kernel(name, name) for name in PLAN_SIGNATURES)
+EXPORTS = (*KERNELS, *PLAN_FUNCTIONS)
+
 BY_NAME = {kernel.name: kernel for kernel in KERNELS}
 
 
@@ -178,12 +192,12 @@ def c_header() -> str:
         "#ifdef WEBRNN_SUFFIX",
         "#define WEBRNN_PASTE(a, b) a##_##b",
         "#define WEBRNN_NAME(a, b) WEBRNN_PASTE(a, b)",
-        *(f"#define {k.symbol} WEBRNN_NAME({k.symbol}, WEBRNN_SUFFIX)" for k in KERNELS),
+        *(f"#define {k.symbol} WEBRNN_NAME({k.symbol}, WEBRNN_SUFFIX)" for k in EXPORTS),
         *(f"#define {k.symbol}_repeat WEBRNN_NAME({k.symbol}_repeat, WEBRNN_SUFFIX)" for k in KERNELS),
         "#endif",
         '#define WEBRNN_EXPORT __attribute__((used, visibility("default")))',
     ]
-    for k in KERNELS:
+    for k in EXPORTS:
         result = _C_TYPES[k.returns] if k.returns else "void"
         lines.append(f"WEBRNN_EXPORT {result} {k.symbol}({_c_parameters(k)});")
     return "\n".join([*lines, "#endif", ""])

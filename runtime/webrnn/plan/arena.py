@@ -1,0 +1,104 @@
+"""Which arena storages can share memory: those that are never alive at the same time.
+
+Sizes are symbolic, so places are slots, each as large as the largest storage in it is once sizes are known.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from webrnn.ir import Dim, SymbolicDim
+
+from .opcodes import DTYPES, ITEM_BYTES
+from .program import Instruction, Program
+from .views import Storage, View
+
+
+@dataclass(slots=True)
+class _Life:
+    first: int
+    last: int
+
+
+def assign_slots(program: Program) -> dict[Storage, int]:
+    """The slot of each arena storage."""
+    lives = _lifetimes(program)
+    slots: list[_Slot] = []
+    found: dict[Storage, int] = {}
+    for storage in sorted(lives, key=lambda storage: (lives[storage].first, -lives[storage].last)):
+        life = lives[storage]
+        n_bytes = storage.size * ITEM_BYTES[DTYPES.index(storage.dtype)]
+        free = [index for index, slot in enumerate(slots) if slot.busy_until < life.first and slot.suits(n_bytes)]
+        index = min(free, key=lambda index: slots[index].waste(n_bytes), default=-1)
+        if index < 0:
+            index = len(slots)
+            slots.append(_Slot(n_bytes, life.last))
+        slots[index].take(n_bytes, life.last)
+        found[storage] = index
+    return found
+
+
+@dataclass(slots=True)
+class _Slot:
+    n_bytes: Dim
+    busy_until: int
+
+    def suits(self, n_bytes: Dim) -> bool:
+        """Numbers share with numbers; a symbolic size only with its like, because which one is larger is not known."""
+        if isinstance(self.n_bytes, SymbolicDim) or isinstance(n_bytes, SymbolicDim):
+            return _kind(self.n_bytes) == _kind(n_bytes)
+        return True
+
+    def waste(self, n_bytes: Dim) -> int:
+        if isinstance(self.n_bytes, int) and isinstance(n_bytes, int):
+            return abs(self.n_bytes - n_bytes)
+        return 0 if self.n_bytes == n_bytes else 1
+
+    def take(self, n_bytes: Dim, until: int) -> None:
+        if isinstance(self.n_bytes, int) and isinstance(n_bytes, int):
+            self.n_bytes = max(self.n_bytes, n_bytes)
+        self.busy_until = until
+
+
+def _kind(n_bytes: Dim) -> frozenset[str]:
+    return n_bytes.names if isinstance(n_bytes, SymbolicDim) else frozenset()
+
+
+def _lifetimes(program: Program) -> dict[Storage, _Life]:
+    """From the first to the last instruction that touches a storage. A storage that is used both inside and outside of
+    a loop lives through all of it, because each step finds what the one before has left."""
+    lives: dict[Storage, _Life] = {}
+    loops: list[tuple[int, int]] = []
+    position = 0
+
+    def visit(block: list[Instruction]) -> None:
+        nonlocal position
+        for instruction in block:
+            position += 1
+            start = position
+            for view in instruction.views():
+                _touch(lives, view, position)
+            for inner in instruction.blocks:
+                visit(inner)
+            position += 1
+            for view in instruction.views():
+                _touch(lives, view, position)
+            if instruction.name == "loop":
+                loops.append((start, position))
+
+    visit(program.code)
+    for start, end in loops:  # inner loops come before the ones around them
+        for life in lives.values():
+            crosses = life.first < start <= life.last or life.first <= end < life.last
+            if crosses:
+                life.first, life.last = min(life.first, start), max(life.last, end)
+    return lives
+
+
+def _touch(lives: dict[Storage, _Life], view: View, position: int) -> None:
+    follows = view.follows
+    if follows is not None:
+        _touch(lives, follows, position)
+    if view.storage.kind == "arena":
+        life = lives.setdefault(view.storage, _Life(position, position))
+        life.first, life.last = min(life.first, position), max(life.last, position)

@@ -1,0 +1,99 @@
+"""A plan while it is made: instructions whose operands are views and symbolic sizes, in nested blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from webrnn.ir import Dim
+
+from .views import View
+
+Operand = View | Dim | float | None
+
+
+@dataclass(eq=False, slots=True)
+class Instruction:
+    """`operands` in the order of the letters of its row in opcodes.INSTRUCTIONS; `rest` is its list, if it has one."""
+
+    name: str
+    operands: list[Operand]
+    rest: list[Dim] = field(default_factory=list)
+    blocks: list[list[Instruction]] = field(default_factory=list)
+    node: str = ""
+    """The label of the graph's node that it is for."""
+
+    def views(self) -> Iterator[View]:
+        return (operand for operand in self.operands if isinstance(operand, View))
+
+
+@dataclass(frozen=True, slots=True)
+class ExpressionOp:
+    """One operation; operands are registers: the inputs, then the constants, then the results of operations."""
+
+    code: str
+    operands: tuple[int, ...]
+    alpha: float = 0.0
+    beta: float = 0.0
+
+
+@dataclass(eq=False, slots=True)
+class ExpressionInstruction(Instruction):
+    inputs: list[View] = field(default_factory=list)
+    outputs: list[tuple[View, int]] = field(default_factory=list)
+    constants: list[tuple[str, float | int]] = field(default_factory=list)
+    """(dtype, number)"""
+    ops: list[ExpressionOp] = field(default_factory=list)
+
+    def views(self) -> Iterator[View]:
+        yield from self.inputs
+        yield from (view for view, _ in self.outputs)
+
+
+@dataclass(eq=False, slots=True)
+class LoopInstruction(Instruction):
+    """blocks: the body, and what is done after the last step with all views where that step left them."""
+
+    id: int = 0
+    n_steps: Dim | None = None
+    n_steps_view: View | None = None
+    most_steps: Dim = 0
+    condition: View | None = None
+    body_condition: View | None = None
+    iteration: View | None = None
+    taken: View | None = None
+    strictness: int = 0
+
+    def views(self) -> Iterator[View]:
+        fields = (self.n_steps_view, self.condition, self.body_condition, self.iteration, self.taken)
+        return (view for view in fields if view is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class Port:
+    """An input or output of the program: an external buffer."""
+
+    name: str
+    dtype: str
+    shape: tuple[Dim, ...]
+    external: int
+    taken: int = -1
+    """For an output that is as long as a loop took steps: the external that holds their number, else -1."""
+
+
+@dataclass(slots=True)
+class Program:
+    inputs: list[Port]
+    outputs: list[Port]
+    code: list[Instruction]
+
+    def walk(self) -> Iterator[Instruction]:
+        """All instructions in the order of the code, outer ones first."""
+        yield from _walk(self.code)
+
+
+def _walk(block: list[Instruction]) -> Iterator[Instruction]:
+    for instruction in block:
+        yield instruction
+        for inner in instruction.blocks:
+            yield from _walk(inner)

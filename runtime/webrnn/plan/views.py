@@ -1,0 +1,160 @@
+"""Tensors of a plan while it is made: views of storage with symbolic sizes, strides and offsets, all in elements."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from math import prod
+from typing import Literal
+
+import numpy as np
+
+from webrnn.ir import Dim
+
+Sizes = tuple[Dim, ...]
+
+
+@dataclass(eq=False, slots=True)
+class Storage:
+    """Memory that a plan names: weights inside it, a part of the arena, or a buffer of the host."""
+
+    kind: Literal["constant", "arena", "external"]
+    dtype: str
+    size: Dim
+    array: np.ndarray | None = None
+    """The elements of a constant."""
+    external: int = -1
+    writable: bool = True
+    label: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Motion:
+    """How a loop moves a view after each step: by `stride` elements, once `after` steps were taken."""
+
+    loop: int
+    stride: Dim
+    after: Dim = 0
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A tensor: `shape` elements of `storage`, from `offset` on, `strides` apart.
+
+    `motions` are the loops that move it. `follows` is, for the state of a loop, where the next step finds it: the place
+    of this step's result.
+    """
+
+    storage: Storage
+    shape: Sizes
+    strides: Sizes
+    offset: Dim = 0
+    motions: tuple[Motion, ...] = ()
+    follows: View | None = field(default=None)
+    follows_in: int = -1
+    """The loop after each step of which it goes there."""
+
+    @property
+    def dtype(self) -> str:
+        return self.storage.dtype
+
+    @property
+    def rank(self) -> int:
+        return len(self.shape)
+
+    @property
+    def count(self) -> Dim:
+        return prod(self.shape)
+
+    @property
+    def is_contiguous(self) -> bool:
+        return all(
+            size == 1 or stride == dense
+            for size, stride, dense in zip(self.shape, self.strides, dense_strides(self.shape), strict=True)
+        )
+
+    def _relaid(self, shape: Iterable[Dim], strides: Iterable[Dim], skip: Dim = 0) -> View:
+        shape, strides = tuple(shape), tuple(strides)
+        follows = None if self.follows is None else self.follows._relaid(shape, strides, skip)
+        return replace(self, shape=shape, strides=strides, offset=self.offset + skip, follows=follows)
+
+    def transposed(self, perm: Sequence[int]) -> View:
+        return self._relaid((self.shape[a] for a in perm), (self.strides[a] for a in perm))
+
+    def with_axis(self, axis: int) -> View:
+        """With a new axis of size 1."""
+        return self._relaid((*self.shape[:axis], 1, *self.shape[axis:]), (*self.strides[:axis], 0, *self.strides[axis:]))
+
+    def without_axis(self, axis: int, index: Dim = 0) -> View:
+        """One element along an axis."""
+        skip = self.strides[axis] * index
+        return self._relaid(
+            (*self.shape[:axis], *self.shape[axis + 1 :]), (*self.strides[:axis], *self.strides[axis + 1 :]), skip
+        )
+
+    def sliced(self, axis: int, start: Dim, count: Dim, step: int = 1) -> View:
+        shape, strides = list(self.shape), list(self.strides)
+        skip = strides[axis] * start
+        shape[axis], strides[axis] = count, strides[axis] * step
+        return self._relaid(shape, strides, skip)
+
+    def reshaped(self, shape: Sequence[Dim]) -> View | None:
+        """The same elements in order under another shape, or None where that needs a copy."""
+        shape = tuple(shape)
+        if self.is_contiguous:
+            return self._relaid(shape, dense_strides(shape))
+        squeezed = [(size, stride) for size, stride in zip(self.shape, self.strides, strict=True) if size != 1]
+        if [size for size, _ in squeezed] != [size for size in shape if size != 1]:
+            return None
+        rest = iter(squeezed)
+        return self._relaid(shape, (0 if size == 1 else next(rest)[1] for size in shape))
+
+    def broadcast(self, shape: Sequence[Dim]) -> View | None:
+        """Repeated to a shape, or None where it is not known to fit."""
+        missing = len(shape) - self.rank
+        if missing < 0:
+            return None
+        strides: list[Dim] = [0] * missing
+        for have, need, stride in zip(self.shape, shape[missing:], self.strides, strict=True):
+            if have != need and have != 1:
+                return None
+            strides.append(stride if have == need and need != 1 else 0)
+        return self._relaid(shape, strides)
+
+    def moving(self, loop: int, stride: Dim, after: Dim = 0) -> View:
+        return replace(self, motions=(*self.motions, Motion(loop, stride, after)))
+
+    def following(self, target: View, loop: int) -> View:
+        return replace(self, follows=target, follows_in=loop)
+
+
+def dense_strides(shape: Sequence[Dim]) -> Sizes:
+    strides: list[Dim] = []
+    dense: Dim = 1
+    for size in reversed(shape):
+        strides.append(dense)
+        dense = dense * size
+    return tuple(reversed(strides))
+
+
+def dense_view(storage: Storage, shape: Sequence[Dim]) -> View:
+    return View(storage, tuple(shape), dense_strides(shape))
+
+
+def collapsed(views: Sequence[View]) -> list[View]:
+    """Views of one shape with as few axes as possible: axes of size 1 go, axes that lie behind each other join."""
+    shape = views[0].shape
+    axes = [axis for axis, size in enumerate(shape) if size != 1]
+    groups: list[list[int]] = []
+    for axis in axes:
+        joins = groups and all(
+            view.strides[groups[-1][-1]] == view.strides[axis] * shape[axis] for view in views
+        )
+        if joins:
+            groups[-1].append(axis)
+        else:
+            groups.append([axis])
+    return [
+        view._relaid((prod(shape[a] for a in group) for group in groups), (view.strides[group[-1]] for group in groups))
+        for view in views
+    ]

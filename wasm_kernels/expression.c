@@ -1,0 +1,205 @@
+/* Element-wise expressions, TILE elements at a time: each register is a tile, so that an expression of ten operations reads
+ * its inputs and writes its outputs once. */
+#include "kernels.gen.h"
+#include "plan.gen.h"
+
+/* A register during one tile: n elements, or one that stands for all of them (step 0). */
+typedef struct {
+  char *data;
+  int32_t step;
+} Register;
+
+static void (*const UNARY_KERNELS[])(const float *, float *, int32_t) = {
+    wr_exp, wr_log, wr_tanh, wr_sigmoid, wr_erf, wr_sin, wr_cos, wr_sqrt, wr_reciprocal, wr_abs, wr_neg, wr_round, wr_floor,
+    wr_ceil, wr_relu, wr_softplus, wr_softsign};
+static void (*const ACTIVATION_KERNELS[])(const float *, float *, int32_t, float, float) = {
+    wr_affine, wr_leaky_relu, wr_thresholded_relu, wr_scaled_tanh, wr_hard_sigmoid, wr_elu, wr_clip};
+static void (*const BINARY_KERNELS[])(const float *, const float *, float *, int32_t, int32_t, int32_t, int32_t, int32_t, int32_t) = {
+    wr_add, wr_sub, wr_mul, wr_div, wr_min, wr_max};
+static void (*const COMPARE_KERNELS[])(const float *, const float *, uint8_t *, int32_t, int32_t, int32_t, int32_t, int32_t, int32_t) = {
+    wr_equal, wr_less, wr_less_or_equal, wr_greater, wr_greater_or_equal};
+
+INLINE float float_of(int32_t bits) {
+  float value;
+  __builtin_memcpy(&value, &bits, 4);
+  return value;
+}
+
+/* numpy's integer division after ONNX: towards zero, and 0 where the divisor is */
+INLINE int64_t divided(int64_t a, int64_t b) {
+  if (b == 0) return 0;
+  if (b == -1) return (int64_t)(0 - (uint64_t)a);
+  return a / b;
+}
+
+INLINE int64_t to_int(float x) {
+  if (!(x > -9.2e18f && x < 9.2e18f)) return INT64_MIN;
+  return (int64_t)x;
+}
+
+#define EACH(type, expr)                                       \
+  for (int32_t i = 0; i < n; i++) ((type *)y)[i] = (type)(expr); \
+  return
+#define IA ((const int64_t *)a.data)[i * a.step]
+#define IB ((const int64_t *)b.data)[i * b.step]
+#define UA ((const uint8_t *)a.data)[i * a.step]
+#define UB ((const uint8_t *)b.data)[i * b.step]
+#define FA ((const float *)a.data)[i * a.step]
+
+/* y[n] = one operation; y is never a register of one element unless all operands are */
+static void expression_op(const int32_t *op, Register a, Register b, Register c, char *y, int32_t n) {
+  const int32_t code = op[0];
+  if (code <= EX_SOFTSIGN) {
+    UNARY_KERNELS[code]((const float *)a.data, (float *)y, n);
+    return;
+  }
+  if (code <= EX_CLIP) {
+    ACTIVATION_KERNELS[code - EX_AFFINE]((const float *)a.data, (float *)y, n, float_of(op[5]), float_of(op[6]));
+    return;
+  }
+  if (code <= EX_MAX) {
+    BINARY_KERNELS[code - EX_ADD]((const float *)a.data, (const float *)b.data, (float *)y, 1, n, 0, a.step, 0, b.step);
+    return;
+  }
+  if (code <= EX_GREATER_OR_EQUAL) {
+    COMPARE_KERNELS[code - EX_EQUAL]((const float *)a.data, (const float *)b.data, (uint8_t *)y, 1, n, 0, a.step, 0, b.step);
+    return;
+  }
+  switch (code) {
+  case EX_SELECT:
+    wr_select((const uint8_t *)a.data, (const float *)b.data, (const float *)c.data, (float *)y, 1, n, 0, a.step, 0, b.step, 0, c.step);
+    return;
+  case EX_ISNAN: EACH(uint8_t, FA != FA);
+  case EX_ADD_I: EACH(int64_t, (uint64_t)IA + (uint64_t)IB);
+  case EX_SUB_I: EACH(int64_t, (uint64_t)IA - (uint64_t)IB);
+  case EX_MUL_I: EACH(int64_t, (uint64_t)IA * (uint64_t)IB);
+  case EX_DIV_I: EACH(int64_t, divided(IA, IB));
+  case EX_MIN_I: EACH(int64_t, IA < IB ? IA : IB);
+  case EX_MAX_I: EACH(int64_t, IA > IB ? IA : IB);
+  case EX_EQUAL_I: EACH(uint8_t, IA == IB);
+  case EX_LESS_I: EACH(uint8_t, IA < IB);
+  case EX_LESS_OR_EQUAL_I: EACH(uint8_t, IA <= IB);
+  case EX_GREATER_I: EACH(uint8_t, IA > IB);
+  case EX_GREATER_OR_EQUAL_I: EACH(uint8_t, IA >= IB);
+  case EX_NEG_I: EACH(int64_t, 0 - (uint64_t)IA);
+  case EX_ABS_I: EACH(int64_t, IA < 0 ? 0 - (uint64_t)IA : (uint64_t)IA);
+  case EX_SELECT_I: EACH(int64_t, UA ? IB : ((const int64_t *)c.data)[i * c.step]);
+  case EX_AND_U: EACH(uint8_t, UA && UB);
+  case EX_OR_U: EACH(uint8_t, UA || UB);
+  case EX_XOR_U: EACH(uint8_t, !UA != !UB);
+  case EX_EQUAL_U: EACH(uint8_t, !UA == !UB);
+  case EX_NOT_U: EACH(uint8_t, !UA);
+  case EX_SELECT_U: EACH(uint8_t, UA ? UB : ((const uint8_t *)c.data)[i * c.step]);
+  case EX_F_TO_I: EACH(int64_t, to_int(FA));
+  case EX_F_TO_U: EACH(uint8_t, FA != 0.0f);
+  case EX_I_TO_F: EACH(float, (float)IA);
+  case EX_I_TO_U: EACH(uint8_t, IA != 0);
+  case EX_U_TO_F: EACH(float, UA ? 1.0f : 0.0f);
+  case EX_U_TO_I: EACH(int64_t, UA != 0);
+  case EX_COPY_F: EACH(float, FA);
+  case EX_COPY_I: EACH(int64_t, IA);
+  default: EACH(uint8_t, UA);
+  }
+}
+
+/* The n elements of a tensor from `at` on, `stride` apart, as a tile */
+static Register load_tile(const Tensor *t, const char *at, int32_t stride, int32_t n, char *tile) {
+  if (stride == 0 || stride == 1) return (Register){(char *)at, stride};
+  for (int32_t i = 0; i < n; i++, at += (ptrdiff_t)stride * ITEM[t->dtype]) switch (t->dtype) {
+    case DTYPE_F32: ((float *)tile)[i] = *(const float *)at; break;
+    case DTYPE_I64: ((int64_t *)tile)[i] = *(const int64_t *)at; break;
+    default: ((uint8_t *)tile)[i] = *(const uint8_t *)at;
+    }
+  return (Register){tile, 1};
+}
+
+static void store_tile_at(const Tensor *t, char *at, int32_t stride, int32_t n, Register from) {
+  for (int32_t i = 0; i < n; i++, at += (ptrdiff_t)stride * ITEM[t->dtype]) switch (t->dtype) {
+    case DTYPE_F32: *(float *)at = ((const float *)from.data)[i * from.step]; break;
+    case DTYPE_I64: *(int64_t *)at = ((const int64_t *)from.data)[i * from.step]; break;
+    default: *(uint8_t *)at = ((const uint8_t *)from.data)[i * from.step];
+    }
+}
+
+/* n elements of the whole expression, the tensors standing at in[] and out[] */
+static void run_tile(Vm *vm, const Expression *e, char *const *in, char *const *out, int32_t n) {
+  Register registers[MAX_REGISTERS];
+  char *tile = vm->registers;
+  for (int i = 0; i < e->inputs; i++, tile += TILE * 8) {
+    const Tensor *t = vm->tensor + e->input[i];
+    registers[i] = load_tile(t, in[i], t->rank ? t->stride[t->rank - 1] : 0, n, tile);
+  }
+  for (int i = 0; i < e->constants; i++, tile += TILE * 8) {
+    __builtin_memcpy(tile, e->constant + 3 * i + 1, 8);
+    registers[e->inputs + i] = (Register){tile, 0};
+  }
+  const int first = e->inputs + e->constants;
+  for (int i = 0; i < e->ops; i++, tile += TILE * 8) {
+    const int32_t *op = e->op + EXPRESSION_OP_WORDS * i;
+    const char *form = EXPRESSION_FORMS[op[0]];
+    Register operand[3] = {{tile, 0}, {tile, 0}, {tile, 0}};
+    int32_t step = 0;
+    for (int a = 0; form[a] != ':'; a++) operand[a] = registers[op[2 + a]], step |= operand[a].step;
+    Register *result = registers + first + i;
+    *result = (Register){tile, step};
+    /* The last operation writes to its place: nothing reads an input that it may overwrite after it. */
+    if (i == e->ops - 1 && step)
+      for (int o = 0; o < e->outputs; o++) {
+        const Tensor *t = vm->tensor + e->output[2 * o];
+        if (e->output[2 * o + 1] == first + i && t->rank && t->stride[t->rank - 1] == 1 && e->outputs == 1) result->data = out[o];
+      }
+    expression_op(op, operand[0], operand[1], operand[2], result->data, step ? n : 1);
+  }
+  for (int o = 0; o < e->outputs; o++) {
+    const Tensor *t = vm->tensor + e->output[2 * o];
+    Register from = registers[e->output[2 * o + 1]];
+    if (from.data == out[o]) continue;
+    const int32_t stride = t->rank ? t->stride[t->rank - 1] : 1;
+    if (stride == 1 && from.step) __builtin_memcpy(out[o], from.data, (size_t)n * (size_t)ITEM[t->dtype]);
+    else store_tile_at(t, out[o], stride, n, from);
+  }
+}
+
+static int check_expression_operands(Vm *vm, const int32_t *w) {
+  Expression e = expression_of(w);
+  const Tensor *y = vm->tensor + e.output[0];
+  for (int i = 0; i < e.outputs; i++) {
+    const Tensor *t = vm->tensor + e.output[2 * i];
+    REQUIRE(t->rank == y->rank, BAD_OPERANDS);
+    REQUIRE(vm->buffer[t->buffer].writable, NOT_WRITABLE);
+    for (int a = 0; a < y->rank; a++) REQUIRE(t->size[a] == y->size[a], BAD_OPERANDS);
+  }
+  for (int i = 0; i < e.inputs; i++) {
+    const Tensor *t = vm->tensor + e.input[i];
+    REQUIRE(t->rank == y->rank, BAD_OPERANDS);
+    for (int a = 0; a < y->rank; a++) REQUIRE(t->size[a] == y->size[a], BAD_OPERANDS);
+  }
+  return OK;
+}
+
+static int run_expression(Vm *vm, const int32_t *w) {
+  Expression e = expression_of(w);
+  const Tensor *y = vm->tensor + e.output[0];
+  if (!y->count) return OK;
+  const int last = y->rank - 1, n = y->rank ? y->size[last] : 1;
+  char *in[MAX_REGISTERS], *out[MAX_REGISTERS];
+  int32_t index[MAX_RANK] = {0};
+  for (;;) {
+    ptrdiff_t skip = 0;
+    for (int32_t done = 0; done < n; done += TILE) {
+      for (int i = 0; i < e.inputs + e.outputs; i++) {
+        const Tensor *t = vm->tensor + (i < e.inputs ? e.input[i] : e.output[2 * (i - e.inputs)]);
+        skip = y->rank ? (ptrdiff_t)done * t->stride[last] : 0;
+        for (int a = 0; a < last; a++) skip += (ptrdiff_t)index[a] * t->stride[a];
+        *(i < e.inputs ? in + i : out + i - e.inputs) = t->data + skip * ITEM[t->dtype];
+      }
+      run_tile(vm, &e, in, out, n - done < TILE ? n - done : TILE);
+    }
+    int a = last - 1;
+    for (; a >= 0; a--) {
+      if (++index[a] < y->size[a]) break;
+      index[a] = 0;
+    }
+    if (a < 0) return OK;
+  }
+}

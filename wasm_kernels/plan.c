@@ -1,0 +1,397 @@
+/* Plans: their tables, checked (plan_check, once) and resolved for given sizes (plan_bind, whenever a size changes).
+ * After both have returned 0 no run reads or writes outside the plan, the arena and the external buffers. The format is
+ * described in runtime/webrnn/plan/opcodes.py and docs/plans.md. */
+#include "kernels.gen.h"
+#include "plan.gen.h"
+#include "simd.h"
+
+enum {
+  OK, BAD_HEADER, BAD_TABLE, BAD_INSTRUCTION, BAD_SIZE, OUT_OF_BUFFER, BAD_OPERANDS, TOO_DEEP, NOT_WRITABLE, NO_MEMORY,
+  INDEX_RANGE, LOOP_LIMIT, TOO_MANY_STEPS,
+};
+
+typedef struct {
+  char *base;
+  int64_t bytes;
+  int32_t kind, place, writable;
+} Buffer;
+
+typedef struct {
+  char *data;
+  int64_t offset;    /* of its first element in its buffer, in bytes */
+  int64_t low, high; /* how far loops move it, in bytes */
+  int32_t buffer, dtype, rank, count, contiguous;
+  int32_t size[MAX_RANK], stride[MAX_RANK];
+} Tensor;
+
+typedef struct {
+  const int32_t *plan, *code;
+  int32_t *size;
+  Buffer *buffer;
+  Tensor *tensor;
+  int64_t *slot; /* offsets in the arena; one more than there are slots */
+  char **saved;  /* where each moved tensor pointed before its loop */
+  char *registers;
+  char *arena;
+  int32_t where, placed;
+} Vm;
+
+static const int32_t ITEM[] = {4, 8, 1};
+
+#define INSTRUCTION_ENUM(name, form) I_##name,
+enum { INSTRUCTIONS(INSTRUCTION_ENUM) I_COUNT };
+#define INSTRUCTION_FORM(name, form) form,
+static const char *const FORMS[] = {INSTRUCTIONS(INSTRUCTION_FORM)};
+
+#define REQUIRE(condition, error) \
+  do {                            \
+    if (!(condition)) return error; \
+  } while (0)
+
+/* --- the tables of a plan ------------------------------------------------------------------------------------------ */
+
+INLINE const int32_t *size_table(const int32_t *plan) { return plan + HEADER_COUNT; }
+INLINE const int32_t *buffer_table(const int32_t *plan) { return size_table(plan) + SIZE_WORDS * plan[HEADER_SIZES]; }
+INLINE const int32_t *tensor_table(const int32_t *plan) { return buffer_table(plan) + BUFFER_WORDS * plan[HEADER_BUFFERS]; }
+INLINE const int32_t *code_of(const int32_t *plan) { return tensor_table(plan) + TENSOR_WORDS * plan[HEADER_TENSORS]; }
+
+INLINE int below(int32_t index, int32_t count) { return index >= 0 && index < count; }
+
+static int check_header(const int32_t *plan, int32_t bytes) {
+  REQUIRE(bytes >= HEADER_COUNT * 4 && plan[HEADER_MAGIC] == PLAN_MAGIC && plan[HEADER_VERSION] == PLAN_VERSION, BAD_HEADER);
+  const int64_t limit = 1 << 24;
+  static const uint8_t counts[] = {HEADER_SYMBOLS, HEADER_SIZES, HEADER_BUFFERS, HEADER_SLOTS, HEADER_TENSORS, HEADER_EXTERNALS, HEADER_MOVES, HEADER_CODE_WORDS};
+  for (unsigned i = 0; i < sizeof counts; i++) REQUIRE(plan[counts[i]] >= 0 && plan[counts[i]] <= limit, BAD_HEADER);
+  int64_t words = HEADER_COUNT + (int64_t)SIZE_WORDS * plan[HEADER_SIZES] + (int64_t)BUFFER_WORDS * plan[HEADER_BUFFERS] +
+                  (int64_t)TENSOR_WORDS * plan[HEADER_TENSORS] + plan[HEADER_CODE_WORDS];
+  REQUIRE(words == plan[HEADER_WORDS] && words * 4 <= bytes, BAD_HEADER);
+  int64_t data = plan[HEADER_DATA_OFFSET], data_bytes = plan[HEADER_DATA_BYTES];
+  REQUIRE(data % 64 == 0 && data >= words * 4 && data_bytes >= 0 && data + data_bytes <= bytes, BAD_HEADER);
+  return OK;
+}
+
+static int check_sizes(const int32_t *plan) {
+  const int32_t *w = size_table(plan);
+  for (int i = 0; i < plan[HEADER_SIZES]; i++, w += SIZE_WORDS) switch (w[0]) {
+    case SIZE_NUMBER: break;
+    case SIZE_SYMBOL: REQUIRE(below(w[1], plan[HEADER_SYMBOLS]), BAD_TABLE); break;
+    case SIZE_SUM:
+    case SIZE_PRODUCT: REQUIRE(below(w[1], i) && below(w[2], i), BAD_TABLE); break;
+    case SIZE_QUOTIENT: REQUIRE(below(w[1], i) && w[2] > 0, BAD_TABLE); break;
+    default: return BAD_TABLE;
+    }
+  return OK;
+}
+
+static int check_buffers(const int32_t *plan) {
+  const int32_t *w = buffer_table(plan);
+  for (int i = 0; i < plan[HEADER_BUFFERS]; i++, w += BUFFER_WORDS) {
+    REQUIRE(below(w[1], DTYPE_COUNT) && below(w[2], plan[HEADER_SIZES]), BAD_TABLE);
+    switch (w[0]) {
+    case BUFFER_CONSTANT: REQUIRE(w[3] >= 0 && w[3] % 64 == 0, BAD_TABLE); break;
+    case BUFFER_ARENA: REQUIRE(below(w[3], plan[HEADER_SLOTS]), BAD_TABLE); break;
+    case BUFFER_EXTERNAL: REQUIRE(below(w[3] & ~WRITABLE, plan[HEADER_EXTERNALS]), BAD_TABLE); break;
+    default: return BAD_TABLE;
+    }
+  }
+  return OK;
+}
+
+static int check_tensors(const int32_t *plan) {
+  const int32_t *w = tensor_table(plan);
+  for (int i = 0; i < plan[HEADER_TENSORS]; i++, w += TENSOR_WORDS) {
+    REQUIRE(below(w[0], plan[HEADER_BUFFERS]) && below(w[2], MAX_RANK + 1) && below(w[3], plan[HEADER_SIZES]), BAD_TABLE);
+    REQUIRE(buffer_table(plan)[BUFFER_WORDS * w[0] + 1] == w[1], BAD_TABLE);
+    for (int a = 0; a < w[2]; a++)
+      REQUIRE(below(w[4 + a], plan[HEADER_SIZES]) && below(w[4 + MAX_RANK + a], plan[HEADER_SIZES]), BAD_TABLE);
+  }
+  return OK;
+}
+
+/* --- the form of the code: every index in range, every block inside its parent --------------------------------------- */
+
+INLINE int type_of_letter(char letter) { return letter == 'f' ? DTYPE_F32 : letter == 'i' ? DTYPE_I64 : DTYPE_U8; }
+INLINE int dtype_of(const int32_t *plan, int32_t tensor) { return tensor_table(plan)[TENSOR_WORDS * tensor + 1]; }
+
+typedef struct {
+  int32_t inputs, outputs, constants, ops;
+  const int32_t *input, *output, *constant, *op;
+} Expression;
+
+INLINE Expression expression_of(const int32_t *w) {
+  Expression e = {w[0], w[1], w[2], w[3], w + 4, 0, 0, 0};
+  e.output = e.input + e.inputs, e.constant = e.output + 2 * e.outputs, e.op = e.constant + 3 * e.constants;
+  return e;
+}
+
+static int check_expression(const int32_t *plan, const int32_t *w, int32_t n) {
+  REQUIRE(n >= 4, BAD_INSTRUCTION);
+  for (int i = 0; i < 4; i++) REQUIRE(below(w[i], MAX_REGISTERS + 1), BAD_INSTRUCTION);
+  REQUIRE(w[1] > 0 && w[0] + w[2] + w[3] <= MAX_REGISTERS, BAD_INSTRUCTION);
+  REQUIRE(n == 4 + w[0] + 2 * w[1] + 3 * w[2] + EXPRESSION_OP_WORDS * w[3], BAD_INSTRUCTION);
+  Expression e = expression_of(w);
+  uint8_t type[MAX_REGISTERS];
+  for (int i = 0; i < e.inputs; i++) {
+    REQUIRE(below(e.input[i], plan[HEADER_TENSORS]), BAD_INSTRUCTION);
+    type[i] = (uint8_t)dtype_of(plan, e.input[i]);
+  }
+  for (int i = 0; i < e.constants; i++) {
+    REQUIRE(below(e.constant[3 * i], DTYPE_COUNT), BAD_INSTRUCTION);
+    type[e.inputs + i] = (uint8_t)e.constant[3 * i];
+  }
+  for (int i = 0; i < e.ops; i++) {
+    const int32_t *op = e.op + EXPRESSION_OP_WORDS * i;
+    const int self = e.inputs + e.constants + i;
+    REQUIRE(below(op[0], EX_COUNT) && op[1] == self, BAD_INSTRUCTION);
+    const char *form = EXPRESSION_FORMS[op[0]];
+    int a = 0;
+    for (; form[a] != ':'; a++)
+      REQUIRE(below(op[2 + a], self) && type[op[2 + a]] == type_of_letter(form[a]), BAD_INSTRUCTION);
+    type[self] = (uint8_t)type_of_letter(form[a + 1]);
+  }
+  for (int i = 0; i < e.outputs; i++) {
+    REQUIRE(below(e.output[2 * i], plan[HEADER_TENSORS]) && below(e.output[2 * i + 1], e.inputs + e.constants + e.ops), BAD_INSTRUCTION);
+    REQUIRE(type[e.output[2 * i + 1]] == dtype_of(plan, e.output[2 * i]), BAD_INSTRUCTION);
+  }
+  return OK;
+}
+
+typedef struct {
+  int32_t steps, steps_tensor, most, condition, body_condition, iteration, taken, first_move, moves, body, epilogue, strict;
+  const int32_t *move;
+} Loop;
+
+INLINE Loop loop_of(const int32_t *w) {
+  return (Loop){w[0], w[1], w[2], w[3], w[4], w[5], w[6], w[7], w[8], w[9], w[10], w[11], w + 12};
+}
+
+static int check_loop(const int32_t *plan, const int32_t *w, int32_t n) {
+  Loop l = loop_of(w);
+  REQUIRE(l.moves >= 0 && l.first_move >= 0 && (int64_t)l.first_move + l.moves <= plan[HEADER_MOVES], BAD_INSTRUCTION);
+  REQUIRE(n == 12 + 3 * (int64_t)l.moves, BAD_INSTRUCTION);
+  const int32_t scalars[] = {l.steps_tensor, l.iteration, l.taken}, flags[] = {l.condition, l.body_condition};
+  for (int i = 0; i < 3; i++) REQUIRE(scalars[i] < 0 || dtype_of(plan, scalars[i]) == DTYPE_I64, BAD_INSTRUCTION);
+  for (int i = 0; i < 2; i++) REQUIRE(flags[i] < 0 || dtype_of(plan, flags[i]) == DTYPE_U8, BAD_INSTRUCTION);
+  for (int i = 0; i < l.moves; i++) {
+    const int32_t *m = l.move + 3 * i;
+    REQUIRE(below(m[0], plan[HEADER_TENSORS]), BAD_INSTRUCTION);
+    if (m[1] < 0) REQUIRE(below(m[2], plan[HEADER_TENSORS]), BAD_INSTRUCTION);
+    else REQUIRE(below(m[1], plan[HEADER_SIZES]) && below(m[2], plan[HEADER_SIZES]), BAD_INSTRUCTION);
+  }
+  return OK;
+}
+
+static int check_word(const int32_t *plan, char letter, int32_t word) {
+  switch (letter) {
+  case 'R':
+  case 'W':
+    if (word == -1) return 1; /* fallthrough */
+  case 'r':
+  case 'w': return below(word, plan[HEADER_TENSORS]);
+  case 'D':
+    if (word == -1) return 1; /* fallthrough */
+  case 'd': return below(word, plan[HEADER_SIZES]);
+  default: return 1;
+  }
+}
+
+/* `*where` is left at the word at fault */
+static int check_block(const int32_t *plan, int32_t from, int32_t to, int depth, int32_t *where) {
+  REQUIRE(depth <= MAX_DEPTH, TOO_DEEP);
+  for (int32_t at = from; at < to;) {
+    const int32_t *w = code_of(plan) + at;
+    *where = at;
+    REQUIRE(to - at >= 2 && below(w[0], I_COUNT) && w[1] >= 0 && w[1] <= to - at - 2, BAD_INSTRUCTION);
+    const char *form = FORMS[w[0]];
+    int n = 0;
+    for (; form[n] && form[n] != '*'; n++) REQUIRE(n < w[1] && check_word(plan, form[n], w[2 + n]), BAD_INSTRUCTION);
+    REQUIRE(form[n] == '*' || n == w[1], BAD_INSTRUCTION);
+    at += 2 + w[1];
+    int error = OK;
+    if (w[0] == I_expression) error = check_expression(plan, w + 2, w[1]);
+    if (w[0] == I_sizes)
+      for (int i = n; i < w[1]; i++) REQUIRE(below(w[2 + i], plan[HEADER_SIZES]), BAD_INSTRUCTION);
+    if (w[0] == I_loop) error = check_loop(plan, w + 2, w[1]);
+    REQUIRE(error == OK, error);
+    if (w[0] == I_branch || w[0] == I_loop) {
+      const int32_t first = w[0] == I_branch ? w[3] : w[2 + 9], second = w[0] == I_branch ? w[4] : w[2 + 10];
+      REQUIRE(first >= 0 && second >= 0 && (int64_t)first + second <= to - at, BAD_INSTRUCTION);
+      if ((error = check_block(plan, at, at + first, depth + 1, where))) return error;
+      if ((error = check_block(plan, at + first, at + first + second, depth + 1, where))) return error;
+      at += first + second;
+    }
+  }
+  return OK;
+}
+
+int32_t wr_plan_check(const int32_t *plan, int32_t bytes) {
+  int error;
+  int32_t where = 0;
+  if ((error = check_header(plan, bytes)) || (error = check_sizes(plan)) || (error = check_buffers(plan)) || (error = check_tensors(plan))) return error;
+  return check_block(plan, 0, plan[HEADER_CODE_WORDS], 0, &where);
+}
+
+/* --- sizes, buffers and tensors as numbers --------------------------------------------------------------------------- */
+
+INLINE int64_t aligned(int64_t bytes) { return (bytes + 63) / 64 * 64; }
+
+/* bytes of the memory that plan_bind fills; 0 if that is too much */
+int32_t wr_plan_table_bytes(const int32_t *plan) {
+  int64_t bytes = aligned(sizeof(Vm)) + aligned(4 * (int64_t)plan[HEADER_SIZES]) + aligned((int64_t)sizeof(Buffer) * plan[HEADER_BUFFERS]) +
+                  aligned((int64_t)sizeof(Tensor) * plan[HEADER_TENSORS]) + aligned(8 * ((int64_t)plan[HEADER_SLOTS] + 1)) +
+                  aligned((int64_t)sizeof(char *) * plan[HEADER_MOVES]) + MAX_REGISTERS * TILE * 8;
+  return bytes > INT32_MAX ? 0 : (int32_t)bytes;
+}
+
+static Vm *lay_out(const int32_t *plan, char *memory) {
+  Vm *vm = (Vm *)memory;
+  __builtin_memset(vm, 0, sizeof *vm);
+  vm->plan = plan, vm->code = code_of(plan);
+  memory += aligned(sizeof *vm);
+  vm->size = (int32_t *)memory, memory += aligned(4 * (int64_t)plan[HEADER_SIZES]);
+  vm->buffer = (Buffer *)memory, memory += aligned((int64_t)sizeof(Buffer) * plan[HEADER_BUFFERS]);
+  vm->tensor = (Tensor *)memory, memory += aligned((int64_t)sizeof(Tensor) * plan[HEADER_TENSORS]);
+  vm->slot = (int64_t *)memory, memory += aligned(8 * ((int64_t)plan[HEADER_SLOTS] + 1));
+  vm->saved = (char **)memory, memory += aligned((int64_t)sizeof(char *) * plan[HEADER_MOVES]);
+  vm->registers = memory;
+  return vm;
+}
+
+static int bind_sizes(Vm *vm, const int32_t *symbols) {
+  const int32_t *w = size_table(vm->plan);
+  for (int i = 0; i < vm->plan[HEADER_SIZES]; i++, w += SIZE_WORDS) {
+    int64_t value = w[1];
+    switch (w[0]) {
+    case SIZE_SYMBOL:
+      value = symbols[w[1]];
+      REQUIRE(value >= 0, BAD_SIZE);
+      break;
+    case SIZE_SUM: value = (int64_t)vm->size[w[1]] + vm->size[w[2]]; break;
+    case SIZE_PRODUCT: value = (int64_t)vm->size[w[1]] * vm->size[w[2]]; break;
+    case SIZE_QUOTIENT:
+      value = vm->size[w[1]];
+      value = (value - (value < 0 ? w[2] - 1 : 0)) / w[2];
+      break;
+    }
+    REQUIRE(value >= -INT32_MAX && value <= INT32_MAX, BAD_SIZE);
+    vm->size[i] = (int32_t)value;
+  }
+  return OK;
+}
+
+static int bind_buffers(Vm *vm) {
+  const int32_t *plan = vm->plan, *w = buffer_table(plan);
+  for (int i = 0; i <= plan[HEADER_SLOTS]; i++) vm->slot[i] = 0;
+  for (int i = 0; i < plan[HEADER_BUFFERS]; i++, w += BUFFER_WORDS) {
+    Buffer *b = vm->buffer + i;
+    REQUIRE(vm->size[w[2]] >= 0, BAD_SIZE);
+    *b = (Buffer){NULL, (int64_t)vm->size[w[2]] * ITEM[w[1]], w[0], w[3], w[0] == BUFFER_ARENA};
+    if (b->kind == BUFFER_CONSTANT) {
+      REQUIRE(b->place + b->bytes <= plan[HEADER_DATA_BYTES], OUT_OF_BUFFER);
+      b->base = (char *)plan + plan[HEADER_DATA_OFFSET] + b->place;
+    } else if (b->kind == BUFFER_ARENA) {
+      if (vm->slot[b->place] < b->bytes) vm->slot[b->place] = b->bytes;
+    } else {
+      b->writable = (b->place & WRITABLE) != 0;
+      b->place &= ~WRITABLE;
+    }
+  }
+  int64_t total = 0;
+  for (int i = 0; i <= plan[HEADER_SLOTS]; i++) {
+    int64_t bytes = aligned(vm->slot[i]);
+    vm->slot[i] = total;
+    total += bytes;
+  }
+  REQUIRE(total <= INT32_MAX, NO_MEMORY);
+  return OK;
+}
+
+static int bind_tensors(Vm *vm) {
+  const int32_t *w = tensor_table(vm->plan);
+  for (int i = 0; i < vm->plan[HEADER_TENSORS]; i++, w += TENSOR_WORDS) {
+    Tensor *t = vm->tensor + i;
+    *t = (Tensor){.offset = (int64_t)vm->size[w[3]] * ITEM[w[1]], .buffer = w[0], .dtype = w[1], .rank = w[2], .contiguous = 1};
+    int64_t count = 1;
+    for (int a = 0; a < t->rank; a++) {
+      t->size[a] = vm->size[w[4 + a]], t->stride[a] = vm->size[w[4 + MAX_RANK + a]];
+      REQUIRE(t->size[a] >= 0, BAD_SIZE);
+      count *= t->size[a];
+      REQUIRE(count <= INT32_MAX, BAD_SIZE);
+    }
+    int64_t dense = 1;
+    for (int a = t->rank; a-- > 0;) {
+      t->contiguous &= t->size[a] == 1 || t->stride[a] == dense;
+      dense *= t->size[a];
+    }
+    t->count = (int32_t)count;
+  }
+  return OK;
+}
+
+/* --- what each instruction asks of its operands: vm.c has check_<name> beside run_<name> ------------------------------ */
+
+static int bind_block(Vm *vm, int32_t from, int32_t to);
+
+static int bind_extents(Vm *vm) {
+  for (int i = 0; i < vm->plan[HEADER_TENSORS]; i++) {
+    const Tensor *t = vm->tensor + i;
+    if (!t->count) continue;
+    int64_t low = t->offset + t->low, high = t->offset + t->high + ITEM[t->dtype];
+    for (int a = 0; a < t->rank; a++) {
+      int64_t reach = (int64_t)(t->size[a] - 1) * t->stride[a] * ITEM[t->dtype];
+      if (reach < 0) low += reach;
+      else high += reach;
+    }
+    REQUIRE(low >= 0 && high <= vm->buffer[t->buffer].bytes, OUT_OF_BUFFER);
+  }
+  return OK;
+}
+
+int32_t wr_plan_bind(const int32_t *plan, const int32_t *symbols, uint8_t *tables) {
+  Vm *vm = lay_out(plan, (char *)tables);
+  int error;
+  if ((error = bind_sizes(vm, symbols)) || (error = bind_buffers(vm)) || (error = bind_tensors(vm))) return error;
+  if ((error = bind_block(vm, 0, plan[HEADER_CODE_WORDS]))) return error;
+  return bind_extents(vm);
+}
+
+int32_t wr_plan_arena_bytes(const uint8_t *tables) {
+  const Vm *vm = (const Vm *)tables;
+  return (int32_t)vm->slot[vm->plan[HEADER_SLOTS]];
+}
+
+/* bytes that the host must provide for an external, 0 for one that is not used */
+int32_t wr_plan_external_bytes(const uint8_t *tables, int32_t external) {
+  const Vm *vm = (const Vm *)tables;
+  int64_t bytes = 0;
+  for (int i = 0; i < vm->plan[HEADER_BUFFERS]; i++) {
+    const Buffer *b = vm->buffer + i;
+    if (b->kind == BUFFER_EXTERNAL && b->place == external && b->bytes > bytes) bytes = b->bytes;
+  }
+  return bytes > INT32_MAX ? -1 : (int32_t)bytes;
+}
+
+int32_t wr_plan_where(const uint8_t *tables) { return ((const Vm *)tables)->where; }
+
+/* Addresses of buffers and tensors; called when the host has moved one. */
+static void place(Vm *vm, char *arena, char *const *externals) {
+  vm->arena = arena, vm->placed = 1;
+  for (int i = 0; i < vm->plan[HEADER_BUFFERS]; i++) {
+    Buffer *b = vm->buffer + i;
+    if (b->kind == BUFFER_ARENA) b->base = arena + vm->slot[b->place];
+    if (b->kind == BUFFER_EXTERNAL) b->base = externals[b->place];
+  }
+  for (int i = 0; i < vm->plan[HEADER_TENSORS]; i++) {
+    Tensor *t = vm->tensor + i;
+    t->data = vm->buffer[t->buffer].base + t->offset;
+  }
+}
+
+static int is_placed(const Vm *vm, const char *arena, char *const *externals) {
+  if (!vm->placed || vm->arena != arena) return 0;
+  for (int i = 0; i < vm->plan[HEADER_BUFFERS]; i++) {
+    const Buffer *b = vm->buffer + i;
+    if (b->kind == BUFFER_EXTERNAL && b->base != externals[b->place]) return 0;
+  }
+  return 1;
+}
