@@ -54,6 +54,11 @@ class SymbolicDim:
         return hash(self._terms)
 
     @property
+    def terms(self) -> tuple[tuple[tuple[str, ...], int], ...]:
+        """(names that are multiplied, factor), in a fixed order."""
+        return self._terms
+
+    @property
     def names(self) -> frozenset[str]:
         return frozenset(name for monomial, _ in self._terms for name in monomial)
 
