@@ -14,6 +14,7 @@ GONE = {
     "Tile": "b = Tile(a, ones)",
     "Concat": "b = Concat<axis = 0>(a)",
     "Max": "b = Max(a)",
+    "Split": "b = Split<num_outputs = 1>(a)",
 }
 STAYS = {
     "Cast": "b = Cast<to = 11>(a) c = Cast<to = 1>(b)",
@@ -68,3 +69,11 @@ def test_two_outputs_of_one_value_keep_both_names():
     assert_keeps_results(graph, [floats(3)], "remove_identities")
     apply(graph, "remove_identities")
     assert ops(graph) == {"Exp": 1, "Identity": 1}
+
+
+@pytest.mark.parametrize(("perm", "goes"), [([1, 0, 2, 3], True), ([1, 0, 3, 2], False), ([0, 2, 1, 3], False)])
+def test_a_transpose_of_axes_of_size_one(perm, goes):
+    text = "g (float[1, 1, 2, 2] x) => (float[a, b, c, d] y) { a = Exp(x) b = Transpose<perm = %s>(a) y = Neg(b) }"
+    graph = graph_of(text % perm)
+    outcome = assert_keeps_results(graph, [floats(1, 1, 2, 2)], "remove_identities")
+    assert outcome.rewrites["remove_identities"] == goes

@@ -28,6 +28,7 @@ from .hoist_sequences import HoistSequences
 from .infer_shapes import InferShapes
 from .inline_if import InlineIf
 from .inline_invariant_constants import InlineInvariantConstants
+from .inline_single_step import InlineSingleStep
 from .merge_common import MergeCommon
 from .merge_duplicate_inputs import MergeDuplicateInputs
 from .merge_layout import MergeLayout
@@ -40,6 +41,7 @@ from .signatures import check_signatures
 from .simplify_algebra import SimplifyAlgebra
 from .simplify_powers import SimplifyPowers
 from .sink_outputs import SinkOutputs
+from .trim_trace import TrimTrace
 
 PASSES: tuple[Pass, ...] = (
     InferShapes(),
@@ -58,8 +60,10 @@ PASSES: tuple[Pass, ...] = (
     FreezeStates(),
     MergeDuplicateInputs(),
     RemoveUnused(),
+    InlineSingleStep(),
     HoistInvariants(),
     HoistSequences(),
+    TrimTrace(),
     SinkOutputs(),
     RemoveDead(),
 )

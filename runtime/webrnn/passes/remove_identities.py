@@ -1,9 +1,10 @@
 """Nodes that give back what they get are skipped.
 
 Requires: facts from infer_shapes.
-Ensures: gone are Identity; Cast to the type that its operand has; Transpose that keeps the order of axes; Reshape,
-Expand, Squeeze, Unsqueeze, Flatten, Slice, Pad and Tile whose result is known to have the shape of its operand and
-which then cannot have moved an element; Concat, Max, Min, Sum of one tensor.
+Ensures: gone are Identity; Cast to the type that its operand has; Transpose that keeps the order of axes, or of those
+that are not of size 1 where the shape stays the same; Reshape, Expand, Squeeze, Unsqueeze, Flatten, Slice, Pad and Tile
+whose result is known to have the shape of its operand and which then cannot have moved an element; Concat, Max, Min,
+Sum of one tensor; Split into one part.
 Declines: "the model's output needs a name of its own".
 """
 
@@ -49,19 +50,24 @@ def is_identity(graph: Graph, node: Node, context: Context) -> bool:
         return True
     if node.op in ("Concat", "Max", "Min", "Sum"):
         return len(node.inputs) == 1
+    if node.op == "Split":
+        return len(node.outputs) == 1
     before, after = context.facts.of(node.inputs[0]), context.facts.of(node.outputs[0])
+    same_shape = before.shape is not None and before.shape == after.shape and None not in before.shape
     if node.op == "Cast":
         return before.dtype is not None and before.dtype is after.dtype
     if node.op == "Transpose":
         perm = node.attrs.get("perm")
-        return perm == list(range(len(perm))) if perm is not None else before.rank in (0, 1)
+        if perm is None:
+            return before.rank in (0, 1)
+        moved = [axis for axis in perm if not same_shape or before.shape is None or before.shape[axis] != 1]
+        return moved == sorted(moved)
     if node.op == "Pad":
         pads = ints_of(graph, context, node.inputs[1])
         return pads is not None and not any(pads)
     if node.op == "Tile":
         repeats = ints_of(graph, context, node.inputs[1])
         return repeats is not None and all(count == 1 for count in repeats)
-    same_shape = before.shape is not None and before.shape == after.shape and None not in before.shape
     if node.op == "Slice":
         steps = (1,) if len(node.inputs) < 5 else ints_of(graph, context, node.inputs[4])
         return same_shape and steps is not None and all(step == 1 for step in steps)
