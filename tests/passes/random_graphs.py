@@ -2,8 +2,8 @@
 
 They hold what passes look for: Scans in Scans, several states that depend on each other or that nobody reads, one value
 handed in twice, constants as invariants and as sequences, sequences on other axes and in reverse, no step or one, an If
-in a loop, loops with a condition, a counter or a state of two taps, sizes that are computed from shapes. Tensors inside
-a loop are matrices of SIZE x SIZE.
+in a loop, loops with a condition, a counter or a state of two taps, sizes that are computed from shapes, traces of
+which the last steps are read. Tensors inside a loop are matrices of SIZE x SIZE.
 """
 
 from __future__ import annotations
@@ -202,12 +202,22 @@ class _Generator:
             trace = b.value("trace")
             spec = TraceSpec(axis, self.rng.random() < 0.3, keep)
             scan.traces.append(Trace(spec, self.rng.choice(inner), trace))
-            if keep is None and scan.n_steps is None and scan.body_cond is None:
+            if self.steps > 1 and self.rng.random() < 0.2:
+                matrices.append(self._last_steps(b, trace, spec))
+            elif keep is None and scan.n_steps is None and scan.body_cond is None:
                 sequences[axis].append(trace)
             else:
                 matrices.append(b.op("ReduceSum", trace, b.ints(axis), keepdims=0))
         b.add(scan.to_node())
         _after_their_operands(b.graph)
+
+    def _last_steps(self, b: GraphBuilder, trace: Value, spec: TraceSpec) -> Value:
+        """The last step of a trace, or the sum of the last two."""
+        if self.rng.random() < 0.5:
+            return b.op("Gather", trace, b.constant(np.array(0 if spec.reverse else -1)), axis=spec.axis)
+        bounds = (0, 2) if spec.reverse else (-2, 2**31 - 1)
+        last = b.op("Slice", trace, *(b.ints(number) for number in (*bounds, spec.axis)))
+        return b.op("ReduceSum", last, b.ints(spec.axis), keepdims=0)
 
     def _remember_two(
         self, b: GraphBuilder, body: GraphBuilder, scan: Scan, matrices: list[Value], inner: list[Value]

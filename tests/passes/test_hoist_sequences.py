@@ -66,12 +66,15 @@ def test_declines_sequences_of_different_directions():
     assert outcome.rewrites["hoist_sequences"] == 0
 
 
-def test_declines_a_trimmed_trace():
-    found, graph, _ = declines(
-        lambda s: s.finish(traces=[(s.body.op("Exp", s.sequence("x")), TraceSpec(keep=2))]), floats(4, 3)
-    )
-    assert found == {"trace of exp: it is trimmed"}
-    assert ops(graph)["Scan"] == 1
+@STEPS
+@pytest.mark.parametrize("directions", [(False, False), (False, True), (True, False), (True, True)])
+def test_a_trimmed_trace_is_cut_from_all_steps(steps, directions):
+    s = ScanBuilder()
+    made = s.body.op("Exp", s.sequence("x", reverse=directions[0]))
+    graph = s.finish(traces=[(made, TraceSpec(1, directions[1], keep=2))])
+    assert_keeps_results(graph, [floats(steps, 3)], "hoist_sequences")
+    apply(graph, "hoist_sequences")
+    assert not any(is_scan(node) for node in graph.nodes)
 
 
 def test_declines_a_trace_of_fewer_steps():

@@ -5,8 +5,8 @@ Ensures: nodes of a Scan's body that read sequence elements, invariants and cons
 `over_all_steps` knows, stand before the Scan with the steps as a leading axis; their results are sequences. A trace of
 such a result, or of a sequence itself, is read off outside; of a Scan without states nothing is left.
 Declines: "it may end before its sequences do" (a condition); "it reads sequences that run in different directions"; for
-a node whatever `over_all_steps` says; for a trace "it is trimmed" and "the number of steps is given apart from the
-sequences". Results do not depend on the order of steps, but a product of many rows at once may be rounded otherwise.
+a node whatever `over_all_steps` says; for a trace "the number of steps is given apart from the sequences". Results do
+not depend on the order of steps, but a product of many rows at once may be rounded otherwise.
 """
 
 from __future__ import annotations
@@ -63,8 +63,6 @@ class HoistSequences(ScanPass):
 
 
 def _reason_against(scan: Scan, trace: Trace, move: _Move) -> str | None:
-    if trace.spec.keep is not None:
-        return "it is trimmed"
     if scan.n_steps is not None:
         return "the number of steps is given apart from the sequences"
     rank = move.context.facts.of(trace.element).rank
@@ -131,16 +129,22 @@ class _Move:
         whole = self.known[trace.element]
         value = self._steps_first(trace.element)
         self._need(trace.element)
+        keep = trace.spec.keep
+        if keep is not None:
+            value = self._cut(value, *((0, keep, 1) if whole.spec.reverse else (-keep, 2**31 - 1, 1)))
         if whole.spec.reverse != trace.spec.reverse:
-            backwards = [self.new.ints(number) for number in (-1, -(2**31), 0, -1)]
-            flipped = self.new.value(f"{trace.element.name}_flipped")
-            self.after.append(Node("Slice", [value, *backwards], [flipped]))
-            value = flipped
+            value = self._cut(value, -1, -(2**31), -1)
         rank = self.context.facts.of(trace.element).rank
         assert rank is not None
         order = steps_from_front(trace.spec.axis, rank + 1)
         self.after.append(Node("Transpose", [value], [trace.whole], {"perm": order}, self.scan.name))
         self.scan.traces.remove(trace)
+
+    def _cut(self, value: Value, start: int, end: int, step: int) -> Value:
+        bounds = [self.new.ints(number) for number in (start, end, 0, step)]
+        cut = self.new.value(f"{value.name}_cut")
+        self.after.append(Node("Slice", [value, *bounds], [cut]))
+        return cut
 
     def finish(self) -> None:
         """Results that nothing in the body reads are not handed in; but one sequence stays, for the number of steps."""
