@@ -10,6 +10,7 @@ from webrnn.errors import BackendError, Error, ModelError, OptionError, PlanErro
 if TYPE_CHECKING:
     from webrnn.engine.limits import Limits
     from webrnn.engine.session import InferenceSession
+    from webrnn.passes.report import Report, optimize
 
 __version__ = "0.1.0"
 __all__ = [
@@ -20,12 +21,19 @@ __all__ = [
     "ModelError",
     "OptionError",
     "PlanError",
+    "Report",
     "ShapeError",
     "UnsupportedOp",
     "__version__",
+    "optimize",
 ]
 
-_HOME = {"InferenceSession": "webrnn.engine.session", "Limits": "webrnn.engine.limits"}
+_HOME = {
+    "InferenceSession": "webrnn.engine.session",
+    "Limits": "webrnn.engine.limits",
+    "Report": "webrnn.passes.report",
+    "optimize": "webrnn.passes.report",
+}
 """Where the public names are that are imported when they are first used."""
 
 

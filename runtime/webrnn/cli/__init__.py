@@ -13,6 +13,7 @@ from webrnn.errors import Error
 COMMANDS = {
     "info": "inputs, outputs, states, ops and weights of a model",
     "run": "run a model on given or random inputs",
+    "optimize": "what the passes do to a model, and what it is then",
 }
 """Each command and what it does. The module of the same name has `add_arguments(parser)` and `main(arguments)`."""
 

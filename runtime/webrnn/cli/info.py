@@ -12,8 +12,7 @@ from webrnn.engine.session import NodeArg
 from webrnn.engine.states import carried_pairs
 from webrnn.ir import Graph, Scan, is_scan
 from webrnn.onnx.reader import read_model
-
-from .table import bytes_text, table
+from webrnn.tables import bytes_text, table
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

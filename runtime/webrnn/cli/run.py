@@ -13,8 +13,10 @@ import numpy as np
 from webrnn.engine.session import InferenceSession
 from webrnn.errors import ShapeError
 from webrnn.ir import Value
+from webrnn.tables import table
 
-from .table import table
+from .options import fixed_inputs, loaded, pairs, pass_names
+from .options import sizes as size_options
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,14 +28,27 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--size", action="append", default=[], metavar="NAME=N", help="size of a named axis (default 1)"
     )
     parser.add_argument("--backend", default="auto")
+    parser.add_argument(
+        "--fixed",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="bind an input: a number, a list or a .npy file",
+    )
+    parser.add_argument("--disable", default="", metavar="PASS,...", help='passes not to run; "all" is every one')
     parser.add_argument("--seed", type=int, default=0, help="of the random inputs")
     parser.add_argument("--output-dir", type=Path, help="write each output to NAME.npy in this folder")
 
 
 def main(arguments: argparse.Namespace) -> None:
-    session = InferenceSession(arguments.model, backend=arguments.backend)
-    feeds = {name: _loaded(file) for name, file in _pairs(arguments.input)}
-    sizes = {name: _integer(size) for name, size in _pairs(arguments.size)}
+    session = InferenceSession(
+        arguments.model,
+        backend=arguments.backend,
+        disable=pass_names(arguments.disable),
+        fixed=fixed_inputs(arguments.fixed),
+    )
+    feeds: dict[str, Any] = {name: loaded(file) for name, file in pairs(arguments.input)}
+    sizes = size_options(arguments.size)
     rng = np.random.default_rng(arguments.seed)
     for value in session.inputs:
         if value.name not in feeds:
@@ -64,30 +79,6 @@ def random_input(value: Value, sizes: dict[str, int], rng: np.random.Generator) 
     if value.dtype.array_type.kind == "f":
         return rng.standard_normal(shape).astype(value.dtype.array_type)
     return np.zeros(shape, value.dtype.array_type)
-
-
-def _pairs(items: list[str]) -> list[tuple[str, str]]:
-    pairs = []
-    for item in items:
-        name, sign, rest = item.rpartition("=")
-        if not sign:
-            raise ShapeError(f"{item!r} is not of the form NAME=VALUE")
-        pairs.append((name, rest))
-    return pairs
-
-
-def _loaded(file: str) -> np.ndarray:
-    try:
-        return np.load(file, allow_pickle=False)
-    except (OSError, ValueError) as error:
-        raise ShapeError(f"cannot read {file!r}: {error}") from None
-
-
-def _integer(text: str) -> int:
-    try:
-        return int(text)
-    except ValueError:
-        raise ShapeError(f"{text!r} is not a size") from None
 
 
 def _summary(name: str, result: Any) -> tuple[object, ...]:

@@ -31,11 +31,11 @@ def to_text(graph: Graph) -> str:
 
 
 def _graph_lines(graph: Graph, indent: str, label: str = "graph") -> Iterator[str]:
-    inputs = ", ".join(_typed(value) for value in graph.inputs)
+    inputs = ", ".join(typed(value) for value in graph.inputs)
     outputs = ", ".join(value.name for value in graph.outputs)
     yield f"{indent}{label} {graph.name}({inputs}) -> {outputs}"
     for value, array in graph.constants.items():
-        yield f"{indent}  const {_typed(value)}{_elements(array)}"
+        yield f"{indent}  const {typed(value)}{_elements(array)}"
     for node in graph.nodes:
         yield from _node_lines(node, indent + "  ")
 
@@ -49,7 +49,7 @@ def _node_lines(node: Node, indent: str) -> Iterator[str]:
         f"{name}={_attribute(value)}" for name, value in sorted(node.attrs.items()) if not isinstance(value, Graph)
     ]
     op = f"{node.domain}.{node.op}" if node.domain else node.op
-    outputs = ", ".join("_" if value is None else _typed(value) for value in node.outputs)
+    outputs = ", ".join("_" if value is None else typed(value) for value in node.outputs)
     yield f"{indent}{outputs} = {op}({', '.join(arguments + attributes)})"
     for name, inner in node.subgraphs:
         yield from _graph_lines(inner, indent + "  ", name)
@@ -92,7 +92,8 @@ def _name(value: Value | None) -> str:
     return "_" if value is None else value.name
 
 
-def _typed(value: Value) -> str:
+def typed(value: Value) -> str:
+    """Its name, and its type as far as that is known."""
     if value.dtype is None and value.shape is None and not value.container:
         return value.name
     element = value.dtype.text if value.dtype is not None else "?"

@@ -1,0 +1,67 @@
+"""`webrnn optimize model.onnx`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+from webrnn.errors import OptionError
+from webrnn.ir import Graph
+from webrnn.ir.dot import to_dot
+from webrnn.ir.text import to_text
+from webrnn.passes import ALL_PASSES, Pass, PassResult
+from webrnn.passes.report import optimize
+from webrnn.passes.report.text import as_data, report_text
+
+from .options import fixed_inputs, pass_names, sizes
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("model", help="path of an ONNX file")
+    parser.add_argument(
+        "--fixed",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="bind an input: a number, a list or a .npy file",
+    )
+    parser.add_argument("--disable", default="", metavar="PASS,...", help='passes not to run; "all" is every one')
+    parser.add_argument(
+        "--semantics", choices=("run", "stream"), default="run", help="whether states live on between calls"
+    )
+    parser.add_argument("--memory", action="store_true", help="estimate the peak memory, too")
+    parser.add_argument(
+        "--size", action="append", default=[], metavar="NAME=N", help="a number for a named size in costs"
+    )
+    parser.add_argument("--all", action="store_true", help="show each rewrite and each decline")
+    parser.add_argument("--json", action="store_true", help="print the report as JSON")
+    parser.add_argument(
+        "--print-after", metavar="PASS", help="print the graph after each run of this pass that changed something"
+    )
+    parser.add_argument("--stop-after", type=int, metavar="N", help="make N rewrites and no more")
+    parser.add_argument("--dot", type=Path, metavar="FILE", help="write the optimized graph for graphviz")
+
+
+def main(arguments: argparse.Namespace) -> None:
+    known = [step.name for step in ALL_PASSES]
+    if arguments.print_after is not None and arguments.print_after not in known:
+        raise OptionError(f"there is no pass {arguments.print_after}; there are {', '.join(known)}")
+
+    def print_graph(step: Pass, result: PassResult, graph: Graph) -> None:
+        if step.name == arguments.print_after and result.rewrites:
+            print(f"after {step.name}: {'; '.join(result.fired)}\n{to_text(graph)}\n")
+
+    report = optimize(
+        arguments.model,
+        disable=pass_names(arguments.disable),
+        fixed=fixed_inputs(arguments.fixed),
+        semantics=arguments.semantics,
+        stop_after=arguments.stop_after,
+        memory=arguments.memory,
+        sizes=sizes(arguments.size),
+        observe=print_graph,
+    )
+    print(json.dumps(as_data(report), indent=1) if arguments.json else report_text(report, everything=arguments.all))
+    if arguments.dot is not None:
+        arguments.dot.write_text(to_dot(report.graph))

@@ -1,0 +1,70 @@
+"""Options of the form NAME=VALUE, which several commands have."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from webrnn.errors import OptionError
+
+
+def pairs(items: Sequence[str]) -> list[tuple[str, str]]:
+    """
+    >>> pairs(["x:0=a.npy", "y=3"])
+    [('x:0', 'a.npy'), ('y', '3')]
+    """
+    found = []
+    for item in items:
+        name, sign, rest = item.rpartition("=")
+        if not sign:
+            raise OptionError(f"{item!r} is not of the form NAME=VALUE")
+        found.append((name, rest))
+    return found
+
+
+def sizes(items: Sequence[str]) -> dict[str, int]:
+    """
+    >>> sizes(["steps=100"])
+    {'steps': 100}
+    """
+    return {name: _size(text) for name, text in pairs(items)}
+
+
+def _size(text: str) -> int:
+    if not text.isdecimal():
+        raise OptionError(f"{text!r} is not a size")
+    return int(text)
+
+
+def loaded(file: str) -> np.ndarray:
+    try:
+        return np.load(file, allow_pickle=False)
+    except (OSError, ValueError) as error:
+        raise OptionError(f"cannot read {file!r}: {error}") from None
+
+
+def fixed_inputs(items: Sequence[str]) -> dict[str, Any]:
+    """A number, a list of numbers, True or False, or the path of an array.
+
+    >>> fixed_inputs(["sr=16000", "gain=[0.5, 1]"])
+    {'sr': 16000, 'gain': [0.5, 1]}
+    """
+    return {name: loaded(text) if text.endswith(".npy") else _literal(text) for name, text in pairs(items)}
+
+
+def _literal(text: str) -> Any:
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        raise OptionError(f"{text!r} is neither a number, nor a list of them, nor the path of a .npy file") from None
+
+
+def pass_names(text: str) -> list[str]:
+    """
+    >>> pass_names("fold_constants,merge_common")
+    ['fold_constants', 'merge_common']
+    """
+    return [name for name in text.split(",") if name]
