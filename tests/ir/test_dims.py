@@ -1,8 +1,9 @@
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from webrnn.ir import Symbol, is_static
-from webrnn.ir.dims import quotient
+from webrnn.ir.dims import FloorQuotient, floor_divide, quotient
 
 N, M = Symbol("n"), Symbol("m")
 
@@ -56,3 +57,43 @@ def test_quotient_times_divisor_is_the_dim():
         assert found * divisor == dim
     assert quotient(n, 0) is None
     assert quotient(n + 1, n) is None
+
+
+@given(expressions(), expressions(), st.integers(1, 6), st.integers(1, 6), st.integers(0, 9), st.integers(0, 9))
+def test_floor_division_commutes_with_substitution(a, b, first, second, n, m):
+    quotient_of_a = floor_divide(a, first)
+    assert value_of(quotient_of_a, n, m) == value_of(a, n, m) // first
+    nested = floor_divide(quotient_of_a * b + b, second)
+    expected = (value_of(a, n, m) // first * value_of(b, n, m) + value_of(b, n, m)) // second
+    assert value_of(nested, n, m) == expected
+    half = nested.substitute({"n": n}) if not isinstance(nested, int) else nested
+    assert value_of(half, n, m) == expected
+
+
+@given(expressions(), st.integers(1, 6), st.integers(1, 6), st.integers(-4, 4))
+def test_equal_quotients_are_equal_values(a, divisor, factor, shift):
+    assert floor_divide(a * factor, divisor * factor) == floor_divide(a, divisor)
+    assert floor_divide(a + shift * divisor, divisor) == floor_divide(a, divisor) + shift
+    assert floor_divide(floor_divide(a, divisor), factor) == floor_divide(a, divisor * factor)
+
+
+def test_quotients_say_what_they_are():
+    half = floor_divide(N + 3, 2)
+    assert str(half) == "(n + 1)//2 + 1"
+    assert str(floor_divide(N, 4) * 4) == "4*(n//4)"
+    assert str(floor_divide(2 * N, 3)) == "(2*n)//3"
+    (name,) = (name for names, _ in half.terms for name in names)
+    assert isinstance(name, FloorQuotient)
+    assert (name.numerator, name.divisor) == (N + 1, 2)
+    assert half.names == {"n"}
+
+
+def test_a_size_that_a_model_names_like_a_quotient_is_another():
+    assert Symbol("n//2") != floor_divide(N, 2)
+    assert (Symbol("n//2") + floor_divide(N, 2)).substitute({"n//2": 100, "n": 4}) == 102
+
+
+@pytest.mark.parametrize("divisor", [0, -2])
+def test_divisors_that_are_not_positive(divisor):
+    with pytest.raises(ValueError, match="not positive"):
+        floor_divide(N, divisor)

@@ -3,11 +3,18 @@
 >>> n, m = Symbol("n"), Symbol("m")
 >>> str(2 * n + m - n + 1), 2 * n - n == n, n - n
 ('m + n + 1', True, 0)
+
+What a polynomial cannot say, the rounded-down quotient of one by a number, is a name of its own in another one:
+
+>>> half = floor_divide(n + 3, 2)
+>>> half, half.substitute({"n": 4}), floor_divide(4 * n + 3, 2)
+((n + 1)//2 + 1, 3, 2*n + 1)
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import gcd
 from typing import TypeAlias
 
 _Monomial: TypeAlias = tuple[str, ...]
@@ -60,7 +67,16 @@ class SymbolicDim:
 
     @property
     def names(self) -> frozenset[str]:
-        return frozenset(name for monomial, _ in self._terms for name in monomial)
+        """The named sizes that it depends on, those inside quotients too.
+
+        >>> sorted((Symbol("n") + floor_divide(Symbol("m"), 2)).names)
+        ['m', 'n']
+        """
+        found: set[str] = set()
+        for monomial, _ in self._terms:
+            for name in monomial:
+                found |= name.numerator.names if isinstance(name, FloorQuotient) else {name}
+        return frozenset(found)
 
     def substitute(self, sizes: Mapping[str, Dim]) -> Dim:
         """Replace named sizes.
@@ -72,7 +88,7 @@ class SymbolicDim:
         for monomial, factor in self._terms:
             product: Dim = factor
             for name in monomial:
-                product = product * sizes.get(name, Symbol(name))
+                product = product * _substituted(name, sizes)
             total = total + product
         return total
 
@@ -80,7 +96,8 @@ class SymbolicDim:
         text = ""
         for monomial, factor in sorted(self._terms, key=lambda term: (not term[0], term[0])):
             magnitude = abs(factor)
-            product = "*".join(([] if magnitude == 1 and monomial else [str(magnitude)]) + list(monomial))
+            factors = [*([] if magnitude == 1 and monomial else [str(magnitude)]), *monomial]
+            product = "*".join(factor_text(each) if len(factors) > 1 else each for each in factors)
             sign = "-" if factor < 0 else "+"
             text += f" {sign} {product}" if text else f"{'-' if factor < 0 else ''}{product}"
         return text
@@ -91,6 +108,33 @@ class SymbolicDim:
 Dim: TypeAlias = int | SymbolicDim
 Shape: TypeAlias = tuple[Dim | None, ...]
 """A None axis is of unknown size."""
+
+
+class FloorQuotient(str):
+    """The name, in a monomial, of a polynomial divided by a number and rounded down.
+
+    It is written in one way only, so that equal quotients are equal names: the numerator's factors are from 0 to below
+    the divisor and have no divisor in common with it. It is no named size, even if a model calls one the same.
+    """
+
+    __slots__ = ("divisor", "numerator")
+    numerator: SymbolicDim
+    divisor: int
+
+    def __new__(cls, numerator: SymbolicDim, divisor: int) -> FloorQuotient:
+        text = str(numerator)
+        self = super().__new__(cls, f"({text})//{divisor}" if " " in text or "*" in text else f"{text}//{divisor}")
+        self.numerator, self.divisor = numerator, divisor
+        return self
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, FloorQuotient) and str.__eq__(self, other)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return hash((FloorQuotient, str.__hash__(self)))
 
 
 def Symbol(name: str) -> SymbolicDim:
@@ -139,6 +183,51 @@ def quotient(dim: Dim, divisor: Dim) -> Dim | None:
             return None
         result[tuple(rest)] = coefficient // factor
     return _simplest(result)
+
+
+def floor_divide(dim: Dim, divisor: int) -> Dim:
+    """The quotient, rounded down.
+
+    >>> n = Symbol("n")
+    >>> floor_divide(7, 2), floor_divide(6 * n, 3), floor_divide(floor_divide(n, 2), 3), floor_divide(-n, 2)
+    (3, 2*n, n//6, -n + n//2)
+    """
+    if divisor < 1:
+        raise ValueError(f"{divisor} is not positive")
+    if isinstance(dim, int):
+        return dim // divisor
+    whole = _simplest({monomial: factor // divisor for monomial, factor in dim.terms})
+    rest = _simplest({monomial: factor % divisor for monomial, factor in dim.terms})
+    return whole + _floor_of_proper(rest, divisor)
+
+
+def _floor_of_proper(rest: Dim, divisor: int) -> Dim:
+    """The rounded-down quotient of what has factors from 0 to below the divisor."""
+    if isinstance(rest, int):
+        return 0
+    common = gcd(divisor, *(factor for monomial, factor in rest.terms if monomial))
+    if common > 1:
+        smaller = _simplest({monomial: factor // common for monomial, factor in rest.terms})
+        return floor_divide(smaller, divisor // common)
+    for monomial, factor in rest.terms:
+        if factor == 1 and len(monomial) == 1 and isinstance(monomial[0], FloorQuotient):
+            inner = monomial[0]
+            numerator = inner.numerator + (rest - Symbol(inner)) * inner.divisor
+            return floor_divide(numerator, inner.divisor * divisor)
+    return Symbol(FloorQuotient(rest, divisor))
+
+
+def _substituted(name: str, sizes: Mapping[str, Dim]) -> Dim:
+    if name in sizes:
+        return sizes[name]
+    if isinstance(name, FloorQuotient):
+        return floor_divide(name.numerator.substitute(sizes), name.divisor)
+    return Symbol(name)
+
+
+def factor_text(name: str) -> str:
+    """A name of a monomial as it is written beside others."""
+    return f"({name})" if isinstance(name, FloorQuotient) else name
 
 
 def _terms_of(dim: Dim) -> tuple[tuple[_Monomial, int], ...]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from webrnn.ir import Dim, SymbolicDim
+from webrnn.ir.dims import factor_text
 from webrnn.tables import bytes_text, table
 
 from .measures import Measures
@@ -70,7 +71,8 @@ def scaled(dim: Dim) -> str:
     """
     if isinstance(dim, SymbolicDim):
         terms = sorted(dim.terms, key=lambda term: (not term[0], term[0]))
-        return " + ".join("*".join([_scaled_number(factor), *names]) for names, factor in terms).replace("+ -", "- ")
+        products = ("*".join([_scaled_number(factor), *map(factor_text, names)]) for names, factor in terms)
+        return " + ".join(products).replace("+ -", "- ")
     return _scaled_number(dim)
 
 
