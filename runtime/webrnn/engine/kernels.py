@@ -16,6 +16,7 @@ from __future__ import annotations
 import json
 import sys
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -115,6 +116,14 @@ class Kernels(ABC):
     @abstractmethod
     def view(self, buffer: Buffer) -> np.ndarray[Any, Any]:
         """A numpy view of the buffer as memory is now."""
+
+    @abstractmethod
+    def function(self, name: str) -> Callable[..., Any]:
+        """A kernel without conversions: pointers are addresses."""
+
+    @property
+    @abstractmethod
+    def pointer_bytes(self) -> int: ...
 
     def empty(self, shape: int | tuple[int, ...], dtype: DTypeLike = np.float32) -> Buffer:
         buffer = Buffer(self, 0, _shape(shape), np.dtype(dtype))

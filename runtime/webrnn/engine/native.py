@@ -39,10 +39,12 @@ class AddressSpaceKernels(Kernels):
 
     def _bind(self, library: ctypes.CDLL, suffix: str, folder: Path) -> None:
         self._blocks: list[np.ndarray[Any, Any]] = []
+        self._functions: dict[str, Any] = {}
         for binding in bindings(folder):
             function = library[binding.symbol + suffix]
             function.argtypes = [SCALARS.get(kind, ctypes.c_void_p) for kind, _ in binding.parameters]
             function.restype = SCALARS[binding.returns] if binding.returns else None
+            self._functions[binding.name] = function
             setattr(self, binding.name, self._caller(binding, function))
 
     def _caller(self, binding: Binding, function: Any) -> Any:
@@ -53,6 +55,14 @@ class AddressSpaceKernels(Kernels):
 
         call.__name__ = binding.name
         return call
+
+    @property
+    def pointer_bytes(self) -> int:
+        return ctypes.sizeof(ctypes.c_void_p)
+
+    def function(self, name: str) -> Any:
+        """A function without conversions: pointers are addresses."""
+        return self._functions[name]
 
     def allocate(self, nbytes: int) -> int:
         block = np.zeros(nbytes + ALIGNMENT, np.uint8)

@@ -7,7 +7,7 @@ import contextlib
 import ctypes
 import importlib.util
 import sys
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +74,7 @@ class WasmKernels(Kernels):
         instance = wasmtime.Instance(self._store, module, [self._import(i) for i in module.imports])
         exports: Any = instance.exports(self._store)
         self._top = exports["__heap_base"].value(self._store)
+        self._functions = {binding.name: exports[binding.symbol] for binding in rows}
         for binding in rows:
             setattr(self, binding.name, self._caller(binding, exports[binding.symbol]))
 
@@ -97,6 +98,13 @@ class WasmKernels(Kernels):
 
         call.__name__ = binding.name
         return call
+
+    @property
+    def pointer_bytes(self) -> int:
+        return 4
+
+    def function(self, name: str) -> Any:
+        return partial(self._functions[name], self._store)
 
     def allocate(self, nbytes: int) -> int:
         address = -(-self._top // ALIGNMENT) * ALIGNMENT

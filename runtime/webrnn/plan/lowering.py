@@ -1,0 +1,343 @@
+"""From an optimized graph to a program.
+
+`lower(graph)` walks the nodes in order; `lowerings/` has one function for each op that gives instructions or, for ops
+that only look at their operand in another way, views. What has none raises `NotLowered`, which names the node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from webrnn.ir import Dim, DType, Graph, Node, Value, is_scan
+from webrnn.passes.facts import Facts
+from webrnn.passes.infer_shapes import infer
+
+from .opcodes import MAX_RANK
+from .program import ExpressionInstruction, ExpressionOp, Instruction, Operand, Port, Program
+from .views import Sizes, Storage, View, collapsed, dense_view
+
+DTYPES = {DType.FLOAT: "f32", DType.INT64: "i64", DType.BOOL: "u8"}
+
+
+class NotLowered(Exception):
+    """A node that has no instructions, and why."""
+
+    def __init__(self, node: Node | None, reason: str):
+        super().__init__(f"{node.op} {node.label}: {reason}" if node else reason)
+        self.node, self.reason = node, reason
+
+
+Rule: TypeAlias = Callable[["Lowering", Node], None]
+
+
+def lower(graph: Graph, options: frozenset[str] = frozenset(), most_steps: int = 2**30) -> Program:
+    """The program of a graph whose passes have run.
+
+    `options` switches alternatives off: "fused_sequences". `most_steps` bounds loops that only a condition ends.
+    """
+    return Lowering(graph, options, most_steps).run()
+
+
+class Lowering:
+    """The state of one lowering. Rules use its methods and nothing else."""
+
+    def __init__(self, graph: Graph, options: frozenset[str], most_steps: int):
+        self.graph, self.options, self.most_steps = graph, options, most_steps
+        self.facts: Facts = infer(graph)
+        self.views: dict[Value, View] = {}
+        self.destinations: dict[Value, View] = {}
+        """Where the result of a node has to be, for values that somebody has a place for."""
+        self.arrays: dict[Value, np.ndarray] = {}
+        self.block: list[Instruction] = []
+        self.n_loops = 0
+        self.node: Node | None = None
+        self._constants: dict[tuple[int, str], Storage] = {}
+        self._kept: list[np.ndarray] = []
+        self._number_vectors: dict[tuple[float, ...], np.ndarray] = {}
+        self.n_externals = 0
+        self.taken: dict[Value, int] = {}
+        """Values that are as long as a loop took steps, and the external that says how many."""
+
+    # --- graphs ------------------------------------------------------------------------------------------------------
+
+    def run(self) -> Program:
+        inputs = [self._input(value) for value in self.graph.inputs]
+        ports = [self._output_port(value) for value in self.graph.outputs]
+        self.lower_graph(self.graph)
+        outputs = []
+        for value, port in zip(self.graph.outputs, ports, strict=True):
+            storage = Storage("external", port.dtype, _count(port.shape), external=port.external, label=value.name)
+            target = dense_view(storage, port.shape)
+            placed = self.destinations.get(value)
+            if placed is None or placed.storage.external != port.external or self.views[value] != placed:
+                self.copy(self.views[value], target)
+            outputs.append(Port(port.name, port.dtype, port.shape, port.external, self.taken.get(value, -1)))
+        return Program(inputs, outputs, self.block)
+
+    def new_external(self) -> int:
+        self.n_externals += 1
+        return self.n_externals - 1
+
+    def _input(self, value: Value) -> Port:
+        shape, dtype = self.shape(value), self.dtype(value)
+        port = Port(value.name, dtype, shape, self.new_external())
+        storage = Storage("external", dtype, _count(shape), external=port.external, writable=False, label=value.name)
+        self.views[value] = dense_view(storage, shape)
+        return port
+
+    def _output_port(self, value: Value) -> Port:
+        shape, dtype = self.shape(value), self.dtype(value)
+        port = Port(value.name, dtype, shape, self.new_external())
+        fresh = value not in self.graph.inputs and value not in self.graph.constants
+        if fresh and value not in self.destinations:
+            storage = Storage("external", dtype, _count(shape), external=port.external, label=value.name)
+            self.destinations[value] = dense_view(storage, shape)
+        return port
+
+    def lower_graph(self, graph: Graph) -> None:
+        """Emit what the outputs of a graph need; its inputs have views already."""
+        self.arrays.update(graph.constants)
+        needed = set(graph.outputs)
+        nodes = []
+        for node in reversed(graph.nodes):
+            if any(output in needed for output in node.outputs if output is not None):
+                nodes.append(node)
+                needed.update(self._read_inputs(node))
+        self._hand_back_destinations(graph, nodes)
+        for node in reversed(nodes):
+            self._lower_node(node)
+        for output in graph.outputs:
+            self.view(output)
+
+    def _hand_back_destinations(self, graph: Graph, nodes_from_last: Sequence[Node]) -> None:
+        """What only gives its operand another shape needs no copy where the operand can be made in the right place."""
+        made_here = {output for node in graph.nodes for output in node.outputs}
+        for node in nodes_from_last:
+            target = self.destinations.get(node.outputs[0]) if node.outputs and node.outputs[0] is not None else None
+            source = node.inputs[0] if node.inputs else None
+            if target is None or source is None or source in self.destinations or source not in made_here:
+                continue
+            if not node.domain and node.op in ("Reshape", "Squeeze", "Unsqueeze", "Flatten", "Identity"):
+                shape = self.facts.shape(source)
+                if shape is None or any(size is None for size in shape):
+                    continue
+                placed = target.reshaped([size for size in shape if size is not None])
+                if placed is not None:
+                    self.destinations[source] = placed
+
+    def _read_inputs(self, node: Node) -> list[Value]:
+        """The operands whose elements its instructions read: not those that only say how, such as a shape."""
+        from .lowerings import READS_FIRST_ONLY
+
+        if all(self._is_known(output) for output in node.outputs if output is not None):
+            return []
+        inputs = node.inputs[:1] if not node.domain and node.op in READS_FIRST_ONLY else node.inputs
+        return [value for value in inputs if value is not None]
+
+    def _lower_node(self, node: Node) -> None:
+        from .lowerings import RULES
+
+        outer, self.node = self.node, node
+        if all(self._is_known(output) for output in node.outputs if output is not None):
+            for output in node.outputs:
+                if output is not None:
+                    self._emit_known(output)
+        else:
+            rule = RULES.get((node.domain, node.op))
+            if rule is None:
+                raise NotLowered(node, "it has no instruction")
+            rule(self, node)
+            for output in node.outputs:
+                if output is not None:
+                    self._settle(output)
+        self.node = outer
+
+    def _is_known(self, value: Value) -> bool:
+        """Whether it is integers that follow from sizes, such as a shape."""
+        fact = self.facts.of(value)
+        known = fact.content is not None and all(element is not None for element in fact.content)
+        return known and fact.dtype is DType.INT64
+
+    def _emit_known(self, value: Value) -> None:
+        content = self.facts.of(value).content
+        assert content is not None
+        numbers = [element for element in content if element is not None]
+        if all(isinstance(element, int) for element in numbers):
+            self.arrays[value] = np.array(numbers, np.int64).reshape([int(str(d)) for d in self.shape(value)])
+            return
+        self.emit("sizes", self.output(value), rest=numbers)
+
+    def _settle(self, value: Value) -> None:
+        """Bring a result to its destination if its rule has not."""
+        target = self.destinations.get(value)
+        if target is not None and value in self.views and self.views[value] != target:
+            self.copy(self.views[value], target)
+            self.views[value] = target
+
+    # --- what rules ask ----------------------------------------------------------------------------------------------
+
+    def refuse(self, reason: str) -> NotLowered:
+        return NotLowered(self.node, reason)
+
+    def shape(self, value: Value) -> Sizes:
+        shape = self.facts.shape(value)
+        if shape is None or any(size is None for size in shape):
+            raise self.refuse(f"the shape of {value.name} is not known before it runs")
+        return tuple(size for size in shape if size is not None)
+
+    def dtype(self, value: Value) -> str:
+        found = DTYPES.get(self.facts.dtype(value) or DType.STRING)
+        if found is None or value.container:
+            raise self.refuse(f"{value.name} is not a tensor of float, int64 or bool")
+        return found
+
+    def ints(self, value: Value | None) -> list[int]:
+        """An operand that must be known as numbers."""
+        found = self.facts.of(value).ints
+        if found is None:
+            raise self.refuse("an operand that says how is not a constant")
+        return list(found)
+
+    def array(self, value: Value | None) -> np.ndarray | None:
+        return None if value is None else self.arrays.get(value)
+
+    def view(self, value: Value) -> View:
+        """Where the elements of a value are."""
+        if value not in self.views:
+            array = self.arrays.get(value)
+            if array is None:
+                raise self.refuse(f"{value.name} is not there")
+            self.views[value] = self.constant(array)
+        return self.views[value]
+
+    def constant(self, array: np.ndarray) -> View:
+        dtype = DTYPES.get(DType.of(array))
+        if dtype is None:
+            raise self.refuse(f"a constant of {array.dtype}")
+        key = (id(array), dtype)
+        if key not in self._constants:
+            self._kept.append(array)
+            stored = array.astype(np.uint8) if dtype == "u8" else array
+            self._constants[key] = Storage("constant", dtype, array.size, stored, writable=False)
+        return dense_view(self._constants[key], array.shape)
+
+    def packed(self, weights: np.ndarray) -> View:
+        """Constant weights [k, n] in the form that products take."""
+        from .lowerings.linear import pack
+
+        key = (id(weights), "packed")
+        if key not in self._constants:
+            self._kept.append(weights)
+            array = pack(weights)
+            self._constants[key] = Storage("constant", "f32", array.size, array, writable=False)
+        return dense_view(self._constants[key], (self._constants[key].size,))
+
+    def number_vector(self, numbers: tuple[float, ...]) -> View:
+        if numbers not in self._number_vectors:
+            self._number_vectors[numbers] = np.array(numbers, np.float32)
+        return self.constant(self._number_vectors[numbers])
+
+    def output(self, value: Value) -> View:
+        """Where a rule writes a result: its destination, or new memory."""
+        if value not in self.views:
+            self.views[value] = self.destinations.get(value) or self.temporary(self.shape(value), self.dtype(value))
+        return self.views[value]
+
+    def dense_output(self, value: Value) -> View:
+        """Where a rule that writes without gaps writes a result; if its destination has gaps it is copied later."""
+        if not self.output(value).is_contiguous:
+            self.views[value] = self.temporary(self.shape(value), self.dtype(value))
+        return self.views[value]
+
+    def temporary(self, shape: Sequence[Dim], dtype: str = "f32") -> View:
+        label = self.node.label if self.node else ""
+        return dense_view(Storage("arena", dtype, _count(shape), label=label), shape)
+
+    def dense(self, view: View) -> View:
+        """The elements without gaps: copied if there are some."""
+        if view.is_contiguous:
+            return view
+        copied = self.temporary(view.shape, view.dtype)
+        self.copy(view, copied)
+        return copied
+
+    def reshaped(self, view: View, shape: Sequence[Dim]) -> View:
+        found = view.reshaped(shape)
+        if found is None:
+            found = self.dense(view).reshaped(shape)
+            assert found is not None
+        return found
+
+    # --- emitting ----------------------------------------------------------------------------------------------------
+
+    def emit(self, name: str, *operands: Operand, rest: Sequence[Dim] = ()) -> None:
+        self.add(Instruction(name, list(operands), list(rest)))
+
+    def add(self, instruction: Instruction) -> None:
+        for view in instruction.views():
+            if view.rank > MAX_RANK:
+                raise self.refuse(f"a tensor of {view.rank} axes")
+        instruction.node = self.node.label if self.node else ""
+        self.block.append(instruction)
+
+    def copy(self, source: View, target: View) -> None:
+        self.emit("copy", *collapsed([source, target]))
+
+    def expression(
+        self,
+        inputs: Sequence[View],
+        outputs: Sequence[tuple[View, int]],
+        constants: Sequence[tuple[str, float | int]],
+        ops: Sequence[ExpressionOp],
+    ) -> None:
+        """An element-wise expression; inputs are broadcast to the shape of the outputs."""
+        shape = outputs[0][0].shape
+        fitted = []
+        for view in inputs:
+            repeated = view.broadcast(shape)
+            if repeated is None:
+                raise self.refuse("it is not known how its operands are broadcast")
+            fitted.append(repeated)
+        views = collapsed([*fitted, *(view for view, _ in outputs)])
+        targets = [(view, register) for view, (_, register) in zip(views[len(inputs) :], outputs, strict=True)]
+        self.add(
+            ExpressionInstruction(
+                "expression",
+                [],
+                inputs=views[: len(inputs)],
+                outputs=targets,
+                constants=list(constants),
+                ops=list(ops),
+            )
+        )
+
+    def in_block(self, emit: Callable[[], None]) -> list[Instruction]:
+        """What `emit` emits, as a block of its own."""
+        outer, self.block = self.block, []
+        try:
+            emit()
+            return self.block
+        finally:
+            self.block = outer
+
+
+def _count(shape: Sequence[Dim]) -> Dim:
+    total: Dim = 1
+    for size in shape:
+        total = total * size
+    return total
+
+
+def attribute(node: Node, name: str, default: Any) -> Any:
+    value = node.attrs.get(name)
+    return default if value is None else value
+
+
+def rules(*tables: Mapping[tuple[str, str], Rule]) -> dict[tuple[str, str], Rule]:
+    return {key: rule for table in tables for key, rule in table.items()}
+
+
+__all__ = ["Lowering", "NotLowered", "Rule", "attribute", "is_scan", "lower", "rules"]

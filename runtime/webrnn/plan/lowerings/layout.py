@@ -1,0 +1,192 @@
+"""Ops that look at their operand in another way, and those that put operands beside each other."""
+
+from __future__ import annotations
+
+from webrnn.ir import Dim, Node, Value
+
+from ..lowering import Lowering, Rule, attribute
+from ..views import View
+
+
+def _value(value: Value | None) -> Value:
+    assert value is not None
+    return value
+
+
+def _reshape(l: Lowering, node: Node) -> None:
+    output = _value(node.outputs[0])
+    l.views[output] = l.reshaped(l.view(_value(node.inputs[0])), l.shape(output))
+
+
+def _transpose(l: Lowering, node: Node) -> None:
+    source = l.view(_value(node.inputs[0]))
+    perm = attribute(node, "perm", None) or list(range(source.rank))[::-1]
+    l.views[_value(node.outputs[0])] = source.transposed(perm)
+
+
+def _expand(l: Lowering, node: Node) -> None:
+    output = _value(node.outputs[0])
+    repeated = l.view(_value(node.inputs[0])).broadcast(l.shape(output))
+    if repeated is None:
+        raise l.refuse("it is not known how its operand is repeated")
+    l.views[output] = repeated
+
+
+def _slice(l: Lowering, node: Node) -> None:
+    output = _value(node.outputs[0])
+    view = l.view(_value(node.inputs[0]))
+    starts, ends = l.ints(node.inputs[1]), l.ints(node.inputs[2])
+    axes = l.ints(node.inputs[3]) if len(node.inputs) > 3 and node.inputs[3] is not None else list(range(len(starts)))
+    steps = l.ints(node.inputs[4]) if len(node.inputs) > 4 and node.inputs[4] is not None else [1] * len(starts)
+    shape = l.shape(output)
+    for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
+        axis %= view.rank
+        view = view.sliced(axis, _start(l, start, end, step, view.shape[axis]), shape[axis], step)
+    l.views[output] = view
+
+
+def _start(l: Lowering, start: int, end: int, step: int, size: Dim) -> Dim:
+    if isinstance(size, int):
+        return slice(start, end if end > -size - 1 or step > 0 else None, step).indices(size)[0]
+    if start == 0 or (start >= 0 and step > 0 and l.shape is not None and start == 0):
+        return 0
+    if start < 0 and step < 0 and start == -1:
+        return size + start
+    raise l.refuse("where it starts depends on a size that is not known")
+
+
+def _split(l: Lowering, node: Node) -> None:
+    view = l.view(_value(node.inputs[0]))
+    axis = attribute(node, "axis", 0) % view.rank
+    start: Dim = 0
+    for output in node.outputs:
+        if output is None:
+            raise l.refuse("a part is not asked for")
+        count = l.shape(output)[axis]
+        l.views[output] = view.sliced(axis, start, count)
+        start = start + count
+
+
+def _concat(l: Lowering, node: Node) -> None:
+    output = _value(node.outputs[0])
+    target = l.output(output)
+    axis = attribute(node, "axis", 0) % target.rank
+    start: Dim = 0
+    for operand in node.inputs:
+        source = l.view(_value(operand))
+        l.copy(source, target.sliced(axis, start, source.shape[axis]))
+        start = start + source.shape[axis]
+
+
+def _gather(l: Lowering, node: Node) -> None:
+    source, index = l.view(_value(node.inputs[0])), _value(node.inputs[1])
+    output = _value(node.outputs[0])
+    axis = attribute(node, "axis", 0) % source.rank
+    numbers = l.facts.of(index).ints
+    if numbers is not None and l.facts.of(index).shape == ():
+        size = source.shape[axis]
+        if isinstance(size, int) and not -size <= numbers[0] < size:
+            raise l.refuse("its index is out of range")
+        if isinstance(size, int) or numbers[0] < 0:
+            at: Dim = numbers[0] if numbers[0] >= 0 else size + numbers[0]
+            if isinstance(size, int):
+                l.views[output] = source.without_axis(axis, at)
+                return
+    target = l.dense_output(output)
+    outer, inner = source.shape[:axis], source.shape[axis + 1 :]
+    rows = l.reshaped(source, (_count(outer), source.shape[axis], _count(inner)))
+    indices = l.dense(l.view(index))
+    count = indices.count
+    shaped, flat = target.reshaped((_count(outer), count, _count(inner))), indices.reshaped((count,))
+    l.emit("gather", l.dense(rows), flat, shaped)
+
+
+def _pad(l: Lowering, node: Node) -> None:
+    output = _value(node.outputs[0])
+    source = l.view(_value(node.inputs[0]))
+    rank = source.rank
+    pads = l.ints(node.inputs[1])
+    axes = [a % rank for a in l.ints(node.inputs[3])] if len(node.inputs) > 3 and node.inputs[3] is not None else list(range(rank))
+    before, after = [0] * rank, [0] * rank
+    for i, axis in enumerate(axes):
+        before[axis], after[axis] = pads[i], pads[i + len(axes)]
+    mode = attribute(node, "mode", "constant")
+    if min(*before, *after, 0) < 0:
+        raise l.refuse("it takes away")
+    target = l.output(output)
+    if mode == "constant":
+        filled = l.array(node.inputs[2]) if len(node.inputs) > 2 and node.inputs[2] is not None else 0.0
+        if filled is None or target.dtype != "f32":
+            raise l.refuse("its value is not a constant float")
+        target = l.dense_output(output)
+        l.emit("fill", target, float(filled))
+        for axis in range(rank):
+            target = target.sliced(axis, before[axis], source.shape[axis])
+        l.copy(source, target)
+        return
+    padded = [axis for axis in range(rank) if before[axis] or after[axis]]
+    if mode not in ("reflect", "edge") or len(padded) > 1:
+        raise l.refuse(f"mode {mode} on {len(padded)} axes")
+    l.copy(source, _middle(target, before, source))
+    for axis in padded:
+        _mirror(l, source, target, axis, before[axis], after[axis], mode)
+
+
+def _middle(target: View, before: list[int], source: View) -> View:
+    for axis in range(source.rank):
+        target = target.sliced(axis, before[axis], source.shape[axis])
+    return target
+
+
+def _mirror(l: Lowering, source: View, target: View, axis: int, before: int, after: int, mode: str) -> None:
+    size = source.shape[axis]
+    if not isinstance(size, int) or size <= max(before, after):
+        raise l.refuse("it reflects more than there is, or that is not known")
+    step = -1 if mode == "reflect" else 0
+    if before:
+        start = before if mode == "reflect" else 0
+        l.copy(source.sliced(axis, start, before, step), target.sliced(axis, 0, before))
+    if after:
+        start = size - 2 if mode == "reflect" else size - 1
+        l.copy(source.sliced(axis, start, after, step), target.sliced(axis, size + before, after))
+
+
+def _identity(l: Lowering, node: Node) -> None:
+    l.views[_value(node.outputs[0])] = l.view(_value(node.inputs[0]))
+
+
+def _constant_of_shape(l: Lowering, node: Node) -> None:
+    output = _value(node.outputs[0])
+    value = attribute(node, "value", None)
+    number = 0.0 if value is None else value.reshape(-1)[0]
+    if l.dtype(output) != "f32":
+        raise l.refuse("it is not of float")
+    l.emit("fill", l.dense_output(output), float(number))
+
+
+def _count(shape: tuple[Dim, ...]) -> Dim:
+    total: Dim = 1
+    for size in shape:
+        total = total * size
+    return total
+
+
+READS_FIRST_ONLY = frozenset(
+    {"Reshape", "Squeeze", "Unsqueeze", "Flatten", "Expand", "Slice", "Split", "Pad", "ConstantOfShape"}
+)
+
+RULES: dict[tuple[str, str], Rule] = {
+    ("", "Reshape"): _reshape,
+    ("", "Squeeze"): _reshape,
+    ("", "Unsqueeze"): _reshape,
+    ("", "Flatten"): _reshape,
+    ("", "Transpose"): _transpose,
+    ("", "Expand"): _expand,
+    ("", "Slice"): _slice,
+    ("", "Split"): _split,
+    ("", "Concat"): _concat,
+    ("", "Gather"): _gather,
+    ("", "Pad"): _pad,
+    ("", "Identity"): _identity,
+    ("", "ConstantOfShape"): _constant_of_shape,
+}

@@ -1,0 +1,161 @@
+"""Matrix products."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from webrnn.ir import WEBRNN, Dim, Node, Value
+
+from ..lowering import Lowering, Rule
+from ..views import View
+
+PANEL, GRAIN = 24, 8
+"""As in wasm_kernels/table.py: rows of a panel of packed weights, and the step in which the last may be narrower."""
+
+
+def packed_size(n: Dim, k: Dim) -> Dim:
+    """Floats of the packed form of a product with n results of k terms; for a size that is not known, at most."""
+    return -(-n // GRAIN) * GRAIN * k if isinstance(n, int) else (n + GRAIN - 1) * k
+
+
+def pack(weights: np.ndarray) -> np.ndarray:
+    """[k, n] in panels, as wr_pack_panels writes them.
+
+    >>> pack(np.arange(4, dtype=np.float32).reshape(2, 2))[:3], pack(np.zeros((2, 30))).shape
+    (array([0., 1., 0.], dtype=float32), (64,))
+    """
+    k, n = weights.shape
+    width = -(-n // GRAIN) * GRAIN
+    padded = np.zeros((k, width), np.float32)
+    padded[:, :n] = weights
+    return np.concatenate([padded[:, first : first + PANEL].reshape(-1) for first in range(0, width, PANEL)] or [padded.reshape(-1)])
+
+
+def rows_of(l: Lowering, view: View) -> View:
+    """[..., k] as [rows, k] without gaps inside a row."""
+    width = view.shape[-1]
+    rows: Dim = 1
+    for size in view.shape[:-1]:
+        rows = rows * size
+    if view.is_contiguous or view.rank == 2:
+        found = view.reshaped((rows, width)) if view.rank != 2 else view
+        if found is not None and (found.strides[1] == 1 or width == 1) and _not_negative(found.strides[0]):
+            return found
+    squeezed = view.reshaped((rows, width))
+    if squeezed is not None and (squeezed.strides[1] == 1 or width == 1) and _not_negative(squeezed.strides[0]):
+        return squeezed
+    dense = l.dense(view).reshaped((rows, width))
+    assert dense is not None
+    return dense
+
+
+def _not_negative(stride: Dim) -> bool:
+    return not isinstance(stride, int) or stride >= 0
+
+
+def packed_constant(l: Lowering, value: Value) -> View | None:
+    array = l.array(value)
+    return None if array is None else l.packed(array)
+
+
+def _linear(l: Lowering, node: Node) -> None:
+    x, w, bias = [*node.inputs, None][:3]
+    output = node.outputs[0]
+    assert x is not None and w is not None and output is not None
+    packed = packed_constant(l, w)
+    if packed is None or l.dtype(x) != "f32":
+        if l.dtype(x) != "f32":
+            raise l.refuse("it is not of float")
+        product = l.output(output)
+        _product(l, l.view(x), l.view(w), product)
+        if bias is not None:
+            from ..program import ExpressionOp
+
+            l.expression([product, l.view(bias)], [(product, 2)], [], [ExpressionOp("add", (0, 1))])
+        return
+    y = l.output(output)
+    if y.strides[-1] != 1 and y.shape[-1] != 1:
+        y = l.dense_output(output)
+    target = y.reshaped((_rows(y), y.shape[-1])) if y.rank != 2 else y
+    if target is None:
+        y = l.dense_output(output)
+        target = y.reshaped((_rows(y), y.shape[-1]))
+    l.emit("gemm", rows_of(l, l.view(x)), packed, None if bias is None else l.dense(l.view(bias)), target, 0, 0.0, 0.0)
+
+
+def _rows(view: View) -> Dim:
+    rows: Dim = 1
+    for size in view.shape[:-1]:
+        rows = rows * size
+    return rows
+
+
+def _matmul(l: Lowering, node: Node) -> None:
+    a, b = node.inputs
+    output = node.outputs[0]
+    assert a is not None and b is not None and output is not None
+    if l.dtype(a) != "f32":
+        raise l.refuse("it is not of float")
+    left, right = l.view(a), l.view(b)
+    if left.rank >= 2 and right.rank == 2:
+        _linear(l, Node("Linear", [a, b], node.outputs))
+        return
+    y = l.output(output)
+    shape = y.shape
+    if left.rank == 1:
+        left, shape = left.with_axis(0), (*shape, 1) if right.rank == 1 else (*shape[:-1], 1, shape[-1])
+    if right.rank == 1:
+        right, shape = right.with_axis(1), (*shape, 1) if len(shape) < 2 or y.rank == len(shape) else shape
+    target = l.reshaped(y, shape) if y.is_contiguous else None
+    if target is None:
+        target = l.dense_output(output).reshaped(shape)
+        assert target is not None
+    _product(l, left, right, target)
+
+
+def _product(l: Lowering, a: View, b: View, y: View) -> None:
+    """y[..., m, n] = a[..., m, k] b[..., k, n] with operands that are not constants."""
+    m, n, k = y.shape[-2], y.shape[-1], a.shape[-1]
+    batch = y.shape[:-2]
+    left, right = a.broadcast((*batch, m, k)), b.broadcast((*batch, k, n))
+    if left is None or right is None:
+        raise l.refuse("it is not known how its operands are broadcast")
+    count: Dim = 1
+    for size in batch:
+        count = count * size
+    if left.strides[-1] != 1 and k != 1:
+        left = l.dense(left)
+    scratch = l.temporary((packed_size(n, k),))
+    views = []
+    for view, sizes in ((left, (count, m, k)), (right, (count, k, n)), (y, (count, m, n))):
+        shaped = _batched(view, sizes)
+        if shaped is None:
+            if view is y:
+                raise l.refuse("its result has gaps")
+            shaped = _batched(l.dense(view), sizes)
+        views.append(shaped)
+    l.emit("matmul", *views, scratch)
+
+
+def _batched(view: View, sizes: tuple[Dim, Dim, Dim]) -> View | None:
+    """All leading axes as one, if they lie behind each other."""
+    if view.rank == 3:
+        return view
+    if view.rank == 2:
+        return view.with_axis(0)
+    leading = list(zip(view.shape[:-2], view.strides[:-2], strict=True))
+    for (_, outer), (size, inner) in zip(leading, leading[1:], strict=False):
+        if outer != inner * size:
+            return None
+    return view._relaid(sizes, (leading[-1][1], *view.strides[-2:]))
+
+
+def _gemm(l: Lowering, node: Node) -> None:
+    raise l.refuse("a Gemm that fuse_linear has left")
+
+
+RULES: dict[tuple[str, str], Rule] = {
+    (WEBRNN, "Linear"): _linear,
+    ("", "MatMul"): _matmul,
+    ("", "Gemm"): _gemm,
+}

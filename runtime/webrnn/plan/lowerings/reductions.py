@@ -1,0 +1,124 @@
+"""Reductions, softmax and normalizations."""
+
+from __future__ import annotations
+
+from webrnn.ir import Dim, Node, Value
+
+from ..lowering import Lowering, Rule, attribute
+from ..opcodes import REDUCTIONS
+from ..views import View
+
+
+def _operands(node: Node) -> tuple[Value, Value]:
+    x, y = node.inputs[0], node.outputs[0]
+    assert x is not None and y is not None
+    return x, y
+
+
+def _count(shape: tuple[Dim, ...]) -> Dim:
+    total: Dim = 1
+    for size in shape:
+        total = total * size
+    return total
+
+
+def _shaped(l: Lowering, view: View, *shape: Dim) -> View:
+    return l.reshaped(l.dense(view), shape)
+
+
+_KINDS = {
+    "ReduceSum": "sum", "ReduceMean": "mean", "ReduceSumSquare": "sum_square", "ReduceProd": "prod", "ReduceMax": "max",
+    "ReduceMin": "min",
+}  # fmt: skip
+
+
+def _reduce(l: Lowering, node: Node) -> None:
+    x, output = _operands(node)
+    view = l.view(x)
+    if view.dtype != "f32":
+        raise l.refuse("it is not of float")
+    given = node.inputs[1] if len(node.inputs) > 1 else None
+    axes = sorted(axis % view.rank for axis in l.ints(given)) if given is not None else []
+    if not axes:
+        if attribute(node, "noop_with_empty_axes", 0):
+            l.views[output] = view
+            return
+        axes = list(range(view.rank))
+    if axes != list(range(axes[0], axes[-1] + 1)):
+        kept = [axis for axis in range(view.rank) if axis not in axes]
+        view = view.transposed([*kept, *axes])
+        axes = list(range(len(kept), view.rank))
+    outer, inner = view.shape[: axes[0]], view.shape[axes[-1] + 1 :]
+    n = _count(view.shape[axes[0] : axes[-1] + 1])
+    kind = _KINDS[node.op]
+    if kind in ("max", "min") and (not isinstance(n, int) or n == 0):
+        raise l.refuse("it may reduce nothing")
+    target = l.dense_output(output).reshaped((_count(outer), _count(inner)))
+    l.emit("reduce", _shaped(l, view, _count(outer), n, _count(inner)), target, REDUCTIONS.index(kind))
+
+
+def _softmax(l: Lowering, node: Node) -> None:
+    x, output = _operands(node)
+    view = l.view(x)
+    if attribute(node, "axis", -1) % view.rank != view.rank - 1:
+        raise l.refuse("its axis is not the last one")
+    if view.dtype != "f32":
+        raise l.refuse("it is not of float")
+    shape = (_count(view.shape[:-1]), view.shape[-1])
+    target = l.dense_output(output).reshaped(shape)
+    l.emit("softmax", _shaped(l, view, *shape), target, int(node.op == "LogSoftmax"))
+
+
+def _layer_norm(l: Lowering, node: Node) -> None:
+    x, scale, bias = [*node.inputs, None][:3]
+    output = node.outputs[0]
+    assert x is not None and scale is not None
+    if output is None or any(extra is not None for extra in node.outputs[1:]):
+        raise l.refuse("its mean or deviation is asked for")
+    view = l.view(x)
+    if view.dtype != "f32":
+        raise l.refuse("it is not of float")
+    axis = attribute(node, "axis", -1) % view.rank
+    shape = (_count(view.shape[:axis]), _count(view.shape[axis:]))
+    for value in (scale, bias):
+        if value is not None and _count(l.shape(value)) != shape[1]:
+            raise l.refuse("its scale is broadcast")
+    target = l.dense_output(output).reshaped(shape)
+    vectors = [None if value is None else _shaped(l, l.view(value), shape[1]) for value in (scale, bias)]
+    l.emit("layer_norm", _shaped(l, view, *shape), *vectors, target, attribute(node, "epsilon", 1e-5))
+
+
+def _channels(l: Lowering, view: View) -> tuple[Dim, Dim, Dim]:
+    if view.rank < 2 or view.dtype != "f32":
+        raise l.refuse("it is not float[batch, channels, ...]")
+    return view.shape[0], view.shape[1], _count(view.shape[2:])
+
+
+def _instance_norm(l: Lowering, node: Node) -> None:
+    x, output = _operands(node)
+    shape = _channels(l, l.view(x))
+    vectors = [_shaped(l, l.view(value), shape[1]) for value in node.inputs[1:3] if value is not None]
+    target = l.dense_output(output).reshaped(shape)
+    l.emit("instance_norm", _shaped(l, l.view(x), *shape), *vectors, target, attribute(node, "epsilon", 1e-5))
+
+
+def _batch_norm(l: Lowering, node: Node) -> None:
+    x, output = _operands(node)
+    if attribute(node, "training_mode", 0) or any(extra is not None for extra in node.outputs[1:]):
+        raise l.refuse("training mode")
+    shape = _channels(l, l.view(x))
+    vectors = [_shaped(l, l.view(value), shape[1]) for value in node.inputs[1:5] if value is not None]
+    target = l.dense_output(output).reshaped(shape)
+    l.emit("batch_norm", _shaped(l, l.view(x), *shape), *vectors, target, attribute(node, "epsilon", 1e-5))
+
+
+READS_FIRST_ONLY = frozenset(_KINDS)
+
+RULES: dict[tuple[str, str], Rule] = {
+    **{("", op): _reduce for op in _KINDS},
+    ("", "Softmax"): _softmax,
+    ("", "LogSoftmax"): _softmax,
+    ("", "LayerNormalization"): _layer_norm,
+    ("", "InstanceNormalization"): _instance_norm,
+    ("", "BatchNormalization"): _batch_norm,
+}

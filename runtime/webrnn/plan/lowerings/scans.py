@@ -1,0 +1,340 @@
+"""Loops.
+
+A Scan whose body is one product and one recurrent cell becomes one instruction (`_fused_sequence`); any other becomes
+a loop. In a loop the elements of sequences and traces are views that move; a state is either a buffer that the body
+updates, or, where all of its history is kept, the place of the previous step's element in that history: nothing is
+copied between steps.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from webrnn.ir import WEBRNN, Dim, Node, Scan, Value
+from webrnn.ir.scan import SequenceInput, State, Trace
+from webrnn.passes.infer_shapes import trip_count
+
+from ..lowering import Lowering, Rule
+from ..opcodes import EXACT, LIMITED, UNLIMITED
+from ..program import LoopInstruction
+from ..views import View
+from .cells import activations
+
+UPDATES_IN_PLACE = {
+    "GruCell": {2},
+    "GruUpdate": {2, 3},
+    "LstmCell": {2},
+    "Expression": None,
+}
+"""Ops of the webrnn domain that may write a result over an operand: which operands, None for any of its shape."""
+
+
+def _scan(l: Lowering, node: Node) -> None:
+    scan = Scan.of(node)
+    if not all(state.spec.is_plain for state in scan.states):
+        raise l.refuse("a state with several taps")
+    if "fused_sequences" not in l.options and _fused_sequence(l, scan):
+        return
+    _Loop(l, scan).lower()
+
+
+class _Loop:
+    def __init__(self, lowering: Lowering, scan: Scan):
+        self.l, self.scan = lowering, scan
+        self.id = lowering.n_loops
+        lowering.n_loops += 1
+        self.n_steps = trip_count(scan, lowering.facts)
+        self.most = self._most_steps()
+        self.after_body: list[tuple[View, View]] = []
+        """Copies at the end of each step, (from, to)."""
+        self.epilogue: list[tuple[View, View]] = []
+
+    def lower(self) -> None:
+        l, scan = self.l, self.scan
+        loop = LoopInstruction("loop", [], id=self.id)
+        self._count_steps(loop)
+        for invariant in scan.invariants:
+            self._hand_in(invariant.outer, invariant.inner)
+        for sequence in scan.sequences:
+            l.views[sequence.element] = self._element(sequence)
+        traces = [(trace, self._trace_element(trace)) for trace in scan.traces if trace.whole is not None]
+        self._place_traces(traces)
+        carried = [self._place_state(state) for state in scan.states]
+        body = l.in_block(lambda: self._body(traces, carried))
+        loop.blocks = [body, l.in_block(lambda: self._copies(self.epilogue))]
+        if scan.body_cond is not None:
+            loop.body_condition = l.view(scan.body_cond)
+        l.add(loop)
+
+    def _most_steps(self) -> Dim:
+        if self.n_steps is not None:
+            return self.n_steps
+        lengths = [self.l.view(item.whole).shape[item.spec.axis] for item in self.scan.sequences]
+        known = self.l.facts.of(self.scan.n_steps).content if self.scan.n_steps is not None else None
+        if known and isinstance(known[0], int):
+            return min(max(known[0], 0), self.l.most_steps)
+        return lengths[0] if lengths else self.l.most_steps
+
+    def _count_steps(self, loop: LoopInstruction) -> None:
+        l, scan = self.l, self.scan
+        loop.most_steps, loop.strictness = self.most, EXACT
+        has_condition = scan.cond is not None or scan.body_cond is not None
+        known = l.facts.of(scan.n_steps).ints if scan.n_steps is not None else None
+        if self.n_steps is not None or (known and known[0] <= l.most_steps):
+            loop.n_steps = self.most
+        elif scan.n_steps is not None:
+            loop.n_steps_view = l.dense(l.view(scan.n_steps)).reshaped(())
+            loop.strictness = LIMITED if scan.sequences else UNLIMITED
+        elif scan.sequences:
+            loop.n_steps = self.most
+        else:
+            loop.strictness = UNLIMITED
+        if scan.cond is not None:
+            loop.condition = l.dense(l.view(scan.cond)).reshaped(())
+        if scan.iteration is not None:
+            loop.iteration = l.views[scan.iteration] = l.temporary((), "i64")
+        traced = any(trace.whole is not None for trace in scan.traces)
+        if traced and (has_condition or self.n_steps is None):
+            raise l.refuse("how long its outputs are is known only when it has run")
+
+    def _hand_in(self, outer: Value, inner: Value) -> None:
+        array = self.l.array(outer)
+        if array is not None:
+            self.l.arrays[inner] = array
+        else:
+            self.l.views[inner] = self.l.view(outer)
+
+    def _element(self, sequence: SequenceInput) -> View:
+        return _moving_element(self.l.view(sequence.whole), sequence.spec.axis, sequence.spec.reverse, self.most, self.id)
+
+    def _trace_element(self, trace: Trace) -> View:
+        l = self.l
+        whole = l.output(_present(trace.whole))
+        axis = trace.spec.axis % whole.rank
+        if trace.spec.keep is None:
+            if whole.shape[axis] != self.most:
+                raise l.refuse("an output is longer than the loop takes steps")
+            return _moving_element(whole, axis, trace.spec.reverse, self.most, self.id)
+        kept = whole.shape[axis]
+        first = kept - 1 if trace.spec.reverse else 0
+        stride = whole.strides[axis] * (-1 if trace.spec.reverse else 1)
+        return whole.without_axis(axis, first).moving(self.id, stride, self.most - kept)
+
+    def _place_traces(self, traces: list[tuple[Trace, View]]) -> None:
+        """A result that is traced is made in its place, if it is made by the body and that place has no gaps."""
+        made = {output for node in self.scan.body.nodes for output in node.outputs if output is not None}
+        for trace, view in traces:
+            value = trace.element
+            if value in made and value not in self.l.destinations and view.is_contiguous and trace.spec.keep is None:
+                self.l.destinations[value] = view
+
+    def _place_state(self, state: State) -> tuple[State, View, bool]:
+        """Where a state is before each step, and whether its next value has to be copied there."""
+        l = self.l
+        (before,) = state.body_in
+        init = l.view(state.init)
+        history = l.destinations.get(state.body_out)
+        if l.shape(before) != l.shape(state.body_out) or init.shape != l.shape(before):
+            raise l.refuse("a state changes its shape")
+        if history is not None and any(trace.element is state.body_out for trace in self.scan.traces):
+            start = l.dense(init)
+            l.views[before] = start.following(history, self.id)
+            if state.final is not None:
+                self.epilogue.append((l.views[before], l.output(state.final)))
+            return state, l.views[before], False
+        buffer = self._buffer(state, init)
+        l.copy(init, buffer)
+        l.views[before] = buffer
+        if self._can_update_in_place(state):
+            l.destinations[state.body_out] = buffer
+            return state, buffer, False
+        return state, buffer, True
+
+    def _buffer(self, state: State, init: View) -> View:
+        if state.final is not None:
+            return self.l.dense_output(state.final)
+        return self.l.temporary(init.shape, init.dtype)
+
+    def _can_update_in_place(self, state: State) -> bool:
+        """Whether the next value can be written over the one before: nothing reads that later."""
+        (before,) = state.body_in
+        nodes = self.scan.body.nodes
+        made_at = next((i for i, node in enumerate(nodes) if state.body_out in node.outputs), None)
+        others = [*(s.body_out for s in self.scan.states if s is not state), *(t.element for t in self.scan.traces)]
+        if made_at is None or state.body_out in others or state.body_out in self.l.destinations or before in others:
+            return False
+        aliases = {before}
+        for i, node in enumerate(nodes):
+            reads = [index for index, value in enumerate(node.inputs) if value in aliases]
+            if not reads:
+                continue
+            if i > made_at:
+                return False
+            if i == made_at and not _may_overwrite(node, reads):
+                return False
+            if i < made_at and _is_view(node):
+                aliases.update(output for output in node.outputs if output is not None)
+        return not aliases.intersection(others)
+
+    def _body(self, traces: list[tuple[Trace, View]], carried: list[tuple[State, View, bool]]) -> None:
+        l = self.l
+        l.lower_graph(self.scan.body)
+        copies = [(l.view(trace.element), view) for trace, view in traces if l.view(trace.element) != view]
+        updates = [(l.view(state.body_out), buffer) for state, buffer, is_copied in carried if is_copied]
+        buffers = {buffer.storage for _, buffer in updates}
+        if any(source.storage in buffers for source, _ in updates):
+            updates = [(_fresh_copy(l, source), buffer) for source, buffer in updates]
+        self._copies([*copies, *updates])
+
+    def _copies(self, copies: list[tuple[View, View]]) -> None:
+        for source, target in copies:
+            self.l.copy(source, target)
+
+
+def _fresh_copy(l: Lowering, source: View) -> View:
+    copied = l.temporary(source.shape, source.dtype)
+    l.copy(source, copied)
+    return copied
+
+
+def _may_overwrite(node: Node, reads: list[int]) -> bool:
+    if not node.domain:
+        return False
+    allowed = UPDATES_IN_PLACE.get(node.op, set())
+    return allowed is None or set(reads) <= allowed
+
+
+def _is_view(node: Node) -> bool:
+    return not node.domain and node.op in (
+        "Reshape", "Squeeze", "Unsqueeze", "Flatten", "Transpose", "Expand", "Slice", "Split", "Identity", "Gather",
+    )  # fmt: skip
+
+
+def _moving_element(whole: View, axis: int, reverse: bool, n_steps: Dim, loop: int) -> View:
+    axis %= whole.rank
+    stride = whole.strides[axis]
+    first = n_steps - 1 if reverse else 0
+    return whole.without_axis(axis, first).moving(loop, stride * (-1 if reverse else 1))
+
+
+def _present(value: Value | None) -> Value:
+    assert value is not None
+    return value
+
+
+# --- whole sequences -------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class _Cell:
+    """A body that is one product of a state with constant weights and one cell."""
+
+    name: str
+    node: Node
+    product: Node
+    xw: SequenceInput
+    h: State
+    c: State | None
+
+
+_SEQUENCES = {"RnnCell": "rnn_sequence", "GruCell": "gru_sequence", "LstmCell": "lstm_sequence"}
+
+
+def _match_cell(l: Lowering, scan: Scan) -> _Cell | None:
+    """The cell of a Scan that is nothing but one."""
+    if scan.cond is not None or scan.body_cond is not None or scan.iteration is not None or len(scan.body.nodes) != 2:
+        return None
+    product, node = scan.body.nodes
+    is_cell = node.domain == WEBRNN and node.op in _SEQUENCES
+    is_product = (product.domain == WEBRNN and product.op == "Linear") or (not product.domain and product.op == "MatMul")
+    if not is_cell or not is_product or len(scan.states) != (2 if node.op == "LstmCell" else 1):
+        return None
+    h = scan.states[0] if scan.states[0].body_out is node.outputs[0] else scan.states[-1]
+    c = None if len(scan.states) == 1 else scan.states[1] if h is scan.states[0] else scan.states[0]
+    (h_in,) = h.body_in
+    sequences = [item for item in scan.sequences if item.element is node.inputs[0]]
+    fits = (
+        len(sequences) == 1
+        and h.body_out is node.outputs[0]
+        and product.inputs[0] is h_in
+        and product.outputs[0] is node.inputs[1]
+        and (c is None or (node.inputs[2] is c.body_in[0] and c.body_out is node.outputs[1]))
+        and (node.op != "GruCell" or node.inputs[2] is h_in)
+        and all(trace.element is h.body_out and trace.spec.keep is None for trace in scan.traces)
+        and len(scan.traces) <= 1
+    )
+    return _Cell(_SEQUENCES[node.op], node, product, sequences[0], h, c) if fits else None
+
+
+def _fused_sequence(l: Lowering, scan: Scan) -> bool:
+    cell = _match_cell(l, scan)
+    n_steps = trip_count(scan, l.facts)
+    if cell is None or n_steps is None:
+        return False
+    constants = {**l.arrays, **scan.body.constants}
+    for item in scan.invariants:
+        if item.outer in l.arrays:
+            constants[item.inner] = l.arrays[item.outer]
+    weights, bias = [*cell.product.inputs[1:], None][:2]
+    peephole = cell.node.inputs[3] if cell.name == "lstm_sequence" and len(cell.node.inputs) > 3 else None
+    vectors = [value for value in (weights, bias, peephole) if value is not None]
+    xw_shape = l.facts.shape(cell.xw.whole)
+    if not all(value in constants for value in vectors) or xw_shape is None or len(xw_shape) != 3:
+        return False
+    state_shape = l.shape(cell.h.body_in[0])
+    if len(state_shape) != 2 or l.shape(cell.h.init) != state_shape:
+        return False
+    whole = l.view(cell.xw.whole)
+    axis = cell.xw.spec.axis % 3
+    xw = whole.transposed([axis, *(a for a in range(3) if a != axis)])
+    if not _rows_are_dense(xw):
+        xw = l.dense(xw)
+    xw = _in_time(xw, cell.xw.spec.reverse, n_steps)
+    params, acts = activations(l, cell.node)
+    trace, late = _fused_trace(l, scan, n_steps)
+    final = _final(l, cell.h)
+    scratch = l.temporary((state_shape[0], xw.shape[-1]))
+    packed = l.packed(constants[_present(weights)])
+    bias_view = None if bias is None else l.constant(constants[bias])
+    operands = [xw, packed, bias_view, l.dense(l.view(cell.h.init))]
+    if cell.c is None:
+        l.emit(cell.name, *operands, scratch, final, trace, params, acts)
+    else:
+        peep = None if peephole is None else l.constant(constants[peephole])
+        c_init, c_final = l.dense(l.view(cell.c.init)), _final(l, cell.c)
+        couple = int(cell.node.attrs["couple"])
+        l.emit(cell.name, *operands, c_init, peep, scratch, final, c_final, trace, params, acts, couple)
+    if late is not None:
+        l.copy(*late)
+    return True
+
+
+def _rows_are_dense(view: View) -> bool:
+    """[t, rows, width]: the rows of a step lie behind each other."""
+    _, rows, width = view.shape
+    return (view.strides[2] == 1 or width == 1) and (view.strides[1] == width or rows == 1)
+
+
+def _in_time(view: View, reverse: bool, n_steps: Dim) -> View:
+    return view.sliced(0, n_steps - 1 if reverse else 0, n_steps, -1 if reverse else 1)
+
+
+def _final(l: Lowering, state: State) -> View:
+    return l.temporary(l.shape(state.body_in[0])) if state.final is None else l.dense_output(state.final)
+
+
+def _fused_trace(l: Lowering, scan: Scan, n_steps: Dim) -> tuple[View | None, tuple[View, View] | None]:
+    """Where the instruction writes the trace, and what is to be copied afterwards if that is not its place."""
+    if not scan.traces or scan.traces[0].whole is None:
+        return None, None
+    spec = scan.traces[0].spec
+    whole = l.output(scan.traces[0].whole)
+    axis = spec.axis % 3
+    along = whole.transposed([axis, *(a for a in range(3) if a != axis)])
+    if _rows_are_dense(along):
+        return _in_time(along, spec.reverse, n_steps), None
+    between = l.temporary(along.shape)
+    return _in_time(between, spec.reverse, n_steps), (between, along)
+
+
+RULES: dict[tuple[str, str], Rule] = {(WEBRNN, "Scan"): _scan}

@@ -1,0 +1,98 @@
+"""Convolution and pooling over one or two axes."""
+
+from __future__ import annotations
+
+from webrnn.ir import Dim, Node
+
+from ..lowering import Lowering, Rule, attribute
+from ..views import View
+from .linear import PANEL
+
+
+def _planes(l: Lowering, view: View) -> View:
+    """[n, c, h, w]; one axis is a width."""
+    if view.dtype != "f32" or view.rank not in (3, 4):
+        raise l.refuse("it does not run over one or two axes of floats")
+    dense = l.dense(view)
+    return dense if view.rank == 4 else dense.with_axis(2)
+
+
+def _window(l: Lowering, node: Node, kernel: list[int], sizes: tuple[Dim, ...], outputs: tuple[Dim, ...]) -> list[int]:
+    """kernel_h, kernel_w, stride_h, stride_w, pad_top, pad_left, dilation_h, dilation_w"""
+    n = len(kernel)
+    strides = list(attribute(node, "strides", [1] * n))
+    dilations = list(attribute(node, "dilations", [1] * n))
+    pads = _pads_before(l, node, kernel, strides, dilations, sizes, outputs)
+    two = [([1] * (2 - n) + kernel), ([1] * (2 - n) + strides), ([0] * (2 - n) + pads), ([1] * (2 - n) + dilations)]
+    return [number for pair in two for number in pair]
+
+
+def _pads_before(
+    l: Lowering, node: Node, kernel: list[int], strides: list[int], dilations: list[int], sizes: tuple[Dim, ...],
+    outputs: tuple[Dim, ...],
+) -> list[int]:  # fmt: skip
+    auto = attribute(node, "auto_pad", "NOTSET")
+    if auto in ("NOTSET", ""):
+        return list(attribute(node, "pads", [0] * (2 * len(kernel))))[: len(kernel)]
+    if auto == "VALID":
+        return [0] * len(kernel)
+    found = []
+    for k, stride, dilation, size, out in zip(kernel, strides, dilations, sizes, outputs, strict=True):
+        if not isinstance(size, int) or not isinstance(out, int):
+            raise l.refuse(f"auto_pad {auto} of a size that is not known")
+        total = max((out - 1) * stride + (k - 1) * dilation + 1 - size, 0)
+        found.append(total // 2 if auto == "SAME_UPPER" else total - total // 2)
+    return found
+
+
+def _conv(l: Lowering, node: Node) -> None:
+    x, w, bias = [*node.inputs, None][:3]
+    output = node.outputs[0]
+    assert x is not None and w is not None and output is not None
+    weights = l.view(w)
+    kernel = [size for size in weights.shape[2:] if isinstance(size, int)]
+    if len(kernel) != weights.rank - 2:
+        raise l.refuse("the size of its kernel is not known")
+    view = l.view(x)
+    target = _dense_planes(l, l.dense_output(output))
+    window = _window(l, node, kernel, view.shape[2:], l.shape(output)[2:])
+    taps = weights.shape[1]
+    for size in kernel:
+        taps = taps * size
+    scratch = l.temporary((taps * PANEL,))
+    l.emit(
+        "conv", _planes(l, view), _planes(l, weights), None if bias is None else l.dense(l.view(bias)), target, scratch,
+        *window, attribute(node, "group", 1),
+    )  # fmt: skip
+
+
+def _dense_planes(l: Lowering, view: View) -> View:
+    if view.rank not in (3, 4):
+        raise l.refuse("it does not run over one or two axes of floats")
+    return view if view.rank == 4 else view.with_axis(2)
+
+
+def _pool(l: Lowering, node: Node) -> None:
+    x, output = node.inputs[0], node.outputs[0]
+    assert x is not None and output is not None
+    if any(extra is not None for extra in node.outputs[1:]):
+        raise l.refuse("its indices are asked for")
+    if attribute(node, "ceil_mode", 0):
+        raise l.refuse("ceil_mode")
+    view = l.view(x)
+    kernel = list(node.attrs["kernel_shape"])
+    target = _dense_planes(l, l.dense_output(output))
+    window = _window(l, node, kernel, view.shape[2:], l.shape(output)[2:])
+    kind = 0 if node.op == "MaxPool" else 1 + int(attribute(node, "count_include_pad", 0))
+    l.emit("pool", _planes(l, view), target, kind, *window)
+
+
+def _global_pool(l: Lowering, node: Node) -> None:
+    raise l.refuse("global pooling")
+
+
+RULES: dict[tuple[str, str], Rule] = {
+    ("", "Conv"): _conv,
+    ("", "MaxPool"): _pool,
+    ("", "AveragePool"): _pool,
+}
