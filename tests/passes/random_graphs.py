@@ -3,7 +3,8 @@
 They hold what passes look for: Scans in Scans, several states that depend on each other or that nobody reads, one value
 handed in twice, constants as invariants and as sequences, sequences on other axes and in reverse, no step or one, an If
 in a loop, loops with a condition, a counter or a state of two taps, sizes that are computed from shapes, traces of
-which the last steps are read. Tensors inside a loop are matrices of SIZE x SIZE.
+which the last steps are read, loops that count and pick what they take. Tensors inside a loop are matrices
+of SIZE x SIZE.
 """
 
 from __future__ import annotations
@@ -158,11 +159,14 @@ class _Generator:
         scan = Scan(body.graph, name=b.unique_name("scan"))
         inner: list[Value] = []
         flat = [(axis, value) for axis, values in sequences.items() for value in values]
-        for axis, whole in self.rng.choices(flat, k=self.rng.randint(1, 3)):
+        if self.steps and self.rng.random() < 0.12:
+            inner.append(self._counted(b, body, scan, *self.rng.choice(flat)))
+            flat = []
+        for axis, whole in self.rng.choices(flat, k=self.rng.randint(1, 3)) if flat else ():
             spec = SequenceSpec(axis if self.rng.random() < 0.8 else axis - 3, self.rng.random() < 0.4)
             scan.sequences.append(SequenceInput(spec, whole, body.value("element")))
             inner.append(scan.sequences[-1].element)
-        if self.rng.random() < 0.2:
+        if flat and self.rng.random() < 0.2:
             scan.n_steps = b.constant(np.array(max(self.steps - self.rng.randint(0, 1), 0)), "n_steps")
         for outer in self.rng.choices(matrices, k=self.rng.randint(0, 3)):
             scan.invariants.append(Invariant(outer, body.value("invariant")))
@@ -172,7 +176,7 @@ class _Generator:
             scan.invariants.append(Invariant(constant, body.value("weights")))
             inner.append(scan.invariants[-1].inner)
         finals: list[Value] = []
-        if self.rng.random() < 0.2:
+        if scan.iteration is None and self.rng.random() < 0.2:
             scan.iteration = body.value("iteration")
             inner.append(body.op("Expand", body.op("Cast", scan.iteration, to=int(DType.FLOAT)), body.ints(SIZE, SIZE)))
         if self.rng.random() < 0.2:
@@ -210,6 +214,20 @@ class _Generator:
                 matrices.append(b.op("ReduceSum", trace, b.ints(axis), keepdims=0))
         b.add(scan.to_node())
         _after_their_operands(b.graph)
+
+    def _counted(self, b: GraphBuilder, body: GraphBuilder, scan: Scan, axis: int, whole: Value) -> Value:
+        """Let a Scan count its steps and pick the elements of a tensor itself; the element."""
+        fewer = self.rng.random() < 0.3
+        length = b.op("Gather", b.op("Shape", whole), b.constant(np.array(axis)))
+        scan.n_steps = b.constant(np.array(self.steps - 1), "n_steps") if fewer else length
+        scan.iteration = body.value("iteration")
+        scan.invariants.append(Invariant(whole, body.value("table")))
+        index = scan.iteration
+        if not fewer and self.rng.random() < 0.3:
+            last = b.op("Sub", length, b.constant(np.array(1)))
+            scan.invariants.append(Invariant(last, body.value("last")))
+            index = body.op("Sub", scan.invariants[-1].inner, index)
+        return body.op("Gather", scan.invariants[0].inner, index, axis=axis)
 
     def _last_steps(self, b: GraphBuilder, trace: Value, spec: TraceSpec) -> Value:
         """The last step of a trace, or the sum of the last two."""

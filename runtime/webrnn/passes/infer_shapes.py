@@ -134,17 +134,22 @@ def trip_count(scan: Scan, facts: Facts) -> Dim | None:
     if scan.cond is not None or scan.body_cond is not None:
         return None
     if scan.n_steps is not None:
-        content = facts.of(scan.n_steps).content
-        steps = content[0] if content else None
-        if isinstance(steps, int):
-            return max(steps, 0)
-        return steps if steps is not None and is_nonnegative(steps) else None
-    lengths = [_length(item.whole, item.spec.axis, facts) for item in scan.sequences]
+        return step_count(scan.n_steps, facts)
+    lengths = [length_of(item.whole, item.spec.axis, facts) for item in scan.sequences]
     known = sorted((length for length in lengths if length is not None), key=lambda length: not isinstance(length, int))
     return known[0] if known else None
 
 
-def _length(value: Value, axis: int, facts: Facts) -> Dim | None:
+def step_count(n_steps: Value | None, facts: Facts) -> Dim | None:
+    """What the operand of a Scan that says how many steps it takes is known to say; less than none is none."""
+    content = facts.of(n_steps).content
+    steps = content[0] if content else None
+    if isinstance(steps, int):
+        return max(steps, 0)
+    return steps if steps is not None and is_nonnegative(steps) else None
+
+
+def length_of(value: Value, axis: int, facts: Facts) -> Dim | None:
     shape = facts.shape(value)
     return shape[axis] if shape is not None and -len(shape) <= axis < len(shape) else None
 

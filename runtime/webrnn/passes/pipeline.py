@@ -19,10 +19,12 @@ from webrnn.ir.check import check as check_graph
 
 from .base import Context, Decline, Pass, PassResult, Semantics
 from .drop_conditions import DropConditions
+from .drop_step_counts import DropStepCounts
 from .fold_batchnorm import FoldBatchNorm
 from .fold_constants import FoldConstants
 from .freeze_states import FreezeStates
 from .fuse_linear import FuseLinear
+from .gather_to_sequence import GatherToSequence
 from .hoist_invariants import HoistInvariants
 from .hoist_sequences import HoistSequences
 from .infer_shapes import InferShapes
@@ -58,6 +60,8 @@ PASSES: tuple[Pass, ...] = (
     InlineInvariantConstants(),
     DropConditions(),
     FreezeStates(),
+    GatherToSequence(),
+    DropStepCounts(),
     MergeDuplicateInputs(),
     RemoveUnused(),
     InlineSingleStep(),
