@@ -34,6 +34,7 @@ from .inline_single_step import InlineSingleStep
 from .merge_common import MergeCommon
 from .merge_duplicate_inputs import MergeDuplicateInputs
 from .merge_layout import MergeLayout
+from .merge_scans import MergeScans
 from .prune_branches import PruneBranches
 from .remove_checks import RemoveChecks
 from .remove_dead import RemoveDead
@@ -69,6 +70,7 @@ PASSES: tuple[Pass, ...] = (
     HoistSequences(),
     TrimTrace(),
     SinkOutputs(),
+    MergeScans(),
     RemoveDead(),
 )
 
