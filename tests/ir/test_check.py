@@ -3,7 +3,7 @@ import pytest
 
 import webrnn
 from tests.ir.test_scan import fibonacci
-from webrnn.ir import DType, Graph, Node, Value
+from webrnn.ir import DType, Graph, Node, TraceSpec, Value
 from webrnn.ir.check import check
 
 
@@ -49,4 +49,18 @@ def test_loop_that_nothing_ends():
     graph = fibonacci()
     graph.nodes[0].inputs[0] = None
     with pytest.raises(webrnn.ModelError, match="nothing ends the loop"):
+        check(graph)
+
+
+@pytest.mark.parametrize(
+    ("trace", "message"),
+    [
+        (TraceSpec(keep=2, length=3), "a trace that is trimmed has no length"),
+        (TraceSpec(length=-1), "a trace has fewer than no elements"),
+        (TraceSpec(keep=-1), "a trace has fewer than no elements"),
+    ],
+)
+def test_traces_of_impossible_lengths(trace, message):
+    graph = fibonacci(keep=trace.keep, length=trace.length)
+    with pytest.raises(webrnn.ModelError, match=message):
         check(graph)

@@ -1,8 +1,10 @@
 """A Scan read from a node and written back is the same; every kind of operand runs as described."""
 
 import numpy as np
+import pytest
 
 from webrnn.engine.executor import Executor
+from webrnn.errors import ShapeError
 from webrnn.ir import (
     DType,
     GraphBuilder,
@@ -19,7 +21,7 @@ from webrnn.ir.check import check
 from webrnn.ir.text import to_text
 
 
-def fibonacci(keep=None):
+def fibonacci(**trace):
     """A state with two taps, a scale that does not change, and a trace."""
     b = GraphBuilder("fibonacci")
     start, n, scale = (
@@ -34,7 +36,7 @@ def fibonacci(keep=None):
     scan = Scan(body.graph, n_steps=n, name="scan")
     last, history = b.value("last"), b.value("history")
     scan.states.append(State(StateSpec(taps=(-2, -1)), start, [older, newer], total, last))
-    scan.traces.append(Trace(TraceSpec(keep=keep), scaled, history))
+    scan.traces.append(Trace(TraceSpec(**trace), scaled, history))
     scan.invariants.extend(Invariant(*pair) for pair in body.captured_inputs())
     b.add(scan.to_node())
     b.graph.outputs = [last, history]
@@ -54,6 +56,18 @@ def test_several_taps():
 def test_trimmed_trace_keeps_the_last_steps():
     _, history = run(fibonacci(keep=2), [0, 1], 5, 1)
     np.testing.assert_array_equal(history, [5, 8])
+
+
+@pytest.mark.parametrize(("steps", "reverse"), [(0, False), (2, False), (2, True), (5, True)])
+def test_a_trace_that_is_longer_than_the_loop_ends_in_zeros(steps, reverse):
+    _, history = run(fibonacci(length=5, reverse=reverse), [0, 1], steps, 1)
+    numbers = [1, 2, 3, 5, 8][:steps]
+    np.testing.assert_array_equal(history, [*(numbers[::-1] if reverse else numbers), *[0] * (5 - steps)])
+
+
+def test_more_steps_than_a_trace_has_elements():
+    with pytest.raises(ShapeError, match="6 steps for an output of length 5"):
+        run(fibonacci(length=5), [0, 1], 6, 1)
 
 
 def test_no_steps():
@@ -103,6 +117,10 @@ def test_traces_of_a_state_and_trimming():
     scan.trim(scan.traces[0], 2)
     graph.nodes[0] = scan.to_node()
     assert len(run(graph, [0, 1], 5, 1)[1]) == 2
+
+
+def test_text_of_a_padded_trace():
+    assert "trace scaled -> history padded to 5" in to_text(fibonacci(length=5))
 
 
 def test_text():

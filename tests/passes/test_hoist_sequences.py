@@ -77,6 +77,17 @@ def test_a_trimmed_trace_is_cut_from_all_steps(steps, directions):
     assert not any(is_scan(node) for node in graph.nodes)
 
 
+@STEPS
+@pytest.mark.parametrize("directions", [(False, False), (False, True), (True, False), (True, True)])
+def test_a_trace_that_is_longer_than_the_loop_is_filled_with_zeros(steps, directions):
+    s = ScanBuilder()
+    made = s.body.op("Exp", s.sequence("x", reverse=directions[0]))
+    graph = s.finish(traces=[(made, TraceSpec(1, directions[1], length=5))])
+    assert_keeps_results(graph, [floats(steps, 3)], "hoist_sequences")
+    apply(graph, "hoist_sequences")
+    assert not any(is_scan(node) for node in graph.nodes)
+
+
 def test_declines_a_trace_of_fewer_steps():
     def build(s):
         s.scan.n_steps = s.b.constant(np.array(2))

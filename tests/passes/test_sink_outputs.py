@@ -169,6 +169,14 @@ def test_declines_traces_of_different_directions():
     assert declines(build, floats(4, 3), floats(3)) == {"its traces differ in direction or in length"}
 
 
+def test_declines_a_trace_that_is_longer_than_the_loop():
+    def build(s):
+        after = recurrence(s)
+        return s.finish([after], traces=[(s.body.op("Exp", after), TraceSpec(length=6))])
+
+    assert declines(build, floats(4, 3), floats(3)) == {"its trace is longer than the loop"}
+
+
 def test_declines_an_op_that_it_does_not_know():
     def build(s):
         after = recurrence(s)

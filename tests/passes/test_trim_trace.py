@@ -174,6 +174,11 @@ def test_declines_a_trace_without_a_rank():
     assert declines(graph, floats(4, 3), floats(3), floats(3)) == (0, {"its rank is not known"})
 
 
+def test_declines_a_trace_that_is_longer_than_the_loop():
+    graph = traced(TraceSpec(length=6), gather(-1), of_state=True)
+    assert declines(graph, floats(4, 3), floats(3)) == (0, {"it is longer than the loop"})
+
+
 READ_ALL = {
     "the model's output": lambda b, w: (w, gather(-1)(b, w)),
     "first": gather(0),

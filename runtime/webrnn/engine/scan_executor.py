@@ -96,7 +96,8 @@ class ScanExecutor:
         empty = []
         for spec, element in zip(self._spec.traces, elements, strict=True):
             axis = spec.axis % (element.ndim + 1)
-            empty.append(np.zeros((*element.shape[:axis], 0, *element.shape[axis:]), element.dtype))
+            none = np.zeros((*element.shape[:axis], 0, *element.shape[axis:]), element.dtype)
+            empty.append(_padded(spec, none))
         return empty
 
 
@@ -144,7 +145,16 @@ class _Recorder:
             raise ShapeError("the elements of an output of the loop differ in shape or type")
         if not -first.ndim - 1 <= self._spec.axis <= first.ndim:
             raise ShapeError(f"elements of {first.ndim} axes cannot be stacked on axis {self._spec.axis}")
-        return np.stack(elements, self._spec.axis)
+        return _padded(self._spec, np.stack(elements, self._spec.axis))
+
+
+def _padded(spec: TraceSpec, trace: np.ndarray) -> np.ndarray:
+    if spec.length is None:
+        return trace
+    missing = spec.length - trace.shape[spec.axis]
+    if missing < 0:
+        raise ShapeError(f"{trace.shape[spec.axis]} steps for an output of length {spec.length}")
+    return np.pad(trace, [(0, missing if axis == spec.axis % trace.ndim else 0) for axis in range(trace.ndim)])
 
 
 def _elements(spec: SequenceSpec, whole: np.ndarray, n_steps: int | None) -> Iterator[np.ndarray]:

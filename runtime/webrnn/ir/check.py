@@ -108,6 +108,11 @@ def _check_scan(node: Node) -> None:
     for state in spec.states:
         if not state.taps or max(state.taps) >= 0:
             raise ModelError(f"taps are negative, these are {state.taps}", node=node.label, op=node.op)
+    for trace in spec.traces:
+        if trace.keep is not None and trace.length is not None:
+            raise ModelError("a trace that is trimmed has no length", node=node.label, op=node.op)
+        if min(trace.keep or 0, trace.length or 0) < 0:
+            raise ModelError("a trace has fewer than no elements", node=node.label, op=node.op)
     if not spec.sequences and not spec.has_condition and node.inputs[0] is None:
         raise ModelError("nothing ends the loop", node=node.label, op=node.op)
 

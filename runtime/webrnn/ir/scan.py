@@ -49,12 +49,14 @@ class StateSpec:
 class TraceSpec:
     """An output with one element for each step, stacked on a new `axis`; in reverse, the last step comes first.
 
-    `keep` says that only the elements of the last so many steps are there: the trace is trimmed.
+    `keep` says that only the elements of the last so many steps are there: the trace is trimmed. `length` says how many
+    elements it has whatever the number of steps, which must not be larger: behind those of the steps there are zeros.
     """
 
     axis: int = 0
     reverse: bool = False
     keep: int | None = None
+    length: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,6 +85,8 @@ def _axis_note(spec: SequenceSpec | TraceSpec) -> str:
     note += " reversed" if spec.reverse else ""
     if isinstance(spec, TraceSpec) and spec.keep is not None:
         note += f" last {spec.keep}"
+    if isinstance(spec, TraceSpec) and spec.length is not None:
+        note += f" padded to {spec.length}"
     return note
 
 

@@ -3,7 +3,8 @@
 Requires: facts from infer_shapes (the ranks of what is moved).
 Ensures: nodes of a Scan's body that read sequence elements, invariants and constants only, and whose op
 `over_all_steps` knows, stand before the Scan with the steps as a leading axis; their results are sequences. A trace of
-such a result, or of a sequence itself, is read off outside; of a Scan without states nothing is left.
+such a result, or of a sequence itself, is read off outside: cut where it is trimmed, filled up with zeros where it is
+longer than the loop. Of a Scan without states nothing is left.
 Declines: "it may end before its sequences do" (a condition); "it reads sequences that run in different directions"; for
 a node whatever `over_all_steps` says; for a trace "the number of steps is given apart from the sequences". Results do
 not depend on the order of steps, but a product of many rows at once may be rounded otherwise.
@@ -134,11 +135,18 @@ class _Move:
             value = self._cut(value, *((0, keep, 1) if whole.spec.reverse else (-keep, 2**31 - 1, 1)))
         if whole.spec.reverse != trace.spec.reverse:
             value = self._cut(value, -1, -(2**31), -1)
+        if trace.spec.length is not None:
+            value = self._cut(self._padded(value, trace.spec.length), 0, trace.spec.length, 1)
         rank = self.context.facts.of(trace.element).rank
         assert rank is not None
         order = steps_from_front(trace.spec.axis, rank + 1)
         self.after.append(Node("Transpose", [value], [trace.whole], {"perm": order}, self.scan.name))
         self.scan.traces.remove(trace)
+
+    def _padded(self, value: Value, zeros: int) -> Value:
+        padded = self.new.value(f"{value.name}_padded")
+        self.after.append(Node("Pad", [value, self.new.ints(0, zeros), None, self.new.ints(0)], [padded]))
+        return padded
 
     def _cut(self, value: Value, start: int, end: int, step: int) -> Value:
         bounds = [self.new.ints(number) for number in (start, end, 0, step)]

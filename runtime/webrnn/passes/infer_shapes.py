@@ -125,6 +125,8 @@ def _infer_scan(scan: Scan, facts: Facts) -> list[Fact]:
         length = n_steps
         if trace.spec.keep is not None:
             length = min(n_steps, trace.spec.keep) if isinstance(n_steps, int) else None
+        if trace.spec.length is not None:
+            length = trace.spec.length
         traces.append(_stacked(fact, length, trace.spec.axis))
     return [*finals, *traces]
 

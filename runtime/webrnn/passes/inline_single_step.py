@@ -32,7 +32,9 @@ class InlineSingleStep(ScanPass):
     def rewrite_scan(
         self, graph: Graph, node: Node, scan: Scan, context: Context, result: PassResult
     ) -> Sequence[Node] | None:
-        if trip_count(scan, context.facts) != 1 or any(trace.spec.keep == 0 for trace in scan.traces):
+        if trip_count(scan, context.facts) != 1 or any(
+            trace.spec.keep == 0 or trace.spec.length is not None for trace in scan.traces
+        ):
             return None
         reason = _reason_to_stay(graph, scan, context)
         if reason is not None:

@@ -7,15 +7,16 @@ where all of them is used in the same direction. A matrix product with something
 leaves: one product of all rows replaces one of a row for each step. Other nodes leave if what is traced instead is not
 larger; where it is, the nodes before them are tried together with them, as far back as they are needed for traces only.
 Declines: "what it reads is larger than what it gives", "the sizes of what it reads and gives are not known", "a result
-on the way is much larger than what is traced", "its traces differ in direction or in length", "it is the same in each
-step" (hoist_invariants has it), and whatever `over_all_steps` says. Results do not depend on the order of steps, but a
+on the way is much larger than what is traced", "its traces differ in direction or in length", "its trace is longer than
+the loop" (what an op makes of the zeros behind the last step need not be zero), "it is the same in each step"
+(hoist_invariants has it), and whatever `over_all_steps` says. Results do not depend on the order of steps, but a
 product of many rows at once may be rounded otherwise.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from webrnn.ir import Dim, Graph, Node, Scan, SequenceInput, Trace, TraceSpec, Value
 from webrnn.ir.dims import is_nonnegative
@@ -216,7 +217,7 @@ class _Sink:
         if sequence is not None and sequence.spec.reverse == move.spec.reverse and move.spec.keep is None:
             return sequence
         for trace in self.scan.traces:
-            same_order = (trace.spec.reverse, trace.spec.keep) == (move.spec.reverse, move.spec.keep)
+            same_order = replace(trace.spec, axis=0) == move.spec
             if trace.element is value and trace.whole is not None and same_order:
                 return trace
         trace = Trace(move.spec, value, self.new.value(f"{value.name}_trace"))
@@ -233,8 +234,10 @@ class _Sink:
         return self.new.value(f"{value.name}_all")
 
 
-def _common_spec(traces: Iterable[Trace]) -> TraceSpec:
+def _common_spec(traces: Sequence[Trace]) -> TraceSpec:
     """How the operands of what is traced like this have to be traced."""
+    if any(trace.spec.length is not None for trace in traces):
+        raise Declined("its trace is longer than the loop")
     specs = {TraceSpec(0, trace.spec.reverse, trace.spec.keep) for trace in traces}
     if len(specs) != 1:
         raise Declined("its traces differ in direction or in length")

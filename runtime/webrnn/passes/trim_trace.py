@@ -5,8 +5,8 @@ Ensures: where every reader of a trace, behind ops that only move axes, is a Gat
 constant bounds, the trace holds as many steps as the one that reaches back farthest needs, and is marked so. Where that
 is one step and the trace is the history of a state, the state's final is read and the trace is gone. A Gather of the
 last element of an empty trace fails; where a loop takes no step, that error is then gone and the state's init is read.
-Declines: "its rank is not known", "it may take no step" (a Slice of an empty trace is empty, the final is not: such a
-trace is trimmed to one step).
+Declines: "its rank is not known", "it is longer than the loop" (its last elements are not steps), "it may take no step"
+(a Slice of an empty trace is empty, the final is not: such a trace is trimmed to one step).
 """
 
 from __future__ import annotations
@@ -39,6 +39,9 @@ class TrimTrace(ScanPass):
         before, new = result.rewrites, Additions(graph, context)
         finals: list[Node] = []
         for trace in list(scan.traces):
+            if trace.spec.length is not None:
+                result.declines_at(node, "it is longer than the loop")
+                continue
             reading = _Reading(graph, context, trace, new)
             keep = reading.keep()
             if keep is None:

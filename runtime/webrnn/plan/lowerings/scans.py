@@ -260,7 +260,7 @@ def _match_cell(l: Lowering, scan: Scan) -> _Cell | None:
         and product.outputs[0] is node.inputs[1]
         and (c is None or (node.inputs[2] is c.body_in[0] and c.body_out is node.outputs[1]))
         and (node.op != "GruCell" or node.inputs[2] is h_in)
-        and all(trace.element is h.body_out and trace.spec.keep is None for trace in scan.traces)
+        and all(trace.element is h.body_out and trace.spec.keep is trace.spec.length is None for trace in scan.traces)
         and len(scan.traces) <= 1
     )
     return _Cell(_SEQUENCES[node.op], node, product, sequences[0], h, c) if fits else None
