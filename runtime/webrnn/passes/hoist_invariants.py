@@ -2,21 +2,22 @@
 
 Requires: facts from infer_shapes.
 Ensures: no node of a Scan's body reads invariants and constants alone, unless it is declined; those that did stand
-before the Scan and their results are invariants.
+before the Scan and their results are invariants. That holds for loops and branches inside the body as for other nodes.
 Declines: "it could fail where the loop takes no step" for ops that can raise on operands of the right shape (a Gather,
-a division of integers), unless the Scan is known to take a step. Ops on constants alone are left to fold_constants,
-nodes with sub-graphs are not looked at.
+a division of integers) and for loops around them or of which it is not known how many steps they take, unless the Scan
+is known to take a step. Ops on constants alone are left to fold_constants.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
-from webrnn.ir import Graph, Invariant, Node, Scan, Value
+from webrnn.ir import Graph, Invariant, Node, Scan, Value, is_scan
 
 from .base import Context, PassResult, ScanPass
+from .facts import Facts
 from .infer_shapes import trip_count
-from .op_sets import RANDOM, is_total
+from .op_sets import RANDOM, is_plain, is_total
 from .rewriting import Names, new_constant
 
 
@@ -38,9 +39,9 @@ class HoistInvariants(ScanPass):
             known = all(value in outer_of or value in scan.body.constants for value in operands)
             if not known or not any(value in outer_of for value in operands):
                 continue
-            if inner.op in RANDOM or any(True for _ in inner.subgraphs):
+            if any(each.op in RANDOM for each in _with_inner_nodes(inner)):
                 continue
-            if not takes_a_step and not is_total(inner, context.facts):
+            if not takes_a_step and not _cannot_fail(inner, context.facts):
                 result.declines_at(inner, "it could fail where the loop takes no step")
                 continue
             if not result.fires(f"{inner.op} {inner.label} out of {node.label}"):
@@ -51,6 +52,25 @@ class HoistInvariants(ScanPass):
             return None
         _drop_unread_invariants(scan)
         return [*hoisted, scan.to_node()]
+
+
+def _with_inner_nodes(node: Node) -> Iterator[Node]:
+    yield node
+    for _, body in node.subgraphs:
+        for graph in body.walk():
+            yield from graph.nodes
+
+
+def _cannot_fail(node: Node, facts: Facts) -> bool:
+    inner = [each for _, body in node.subgraphs for each in body.nodes]
+    if is_scan(node):
+        scan = Scan.of(node)
+        says_it_twice = scan.n_steps is not None and bool(scan.sequences)
+        if says_it_twice or trip_count(scan, facts) is None:
+            return False
+    elif not is_plain(node, "If"):
+        return is_total(node, facts)
+    return all(_cannot_fail(each, facts) for each in inner)
 
 
 def _move_out(
