@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any, Protocol
 
 from webrnn.errors import BackendError
 from webrnn.ir import Graph
 
 from .limits import Limits
+
+KNOWN = ("native", "wasm", "wasm:relaxed", "wasm:simd", "wasm:scalar", "pyodide", "numpy")
 
 
 class Program(Protocol):
@@ -17,27 +21,52 @@ class Program(Protocol):
     def run(self, arguments: Sequence[Any]) -> list[Any]: ...
 
 
-def _numpy(graph: Graph, limits: Limits) -> Program:
-    from .executor import Executor
-
-    return Executor(graph, limits)
-
-
-BACKENDS: dict[str, Callable[[Graph, Limits], Program]] = {"numpy": _numpy}
-"""What makes a program, for each backend."""
-
-PREFERENCE = ["numpy"]
-"""What "auto" takes: the first of these that there is."""
-
-KNOWN = ("native", "wasm", "wasm:relaxed", "wasm:simd", "wasm:scalar", "pyodide", "numpy")
-
-
-def make_program(graph: Graph, backend: str, limits: Limits) -> Program:
+def make_program(
+    graph: Graph,
+    backend: str,
+    limits: Limits,
+    optimize: Callable[[Graph], Any] = lambda graph: None,
+    options: frozenset[str] = frozenset(),
+    say: Callable[[str], None] = lambda line: None,
+) -> Program:
     """Prepare a graph to run on a backend."""
-    if backend == "auto":
-        backend = next(name for name in PREFERENCE if name in BACKENDS)
-    make = BACKENDS.get(backend)
-    if make is None:
-        reason = "is not available here" if backend in KNOWN else f"is not one of auto, {', '.join(KNOWN)}"
-        raise BackendError(f"backend {backend!r} {reason}")
-    return make(graph, limits)
+    if backend == "numpy":
+        from .executor import Executor
+
+        return Executor(graph, limits)
+    from .vm_program import Setting, VmProgram
+
+    return VmProgram(graph, Setting(kernels_of(backend), limits, optimize, options, say))
+
+
+def kernels_of(backend: str) -> Callable[[], Any]:
+    """What gives the kernels of a backend: the same ones each time if they share this process's memory, else new ones,
+    because wasm memory is only released as a whole."""
+    platform = backend.partition(":")[0]
+    if platform not in ("native", "wasm", "pyodide"):
+        raise BackendError(f"backend {backend!r} is not one of auto, {', '.join(KNOWN)}")
+    if platform == "wasm":
+        from .kernels import load
+
+        load(backend)
+        return lambda: load(backend)
+    _shared(backend)
+    return lambda: _shared(backend)
+
+
+@cache
+def _shared(spec: str) -> Any:
+    from .kernels import load
+
+    return load(spec)
+
+
+def fastest_backend() -> str:
+    """What "auto" takes: the first of these that works here."""
+    for backend in ("pyodide",) if sys.platform == "emscripten" else ("native", "wasm"):
+        try:
+            kernels_of(backend)
+            return backend
+        except BackendError:
+            continue
+    return "numpy"

@@ -77,10 +77,12 @@ class Buffer:
     not the view, across calls that allocate.
     """
 
-    __slots__ = ("address", "dtype", "owner", "shape")
+    __slots__ = ("address", "block", "dtype", "owner", "shape")
 
-    def __init__(self, owner: Kernels, address: int, shape: tuple[int, ...], dtype: np.dtype[Any]):
+    def __init__(self, owner: Kernels, address: int, shape: tuple[int, ...], dtype: np.dtype[Any], block: Any = None):
         self.owner, self.address, self.shape, self.dtype = owner, address, shape, dtype
+        self.block = block
+        """What keeps the memory alive."""
 
     @property
     def nbytes(self) -> int:
@@ -92,7 +94,7 @@ class Buffer:
 
     def part(self, offset: int, shape: int | tuple[int, ...], dtype: DTypeLike = np.float32) -> Buffer:
         """A buffer over the bytes from `offset` on."""
-        part = Buffer(self.owner, self.address + offset, _shape(shape), np.dtype(dtype))
+        part = Buffer(self.owner, self.address + offset, _shape(shape), np.dtype(dtype), self.block)
         if offset < 0 or offset + part.nbytes > self.nbytes:
             raise ValueError(f"part of {part.nbytes} bytes at {offset} is outside a buffer of {self.nbytes} bytes")
         return part
@@ -110,8 +112,8 @@ class Kernels(ABC):
     fused: bool
 
     @abstractmethod
-    def allocate(self, nbytes: int) -> int:
-        """The address of `nbytes` new, aligned bytes that live as long as this object."""
+    def allocate(self, nbytes: int) -> tuple[int, Any]:
+        """The address of `nbytes` new, aligned bytes, and what keeps them alive (None: they live as long as this)."""
 
     @abstractmethod
     def view(self, buffer: Buffer) -> np.ndarray[Any, Any]:
@@ -127,7 +129,7 @@ class Kernels(ABC):
 
     def empty(self, shape: int | tuple[int, ...], dtype: DTypeLike = np.float32) -> Buffer:
         buffer = Buffer(self, 0, _shape(shape), np.dtype(dtype))
-        buffer.address = self.allocate(buffer.nbytes)
+        buffer.address, buffer.block = self.allocate(buffer.nbytes)
         return buffer
 
     def buffer(self, values: ArrayLike, dtype: DTypeLike = np.float32) -> Buffer:

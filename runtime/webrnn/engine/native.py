@@ -38,7 +38,6 @@ class AddressSpaceKernels(Kernels):
     """Kernels that share the address space of Python: a library whose functions take plain pointers."""
 
     def _bind(self, library: ctypes.CDLL, suffix: str, folder: Path) -> None:
-        self._blocks: list[np.ndarray[Any, Any]] = []
         self._functions: dict[str, Any] = {}
         for binding in bindings(folder):
             function = library[binding.symbol + suffix]
@@ -64,10 +63,9 @@ class AddressSpaceKernels(Kernels):
         """A function without conversions: pointers are addresses."""
         return self._functions[name]
 
-    def allocate(self, nbytes: int) -> int:
+    def allocate(self, nbytes: int) -> tuple[int, Any]:
         block = np.zeros(nbytes + ALIGNMENT, np.uint8)
-        self._blocks.append(block)
-        return -(-block.ctypes.data // ALIGNMENT) * ALIGNMENT
+        return -(-block.ctypes.data // ALIGNMENT) * ALIGNMENT, block
 
     def view(self, buffer: Buffer) -> np.ndarray[Any, Any]:
         memory: Any = (ctypes.c_uint8 * buffer.nbytes).from_address(buffer.address)

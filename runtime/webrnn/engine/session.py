@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from webrnn.errors import ShapeError
@@ -13,7 +14,7 @@ from webrnn.onnx.reader import read_model
 from webrnn.onnx.types import spell_type
 from webrnn.passes import run_passes
 
-from .backends import Program, make_program
+from .backends import Program, fastest_backend, make_program
 from .feeds import checked_feed
 from .limits import Limits
 from .ownership import own
@@ -65,8 +66,13 @@ class InferenceSession:
         """Optimized; its values are what passes found out, not what the model declares."""
         self.inputs = [value.like(value.name) for value in self.graph.inputs]
         self.outputs = [value.like(value.name) for value in self.graph.outputs]
-        run_passes(self.graph, disable=disable if isinstance(disable, str) else tuple(disable))
-        self._program: Program = make_program(self.graph, backend, limits or Limits())
+        self.backend = fastest_backend() if backend == "auto" else backend
+        self._notes: list[str] = []
+        optimize = partial(run_passes, disable=disable if isinstance(disable, str) else tuple(disable))
+        optimize(self.graph)
+        self._program: Program = make_program(
+            self.graph, self.backend, limits or Limits(), optimize, say=self._notes.append
+        )
         self._inputs = {value.name: value for value in self.inputs}
         self._output_names = [value.name for value in self.outputs]
 

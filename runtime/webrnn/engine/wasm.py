@@ -106,7 +106,7 @@ class WasmKernels(Kernels):
     def function(self, name: str) -> Any:
         return partial(self._functions[name], self._store)
 
-    def allocate(self, nbytes: int) -> int:
+    def allocate(self, nbytes: int) -> tuple[int, Any]:
         address = -(-self._top // ALIGNMENT) * ALIGNMENT
         missing = -(-(address + nbytes) // PAGE) - self._memory.size(self._store)
         if missing > 0:
@@ -114,7 +114,7 @@ class WasmKernels(Kernels):
                 raise BackendError(f"{nbytes} more bytes do not fit into the 4 GiB of wasm memory")
             self._memory.grow(self._store, missing)
         self._top = address + nbytes
-        return address
+        return address, None
 
     def view(self, buffer: Buffer) -> np.ndarray[Any, Any]:
         base = ctypes.addressof(self._memory.data_ptr(self._store).contents)

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from webrnn.ir import Dim, SymbolicDim, dims
+from webrnn.ir import Dim, SymbolicDim
+from webrnn.ir.dims import floor_division
 
 from . import opcodes
 from .arena import assign_slots
@@ -92,7 +93,7 @@ class _Encoder:
         return total
 
     def _symbol(self, name: str) -> int:
-        definition = getattr(dims, "floor_division", lambda name: None)(name)
+        definition = floor_division(name)
         if definition is not None:
             return self._size_row("quotient", self._size(definition[0]), definition[1])
         return self._size_row("symbol", self.symbols.setdefault(name, len(self.symbols)), 0)

@@ -28,6 +28,8 @@ class NotLowered(Exception):
     def __init__(self, node: Node | None, reason: str):
         super().__init__(f"{node.op} {node.label}: {reason}" if node else reason)
         self.node, self.reason = node, reason
+        self.outermost = node
+        """The node of the outermost graph that it is, or is inside of."""
 
 
 Rule: TypeAlias = Callable[["Lowering", Node], None]
@@ -89,7 +91,11 @@ class Lowering:
         return port
 
     def _output_port(self, value: Value) -> Port:
-        shape, dtype = self.shape(value), self.dtype(value)
+        try:
+            shape, dtype = self.shape(value), self.dtype(value)
+        except NotLowered as refusal:
+            refusal.outermost = self.graph.producers().get(value)
+            raise
         port = Port(value.name, dtype, shape, self.new_external())
         fresh = value not in self.graph.inputs and value not in self.graph.constants
         if fresh and value not in self.destinations:
@@ -108,7 +114,11 @@ class Lowering:
                 needed.update(self._read_inputs(node))
         self._hand_back_destinations(graph, nodes)
         for node in reversed(nodes):
-            self._lower_node(node)
+            try:
+                self._lower_node(node)
+            except NotLowered as refusal:
+                refusal.outermost = node
+                raise
         for output in graph.outputs:
             self.view(output)
 

@@ -55,7 +55,10 @@ INSTRUCTIONS: tuple[tuple[str, str], ...] = (
     ("lstm_cell", "rrrRwwrii"),  # xw, hw, c, peephole, h', c', params, activations, couple
     ("rnn_sequence", "rrRrwwWri"),  # xw[t, rows, h], packed, bias, h0, scratch, final, trace[t, rows, h], params, acts
     ("gru_sequence", "rrRrwwWri"),
-    ("lstm_sequence", "rrRrrRwwwWrii"),  # xw, packed, bias, h0, c0, peephole, scratch, h, c, trace, params, acts, couple
+    (
+        "lstm_sequence",
+        "rrRrrRwwwWrii",
+    ),  # xw, packed, bias, h0, c0, peephole, scratch, h, c, trace, params, acts, couple
     ("reduce", "rwi"),  # x[outer, n, inner], y[outer, inner], kind
     ("softmax", "rwi"),  # x[rows, n], y, 1 for its logarithm
     ("layer_norm", "rrRwf"),  # x[rows, n], scale[n], bias[n], y, epsilon

@@ -83,7 +83,9 @@ class View:
 
     def with_axis(self, axis: int) -> View:
         """With a new axis of size 1."""
-        return self._relaid((*self.shape[:axis], 1, *self.shape[axis:]), (*self.strides[:axis], 0, *self.strides[axis:]))
+        return self._relaid(
+            (*self.shape[:axis], 1, *self.shape[axis:]), (*self.strides[:axis], 0, *self.strides[axis:])
+        )
 
     def without_axis(self, axis: int, index: Dim = 0) -> View:
         """One element along an axis."""
@@ -147,9 +149,7 @@ def collapsed(views: Sequence[View]) -> list[View]:
     axes = [axis for axis, size in enumerate(shape) if size != 1]
     groups: list[list[int]] = []
     for axis in axes:
-        joins = groups and all(
-            view.strides[groups[-1][-1]] == view.strides[axis] * shape[axis] for view in views
-        )
+        joins = groups and all(view.strides[groups[-1][-1]] == view.strides[axis] * shape[axis] for view in views)
         if joins:
             groups[-1].append(axis)
         else:

@@ -4,7 +4,14 @@ from ..lowering import Rule, rules
 from . import cells, control, elementwise, layout, linear, reductions, scans, windows
 
 RULES: dict[tuple[str, str], Rule] = rules(
-    layout.RULES, elementwise.RULES, linear.RULES, cells.RULES, scans.RULES, control.RULES, reductions.RULES, windows.RULES
+    layout.RULES,
+    elementwise.RULES,
+    linear.RULES,
+    cells.RULES,
+    scans.RULES,
+    control.RULES,
+    reductions.RULES,
+    windows.RULES,
 )
 
 READS_FIRST_ONLY = layout.READS_FIRST_ONLY | reductions.READS_FIRST_ONLY

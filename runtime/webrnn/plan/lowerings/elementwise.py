@@ -84,7 +84,9 @@ class _Writer:
             return operand
         return self._add(f"{_CASTS[source]}_to_{_CASTS[to]}", (operand,), to, 0.0, 0.0)
 
-    def _add(self, code: str, operands: tuple[tuple[str, int], ...], dtype: str, alpha: float, beta: float) -> tuple[str, int]:
+    def _add(
+        self, code: str, operands: tuple[tuple[str, int], ...], dtype: str, alpha: float, beta: float
+    ) -> tuple[str, int]:
         self.ops.append(ExpressionOp(code, operands, alpha, beta))  # type: ignore[arg-type]
         register = ("op", len(self.ops) - 1)
         self.types[register] = dtype
@@ -128,9 +130,7 @@ def _translate(w: _Writer, node: Node) -> tuple[str, int]:
         return w.op(_UNARY[op], operands[0])
     if op in _ACTIVATIONS:
         code, (alpha, beta) = _ACTIVATIONS[op]
-        return w.op(
-            code, operands[0], alpha=attribute(node, "alpha", alpha), beta=attribute(node, "beta", beta)
-        )
+        return w.op(code, operands[0], alpha=attribute(node, "alpha", alpha), beta=attribute(node, "beta", beta))
     if op in _BINARY:
         result = operands[0]
         for operand in operands[1:]:

@@ -106,7 +106,11 @@ def _pad(l: Lowering, node: Node) -> None:
     source = l.view(_value(node.inputs[0]))
     rank = source.rank
     pads = l.ints(node.inputs[1])
-    axes = [a % rank for a in l.ints(node.inputs[3])] if len(node.inputs) > 3 and node.inputs[3] is not None else list(range(rank))
+    axes = (
+        [a % rank for a in l.ints(node.inputs[3])]
+        if len(node.inputs) > 3 and node.inputs[3] is not None
+        else list(range(rank))
+    )
     before, after = [0] * rank, [0] * rank
     for i, axis in enumerate(axes):
         before[axis], after[axis] = pads[i], pads[i + len(axes)]

@@ -28,7 +28,9 @@ def pack(weights: np.ndarray) -> np.ndarray:
     width = -(-n // GRAIN) * GRAIN
     padded = np.zeros((k, width), np.float32)
     padded[:, :n] = weights
-    return np.concatenate([padded[:, first : first + PANEL].reshape(-1) for first in range(0, width, PANEL)] or [padded.reshape(-1)])
+    return np.concatenate(
+        [padded[:, first : first + PANEL].reshape(-1) for first in range(0, width, PANEL)] or [padded.reshape(-1)]
+    )
 
 
 def rows_of(l: Lowering, view: View) -> View:
@@ -139,15 +141,11 @@ def _product(l: Lowering, a: View, b: View, y: View) -> None:
 
 def _batched(view: View, sizes: tuple[Dim, Dim, Dim]) -> View | None:
     """All leading axes as one, if they lie behind each other."""
-    if view.rank == 3:
-        return view
-    if view.rank == 2:
-        return view.with_axis(0)
-    leading = list(zip(view.shape[:-2], view.strides[:-2], strict=True))
+    leading = [pair for pair in zip(view.shape[:-2], view.strides[:-2], strict=True) if pair[0] != 1]
     for (_, outer), (size, inner) in zip(leading, leading[1:], strict=False):
         if outer != inner * size:
             return None
-    return view._relaid(sizes, (leading[-1][1], *view.strides[-2:]))
+    return view._relaid(sizes, (leading[-1][1] if leading else 0, *view.strides[-2:]))
 
 
 def _gemm(l: Lowering, node: Node) -> None:

@@ -105,7 +105,9 @@ class _Loop:
             self.l.views[inner] = self.l.view(outer)
 
     def _element(self, sequence: SequenceInput) -> View:
-        return _moving_element(self.l.view(sequence.whole), sequence.spec.axis, sequence.spec.reverse, self.most, self.id)
+        return _moving_element(
+            self.l.view(sequence.whole), sequence.spec.axis, sequence.spec.reverse, self.most, self.id
+        )
 
     def _trace_element(self, trace: Trace) -> View:
         l = self.l
@@ -246,7 +248,9 @@ def _match_cell(l: Lowering, scan: Scan) -> _Cell | None:
         return None
     product, node = scan.body.nodes
     is_cell = node.domain == WEBRNN and node.op in _SEQUENCES
-    is_product = (product.domain == WEBRNN and product.op == "Linear") or (not product.domain and product.op == "MatMul")
+    is_product = (product.domain == WEBRNN and product.op == "Linear") or (
+        not product.domain and product.op == "MatMul"
+    )
     if not is_cell or not is_product or len(scan.states) != (2 if node.op == "LstmCell" else 1):
         return None
     h = scan.states[0] if scan.states[0].body_out is node.outputs[0] else scan.states[-1]

@@ -1,0 +1,150 @@
+"""A graph on the VM: one plan where that is possible, otherwise plans for each shape and numpy for what has none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from webrnn.errors import PlanError
+from webrnn.ir import Graph, Node, Symbol, Value
+from webrnn.ir.dims import Shape
+from webrnn.passes.infer_shapes import infer
+from webrnn.plan.encode import encode
+from webrnn.plan.lowering import NotLowered, lower
+from webrnn.plan.split import has_foreign_operands, split
+
+from .executor import Executor
+from .kernels import Kernels
+from .limits import Limits
+from .plan_program import PlanProgram
+
+MOST_SHAPES = 16
+"""Plans that are kept for a graph that needs one for each shape of its inputs."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What is the same for all parts of a program."""
+
+    kernels: Callable[[], Kernels]
+    limits: Limits = field(default_factory=Limits)
+    optimize: Callable[[Graph], Any] = lambda graph: None
+    """Runs the passes again, on a graph whose sizes are known."""
+    options: frozenset[str] = frozenset()
+    say: Callable[[str], None] = lambda line: None
+    """Called with a line for each decision that a reader of the report should know of."""
+
+    def plan(self, graph: Graph) -> PlanProgram:
+        return PlanProgram(encode(lower(graph, self.options, self.limits.loop_steps)), self.kernels())
+
+
+class VmProgram:
+    """Runs a graph. A plan for all sizes is made at once if there is one; others when inputs of a shape first come."""
+
+    def __init__(self, graph: Graph, setting: Setting):
+        self._graph, self._setting = graph, setting
+        self.plan: PlanProgram | None = None
+        self._for_shapes: dict[tuple[tuple[int, ...], ...], Any] = {}
+        try:
+            self.plan = setting.plan(_with_named_sizes(graph))
+        except NotLowered as reason:
+            setting.say(f"no plan for all sizes: {reason}")
+
+    def run(self, arguments: Sequence[Any]) -> list[Any]:
+        if self.plan is not None:
+            try:
+                return self.plan.run(arguments)
+            except PlanError as reason:  # sizes for which the plan does not hold
+                self._setting.say(f"not by the plan for all sizes: {reason}")
+        shapes = tuple(getattr(argument, "shape", ()) for argument in arguments)
+        program = self._for_shapes.get(shapes)
+        if program is None:
+            while len(self._for_shapes) >= MOST_SHAPES:
+                self._for_shapes.pop(next(iter(self._for_shapes)))
+            program = self._for_shapes[shapes] = self._program_for(shapes)
+        return program.run(arguments)
+
+    def _program_for(self, shapes: tuple[tuple[int, ...], ...]) -> Any:
+        graph = with_shapes(self._graph, shapes)
+        self._setting.optimize(graph)
+        try:
+            return self._setting.plan(graph)
+        except NotLowered as reason:
+            return SplitProgram(graph, self._setting, reason)
+
+
+class SplitProgram:
+    """A graph in parts: plans, and numpy for the nodes that have no instructions."""
+
+    def __init__(self, graph: Graph, setting: Setting, reason: NotLowered):
+        facts = infer(graph)
+        refused = {node for node in graph.nodes if has_foreign_operands(node, facts)}
+        for node in refused:
+            setting.say(f"in numpy: {node.op} {node.label}: it is not of float, int64 or bool")
+        self._graph = graph
+        self._steps: list[tuple[list[Value], list[Value], Any]] = []
+        while reason.outermost is not None or (refused and not self._steps):
+            if reason.outermost in refused:
+                break
+            if reason.outermost is not None:
+                setting.say(f"in numpy: {reason}")
+                refused.add(reason.outermost)
+            try:
+                self._make(graph, refused, setting)
+                return
+            except NotLowered as another:
+                reason = another
+        setting.say(f"in numpy, all of it: {reason}")
+        self._steps = [(graph.inputs, graph.outputs, _executor(graph, setting))]
+
+    def _make(self, graph: Graph, refused: set[Node], setting: Setting) -> None:
+        self._steps = []
+        for part in split(graph, refused):
+            program = _vm_part(part.graph, setting) if part.on_vm else _executor(part.graph, setting)
+            self._steps.append((part.graph.inputs, part.graph.outputs, program))
+
+    def run(self, arguments: Sequence[Any]) -> list[Any]:
+        values: dict[Value, Any] = dict(self._graph.constants)
+        values.update(zip(self._graph.inputs, arguments, strict=True))
+        for inputs, outputs, program in self._steps:
+            results = program.run([values[value] for value in inputs])
+            values.update(zip(outputs, results, strict=True))
+        return [values[value] for value in self._graph.outputs]
+
+
+def _vm_part(graph: Graph, setting: Setting) -> Any:
+    """A plan; where a size is known only when it runs, one that is made then."""
+    if all(value.shape is not None and all(isinstance(dim, int) for dim in value.shape) for value in graph.inputs):
+        return setting.plan(graph)
+    return VmProgram(graph, setting)
+
+
+def _executor(graph: Graph, setting: Setting) -> Executor:
+    return Executor(graph, setting.limits)
+
+
+def with_shapes(graph: Graph, shapes: Sequence[tuple[int, ...]]) -> Graph:
+    """A copy of a graph for inputs of given shapes."""
+    copied = graph.copy()
+    for value, shape in zip(copied.inputs, shapes, strict=True):
+        if not value.container:
+            value.shape = shape
+    return copied
+
+
+def _with_named_sizes(graph: Graph) -> Graph:
+    """The graph with a name for each size of its inputs that has none: it is one number in each run."""
+    if all(value.shape is not None and None not in value.shape for value in graph.inputs):
+        return graph
+    named: list[Shape] = []
+    for value in graph.inputs:
+        if value.shape is None:
+            raise NotLowered(None, f"the rank of {value.name} is not known")
+        named.append(
+            tuple(Symbol(f"{value.name}.{axis}") if dim is None else dim for axis, dim in enumerate(value.shape))
+        )
+    copied = graph.copy()
+    for value, shape in zip(copied.inputs, named, strict=True):
+        value.shape = shape
+    return copied
