@@ -16,7 +16,7 @@ def run_and_compare(graph: Graph, arguments: list[Any], facts: Facts) -> int:
     """Run the graph, assert that all facts hold for each value whenever it is made, and count those with a shape."""
     sizes: dict[str, int] = {}
     for value, array in zip(graph.inputs, arguments, strict=True):
-        for dim, size in zip(value.shape or (), getattr(array, "shape", ()), strict=False):
+        for dim, size in zip(facts.shape(value) or (), getattr(array, "shape", ()), strict=False):
             if isinstance(dim, SymbolicDim):
                 sizes[str(dim)] = size
     seen: set[Value] = set()

@@ -137,6 +137,15 @@ class FloorQuotient(str):
         return hash((FloorQuotient, str.__hash__(self)))
 
 
+def floor_division(name: str) -> tuple[Dim, int] | None:
+    """Numerator and divisor if a name in a monomial is that of a rounded-down quotient; None for a named size.
+
+    >>> [(floor_division(name), names) for names, _ in floor_divide(Symbol("n"), 2).terms for name in names]
+    [((n, 2), ('n//2',))]
+    """
+    return (name.numerator, name.divisor) if isinstance(name, FloorQuotient) else None
+
+
 def Symbol(name: str) -> SymbolicDim:
     """A named size."""
     return SymbolicDim({(name,): 1})

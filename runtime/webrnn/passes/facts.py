@@ -6,15 +6,19 @@ about its inner values and outputs is not one: declarations are sometimes wrong,
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
 import numpy as np
 
-from webrnn.ir import Dim, DType, Graph, Shape, Value
+from webrnn.ir import Dim, DType, Graph, Shape, Symbol, SymbolicDim, Value
 
 CONTENT_LIMIT = 64
 """Tensors with more elements than this are not followed element by element."""
+
+FLOATS_LIMIT = 8
+"""Constants of floating-point numbers with more elements than this are not looked at."""
 
 FOLLOWED = frozenset(
     {DType.BOOL, DType.INT8, DType.INT16, DType.INT32, DType.INT64, DType.UINT8, DType.UINT16, DType.UINT32}
@@ -33,6 +37,8 @@ class Fact:
     dtype: DType | None = None
     shape: Shape | None = None
     content: tuple[Dim | None, ...] | None = None
+    floats: tuple[float, ...] | None = None
+    """The elements of a small constant of floating-point numbers, which may be factors of sizes."""
 
     @property
     def rank(self) -> int | None:
@@ -61,17 +67,41 @@ UNKNOWN = Fact()
 def fact_of_array(array: np.ndarray) -> Fact:
     """
     >>> fact_of_array(np.array([2, 3]))
-    Fact(dtype=<DType.INT64: 7>, shape=(2,), content=(2, 3))
+    Fact(dtype=<DType.INT64: 7>, shape=(2,), content=(2, 3), floats=None)
     """
     dtype = DType.of(array)
+    if array.size <= FLOATS_LIMIT and array.dtype.kind == "f":
+        return Fact(dtype, array.shape, floats=tuple(float(element) for element in array.reshape(-1)))
     followed = dtype in FOLLOWED and array.size <= CONTENT_LIMIT
     content = tuple(int(element) for element in array.reshape(-1)) if followed else None
     return Fact(dtype, array.shape, content)
 
 
-def fact_of_input(value: Value) -> Fact:
-    """What a graph may rely on for an input that its caller feeds."""
-    return UNKNOWN if value.container else Fact(value.dtype, value.shape)
+def facts_of_inputs(values: Sequence[Value]) -> list[Fact]:
+    """What the outermost graph may rely on for the inputs that its caller feeds: what they declare. A size that an
+    input leaves open is one number in a run, so it has a name of its own.
+
+    >>> [fact.shape for fact in facts_of_inputs([Value("x", DType.FLOAT, (None, 3))])]
+    [(x.0, 3)]
+    """
+    declared = {name for value in values for size in value.shape or () for name in _names(size)}
+    return [UNKNOWN if value.container else Fact(value.dtype, _named_shape(value, declared)) for value in values]
+
+
+def _names(size: Dim | None) -> frozenset[str]:
+    return size.names if isinstance(size, SymbolicDim) else frozenset()
+
+
+def _named_shape(value: Value, declared: set[str]) -> Shape | None:
+    if value.shape is None:
+        return None
+    sizes = []
+    for axis, size in enumerate(value.shape):
+        name = f"{value.name}.{axis}"
+        while size is None and name in declared:
+            name += "_"
+        sizes.append(Symbol(name) if size is None else size)
+    return tuple(sizes)
 
 
 def join(first: Fact, second: Fact) -> Fact:

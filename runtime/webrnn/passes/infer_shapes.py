@@ -1,7 +1,7 @@
 """What can be known of types, shapes and small integer tensors before a graph runs.
 
-Requires: nothing. Top-level inputs are what their declarations say, because callers are held to that; constants are
-what they are. Declarations of other values are not believed.
+Requires: nothing. Top-level inputs are what their declarations say, because callers are held to that, and sizes that
+they leave open get names; constants are what they are. Declarations of other values are not believed.
 Ensures: `context.facts` holds what follows, for each value of the graph and of all graphs inside it. Named sizes are
 the same in every graph: they are sizes of the outermost graph's inputs. The graph itself stays as it is.
 Declines: never. Unknown stays unknown: an op without a rule, a rule that its operands do not fit.
@@ -20,7 +20,7 @@ from webrnn.ir.dims import is_nonnegative
 from webrnn.ir.fused import is_expression
 
 from .base import Context, Pass, PassResult
-from .facts import UNKNOWN, Fact, Facts, fact_of_array, fact_of_input, join
+from .facts import UNKNOWN, Fact, Facts, fact_of_array, facts_of_inputs, join
 from .shape_rules import NOT_A_RULE_BUG, RULES
 from .shape_rules.contents import contents
 from .shape_rules.registry import from_front
@@ -47,10 +47,10 @@ def infer(graph: Graph, facts: Facts | None = None) -> Facts:
     >>> x = b.input("x", DType.FLOAT, (Symbol("n"), 3))
     >>> y = b.op("Transpose", x)
     >>> infer(b.graph).of(y)
-    Fact(dtype=<DType.FLOAT: 1>, shape=(3, n), content=None)
+    Fact(dtype=<DType.FLOAT: 1>, shape=(3, n), content=None, floats=None)
     """
     facts = facts if facts is not None else Facts()
-    _infer_graph(graph, [fact_of_input(value) for value in graph.inputs], facts)
+    _infer_graph(graph, facts_of_inputs(graph.inputs), facts)
     return facts
 
 

@@ -11,7 +11,6 @@ from math import ceil, log2
 from typing import TypeAlias
 
 from webrnn.ir import WEBRNN, Dim, Node, Shape
-from webrnn.ir.dims import quotient
 from webrnn.ir.fused import is_cell, is_expression
 
 from ..facts import Facts, size_of
@@ -36,7 +35,8 @@ PER_ELEMENT = {
     "CumProd": 1, "QuantizeLinear": 3, "DequantizeLinear": 2, "Softmax": 5, "LogSoftmax": 5, "Hardmax": 2,
     "LayerNormalization": 8, "RMSNormalization": 5, "InstanceNormalization": 8, "GroupNormalization": 8,
     "MeanVarianceNormalization": 7, "BatchNormalization": 4, "LpNormalization": 3, "LRN": 8, "Resize": 7,
-    "GridSample": 9,
+    "GridSample": 9, "RotaryEmbedding": 6, "HannWindow": 4, "HammingWindow": 4, "BlackmanWindow": 7,
+    "MelWeightMatrix": 2,
 } | dict.fromkeys(MAPS | BROADCASTING | COMPARISONS | LOGICAL | BITWISE, 1)  # fmt: skip
 """FLOPs for each element of the result."""
 
@@ -155,10 +155,20 @@ def _attention(node: Node, facts: Facts) -> Dim | None:
 
 
 def _dft(node: Node, facts: Facts) -> Dim | None:
-    """That of a fast transform: 5 n log n real operations for n complex elements."""
-    size = _size(node, facts)
-    count = None if size is None else quotient(size, 2)
-    return _times(5, count, ceil(log2(count))) if isinstance(count, int) and count else count
+    axes = facts.of(node.inputs[2]).ints if _has(node, 2) else (-2,)
+    return _transform(facts.shape(node.outputs[0]), axes[0] if axes else -2)
+
+
+def _stft(node: Node, facts: Facts) -> Dim | None:
+    return _transform(facts.shape(node.outputs[0]), 2)
+
+
+def _transform(spectrum: Shape | None, axis: int) -> Dim | None:
+    """That of a fast one: 5 log n real operations for each of n complex elements."""
+    length = _axis(spectrum, axis)
+    if spectrum is None or not isinstance(length, int):
+        return None
+    return _times(5 * max(ceil(log2(max(length, 1))), 1), size_of(spectrum[:-1]))
 
 
 def _einsum(node: Node, facts: Facts) -> Dim | None:
@@ -201,5 +211,6 @@ _BY_OP: dict[str, Estimate] = {
     "LpPool": _pool,
     "Attention": _attention,
     "DFT": _dft,
+    "STFT": _stft,
     "Einsum": _einsum,
 }

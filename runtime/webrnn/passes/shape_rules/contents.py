@@ -13,7 +13,7 @@ import numpy as np
 
 from webrnn import reference
 from webrnn.ir import Dim, DType, Node
-from webrnn.ir.dims import quotient
+from webrnn.ir.dims import floor_divide, is_nonnegative, quotient
 
 from ..facts import CONTENT_LIMIT, FOLLOWED, Fact
 from ..op_sets import RANDOM
@@ -49,7 +49,7 @@ def contents(node: Node, inputs: Sequence[Fact], outputs: Sequence[Fact]) -> lis
     if node.op == "Cast" and DType(node.attrs["to"]) in (DType.INT64, DType.INT32):
         # No axis has 2**31 elements.
         return [inputs[0].content] if inputs[0].dtype in (DType.INT64, DType.INT32) else nothing
-    if node.op in _SYMBOLIC and inputs[0].dtype is DType.INT64:
+    if node.op in _SYMBOLIC and inputs[0].dtype is DType.INT64 and len(inputs) == 2:
         return [_calculated(_SYMBOLIC[node.op], inputs)]
     return nothing
 
@@ -90,16 +90,59 @@ def _moved(node: Node, inputs: Sequence[Fact], moved: frozenset[int] | None) -> 
     return [tuple(elements[position] for position in result.reshape(-1)) for result in results]
 
 
+def _is_less(a: Dim, b: Dim) -> bool | None:
+    if is_nonnegative(b - a - 1):
+        return True
+    return False if is_nonnegative(a - b) else None
+
+
+def _less(a: Dim, b: Dim) -> Dim | None:
+    decided = _is_less(a, b)
+    return None if decided is None else int(decided)
+
+
+def _less_or_equal(a: Dim, b: Dim) -> Dim | None:
+    decided = _is_less(b, a)
+    return None if decided is None else int(not decided)
+
+
 def _equal(a: Dim, b: Dim) -> Dim | None:
-    return 1 if a == b else 0 if isinstance(a, int) and isinstance(b, int) else None
+    return 1 if a == b else 0 if _is_less(a, b) or _is_less(b, a) else None
+
+
+def _divided(a: Dim, b: Dim) -> Dim | None:
+    """Integers are divided towards zero."""
+    rounds_down = isinstance(b, int) and b > 0 and is_nonnegative(a)
+    return floor_divide(a, b) if rounds_down and isinstance(b, int) else quotient(a, b)
+
+
+def _remainder(a: Dim, b: Dim) -> Dim | None:
+    return a - floor_divide(a, b) * b if isinstance(b, int) and b > 0 and is_nonnegative(a) else None
+
+
+def _larger(a: Dim, b: Dim) -> Dim | None:
+    decided = _is_less(a, b)
+    return None if decided is None else b if decided else a
+
+
+def _smaller(a: Dim, b: Dim) -> Dim | None:
+    decided = _is_less(a, b)
+    return None if decided is None else a if decided else b
 
 
 _SYMBOLIC: dict[str, Callable[[Dim, Dim], Dim | None]] = {
     "Add": lambda a, b: a + b,
     "Sub": lambda a, b: a - b,
     "Mul": lambda a, b: a * b,
-    "Div": quotient,
+    "Div": _divided,
+    "Mod": _remainder,
+    "Max": _larger,
+    "Min": _smaller,
     "Equal": _equal,
+    "Less": _less,
+    "LessOrEqual": _less_or_equal,
+    "Greater": lambda a, b: _less(b, a),
+    "GreaterOrEqual": lambda a, b: _less_or_equal(b, a),
 }
 """Arithmetic on sizes. The operands are int64, which sizes do not overflow."""
 

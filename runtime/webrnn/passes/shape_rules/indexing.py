@@ -8,7 +8,7 @@ import numpy as np
 
 from webrnn import reference
 from webrnn.ir import WEBRNN, Dim, DType, Node
-from webrnn.ir.dims import is_nonnegative
+from webrnn.ir.dims import floor_divide, is_nonnegative
 
 from ..facts import Fact
 from .registry import from_front, is_given, operand, rule, unknown_sizes
@@ -68,16 +68,31 @@ def _cut(length: Dim | None, start: Dim | None, end: Dim | None, step: Dim | Non
         axis = np.broadcast_to(np.int8(0), (length,))
         (cut,) = reference.call("Slice", "", [axis, *(np.array([number]) for number in (start, end, 0, step))], {})
         return len(cut)
-    to_the_end = end is not None and (end == length or (isinstance(end, int) and end >= _BEYOND))
-    if start == 0 and to_the_end and step == 1:
+    if length is None or not isinstance(step, int) or step == 0:
+        return None
+    if step < 0:
+        from_the_end = isinstance(start, int) and (start == -1 or start >= _BEYOND)
+        to_the_front = isinstance(end, int) and end <= -_BEYOND
+        return floor_divide(length - step - 1, -step) if from_the_end and to_the_front else None
+    first, last = _place(start, length), _place(end, length)
+    if first is None or last is None or not _is_size(last - first, length):
+        return None
+    return floor_divide(last - first + step - 1, step)
+
+
+def _place(bound: Dim | None, length: Dim) -> Dim | None:
+    """Where a bound of a slice lies on an axis, if it is known to lie on it."""
+    if bound is None:
+        return None
+    if isinstance(bound, int) and bound >= _BEYOND:
         return length
-    if length is not None and start is not None and to_the_end and step == 1 and _is_within(start, length):
-        return length - start
-    return None
+    place = length + bound if isinstance(bound, int) and bound < 0 else bound
+    return place if _is_size(place, length) and _is_size(length - place, length) else None
 
 
-def _is_within(start: Dim, length: Dim) -> bool:
-    return is_nonnegative(start) and is_nonnegative(length - start)
+def _is_size(dim: Dim, length: Dim) -> bool:
+    """Whether it is at least 0 for all sizes, as the length of an axis always is."""
+    return dim == length or is_nonnegative(dim)
 
 
 @rule("ConstantOfShape")
@@ -97,9 +112,9 @@ def range_(node: Node, inputs: Sequence[Fact]) -> Sequence[Fact]:
     start, limit, delta = bounds
     if isinstance(start, int) and isinstance(limit, int) and isinstance(delta, int):
         return [Fact(dtype, (len(range(start, limit, delta)),))]
-    if start is not None and limit is not None and delta == 1 and is_nonnegative(limit - start):
-        return [Fact(dtype, (limit - start,))]
-    return [Fact(dtype, (None,))]
+    if start is None or limit is None or not isinstance(delta, int) or delta < 1 or not is_nonnegative(limit - start):
+        return [Fact(dtype, (None,))]
+    return [Fact(dtype, (floor_divide(limit - start + delta - 1, delta),))]
 
 
 @rule("EyeLike")

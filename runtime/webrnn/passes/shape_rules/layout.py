@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from webrnn.ir import Dim, DType, Node, Shape
-from webrnn.ir.dims import is_nonnegative, quotient
+from webrnn.ir.dims import floor_divide, is_nonnegative, quotient
 from webrnn.reference.shape import equal_parts
 
 from ..facts import Fact, size_of
@@ -166,22 +166,31 @@ def split(node: Node, inputs: Sequence[Fact]) -> Sequence[Fact]:
         lengths = inputs[1].content or lengths
     elif isinstance(length, int):
         lengths = equal_parts(length, count)
+    elif length is not None:
+        part = floor_divide(length + count - 1, count)
+        lengths = [*[part] * (count - 1), length - part * (count - 1)]
     return [Fact(x.dtype, (*x.shape[:axis], part, *x.shape[axis + 1 :])) for part in lengths]
 
 
 @rule("Pad")
 def pad(node: Node, inputs: Sequence[Fact]) -> Sequence[Fact]:
-    x, pads = inputs[0], inputs[1].ints
+    x, pads = inputs[0], inputs[1].content
     if x.shape is None or pads is None or (is_given(node, 3) and inputs[3].ints is None):
         return [Fact(x.dtype, unknown_sizes(x.rank))]
     axes = inputs[3].ints if is_given(node, 3) else range(len(x.shape))
     assert axes is not None
     result = list(x.shape)
     for index, axis in enumerate(axes):
-        length = result[axis]
-        total = pads[index] + pads[index + len(axes)]
-        result[axis] = None if length is None or (total < 0 and not isinstance(length, int)) else length + total
+        result[axis] = _padded(result[axis], pads[index], pads[index + len(axes)])
     return [Fact(x.dtype, tuple(result))]
+
+
+def _padded(length: Dim | None, before: Dim | None, after: Dim | None) -> Dim | None:
+    """Pads that are negative cut, and what is cut may be more than there is."""
+    if length is None or before is None or after is None:
+        return None
+    certain = isinstance(length, int) and isinstance(before, int) and isinstance(after, int)
+    return length + before + after if certain or (is_nonnegative(before) and is_nonnegative(after)) else None
 
 
 @rule("DepthToSpace")

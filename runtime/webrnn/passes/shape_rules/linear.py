@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from webrnn.ir import DType, Node, Shape
+from webrnn.ir import Dim, DType, Node, Shape
 
 from ..facts import Fact
-from .elementwise import broadcast, common_type
+from .elementwise import broadcast, broadcast_dim, common_type
 from .registry import rule
 
 
@@ -41,6 +41,23 @@ def gemm(node: Node, inputs: Sequence[Fact]) -> Sequence[Fact]:
     rows = _axis(inputs[0].shape, 1 if node.attrs.get("transA", 0) else 0)
     columns = _axis(inputs[1].shape, 0 if node.attrs.get("transB", 0) else 1)
     return [Fact(common_type(inputs), (*rows, *columns))]
+
+
+@rule("Einsum")
+def einsum(node: Node, inputs: Sequence[Fact]) -> Sequence[Fact]:
+    dtype = common_type(inputs)
+    operands, arrow, kept = node.attrs["equation"].replace(" ", "").partition("->")
+    terms = operands.split(",")
+    if "." in operands:
+        return [Fact(dtype)]
+    sizes: dict[str, Dim | None] = {}
+    for letters, fact in zip(terms, inputs, strict=True):
+        known = fact.shape if fact.shape is not None else (None,) * len(letters)
+        for letter, size in zip(letters, known, strict=True):
+            sizes[letter] = broadcast_dim(sizes[letter], size) if letter in sizes else size
+    if not arrow:
+        kept = "".join(sorted(letter for letter in sizes if operands.count(letter) == 1))
+    return [Fact(dtype, tuple(sizes[letter] for letter in kept))]
 
 
 def _axis(shape: Shape | None, axis: int) -> Shape:

@@ -7,15 +7,15 @@ from collections.abc import Sequence
 import numpy as np
 
 from webrnn.ir import Dim, DType, Node, Shape
-from webrnn.ir.dims import is_nonnegative
+from webrnn.ir.dims import floor_divide
 from webrnn.reference.windows import place_windows
 
 from ..facts import Fact
-from .registry import rule
+from .registry import rule, unknown_sizes
 
 
 def window_counts(node: Node, spatial: Shape, kernel: Sequence[Dim | None]) -> Shape:
-    """How often a kernel fits each spatial axis. Of a symbolic length only if the count is linear in it."""
+    """How often a kernel fits each spatial axis, given that it fits at all."""
     rank = len(spatial)
     strides, dilations = node.attrs.get("strides") or [1] * rank, node.attrs.get("dilations") or [1] * rank
     pads, auto_pad = node.attrs.get("pads") or [0] * 2 * rank, node.attrs.get("auto_pad", "NOTSET")
@@ -28,14 +28,21 @@ def window_counts(node: Node, spatial: Shape, kernel: Sequence[Dim | None]) -> S
         elif isinstance(length, int):
             line = np.broadcast_to(np.int8(0), (1, 1, length))
             counts.extend(place_windows(line, [size], [stride], [dilation], around, auto_pad, rounds_up).output)
-        elif stride != 1 or rounds_up:
-            counts.append(None)
         elif auto_pad in ("SAME_UPPER", "SAME_LOWER"):
-            counts.append(length)
+            counts.append(floor_divide(length + stride - 1, stride))
         else:
-            count = length + (0 if auto_pad == "VALID" else sum(around)) - (size - 1) * dilation
-            counts.append(count if is_nonnegative(count) else None)
+            extent = (size - 1) * dilation + 1
+            before, after = (0, 0) if auto_pad == "VALID" else around
+            counts.append(_window_count(length + before + after - extent, after, extent, stride, rounds_up))
     return tuple(counts)
+
+
+def _window_count(room: Dim, after: int, extent: int, stride: int, rounds_up: bool) -> Dim | None:
+    if not rounds_up:
+        return floor_divide(room, stride) + 1
+    # A last window that would start in the pads is left out; here none can.
+    never_in_pads = after + stride <= extent
+    return floor_divide(room + stride - 1, stride) + 1 if never_in_pads else None
 
 
 @rule("Conv", "ConvInteger")
@@ -48,6 +55,39 @@ def conv(node: Node, inputs: Sequence[Fact]) -> Sequence[Fact]:
     kernel = node.attrs.get("kernel_shape") or (None if w.shape is None else w.shape[2:])
     counts = (None,) * len(spatial) if kernel is None else window_counts(node, spatial, kernel)
     return [Fact(dtype, (x.shape[0], None if w.shape is None else w.shape[0], *counts))]
+
+
+@rule("ConvTranspose")
+def conv_transpose(node: Node, inputs: Sequence[Fact]) -> Sequence[Fact]:
+    x, w = inputs[0], inputs[1]
+    dtype = x.dtype or w.dtype
+    if x.shape is None:
+        return [Fact(dtype, unknown_sizes(w.rank))]
+    filters = None if w.shape is None else w.shape[1]
+    channels = None if filters is None else filters * node.attrs.get("group", 1)
+    spatial, rank = x.shape[2:], len(x.shape) - 2
+    kernel = node.attrs.get("kernel_shape") or (w.shape or (None,) * (rank + 2))[2:]
+    return [Fact(dtype, (x.shape[0], channels, *_spread_lengths(node, spatial, kernel)))]
+
+
+def _spread_lengths(node: Node, spatial: Shape, kernel: Sequence[Dim | None]) -> Shape:
+    rank, auto_pad = len(spatial), node.attrs.get("auto_pad", "NOTSET")
+    strides, dilations = node.attrs.get("strides") or [1] * rank, node.attrs.get("dilations") or [1] * rank
+    if node.attrs.get("output_shape") is not None:
+        return tuple(node.attrs["output_shape"][-rank:])
+    if auto_pad.startswith("SAME"):
+        return tuple(None if size is None else size * stride for size, stride in zip(spatial, strides, strict=True))
+    pads = node.attrs.get("pads") or [0] * 2 * rank
+    extra = node.attrs.get("output_padding") or [0] * rank
+    lengths: list[Dim | None] = []
+    for axis, (length, size) in enumerate(zip(spatial, kernel, strict=True)):
+        if length is None or size is None:
+            lengths.append(None)
+            continue
+        around = 0 if auto_pad == "VALID" else pads[axis] + pads[axis + rank]
+        spread = (length - 1) * strides[axis] + (size - 1) * dilations[axis] + 1
+        lengths.append(spread + extra[axis] - around)
+    return tuple(lengths)
 
 
 @rule("MaxPool", "AveragePool", "LpPool")
