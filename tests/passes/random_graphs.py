@@ -3,8 +3,8 @@
 They hold what passes look for: Scans in Scans, several states that depend on each other or that nobody reads, one value
 handed in twice, constants as invariants and as sequences, sequences on other axes and in reverse, no step or one, an If
 in a loop, loops with a condition, a counter or a state of two taps, sizes that are computed from shapes, traces of
-which the last steps are read, loops that count and pick what they take. Tensors inside a loop are matrices
-of SIZE x SIZE.
+which the last steps are read, loops that count and pick what they take, states
+that are rearranged in each step. Tensors inside a loop are matrices of SIZE x SIZE.
 """
 
 from __future__ import annotations
@@ -74,6 +74,8 @@ class _Generator:
         for _ in range(self.rng.randint(1, 2)):
             self._scan(b, matrices, sequences, depth=self.rng.choice([0, 0, 1]))
             self._nodes(b, matrices, self.rng.randint(0, 3))
+        if self.rng.random() < 0.1:
+            self._cell(b, matrices)
         whole = [value for values in sequences.values() for value in values if value not in b.graph.inputs]
         candidates = [value for value in (*matrices, *whole) if value not in b.graph.constants]
         b.graph.outputs = self.rng.sample(candidates, self.rng.randint(1, len(candidates)))
@@ -113,6 +115,35 @@ class _Generator:
             else:
                 made = self._round_trip(b, x, y)
             pool.append(made)
+
+    def _cell(self, b: GraphBuilder, pool: list[Value]) -> None:
+        """Add an LSTM or GRU cell; its gates are in ONNX's order or in another, and some are read elsewhere."""
+        x, h, c = (self.rng.choice(pool) for _ in range(3))
+        is_lstm = self.rng.random() < 0.5
+        count = 4 if is_lstm else 3
+        products = [b.op("MatMul", value, b.constant(self._array(SIZE, count * SIZE))) for value in (x, h)]
+        if self.rng.random() < 0.5:
+            products[1] = b.op("Add", products[1], b.constant(self._array(count * SIZE)))
+        order = self.rng.choice([range(count), self.rng.sample(range(count), count)])
+        names = ["gate"] * count
+        if is_lstm:
+            parts = b.split(b.op("Add", *products), names, axis=1)
+            i, o, f, n = (parts[place] for place in order)
+            i, o, f = (b.op("Sigmoid", gate) for gate in (i, o, f))
+            c_next = b.op("Add", b.op("Mul", f, c), b.op("Mul", i, b.op("Tanh", n)))
+            pool.extend([b.op("Mul", o, b.op("Tanh", c_next)), c_next])
+        else:
+            from_x, from_h = (b.split(product, names, axis=1) for product in products)
+            (xz, xr, xn), (hz, hr, hn) = ([parts[place] for place in order] for parts in (from_x, from_h))
+            z, i = b.op("Sigmoid", b.op("Add", xz, hz)), b.op("Sigmoid", b.op("Add", xr, hr))
+            n = b.op("Tanh", b.op("Add", xn, b.op("Mul", i, hn)))
+            if self.rng.random() < 0.5:
+                pool.append(b.op("Add", n, b.op("Mul", z, b.op("Sub", h, n))))
+            else:
+                one = b.constant(np.float32(1))
+                pool.append(b.op("Add", b.op("Mul", b.op("Sub", one, z), n), b.op("Mul", z, h)))
+        if self.rng.random() < 0.1:
+            pool.append(i)
 
     def _round_trip(self, b: GraphBuilder, x: Value, y: Value) -> Value:
         choice = self.rng.randrange(6)
@@ -181,10 +212,14 @@ class _Generator:
             inner.append(body.op("Expand", body.op("Cast", scan.iteration, to=int(DType.FLOAT)), body.ints(SIZE, SIZE)))
         if self.rng.random() < 0.2:
             finals.append(self._remember_two(b, body, scan, matrices, inner))
+        if self.rng.random() < 0.15:
+            finals.append(self._rearranged(b, body, scan, matrices, inner))
         inits = self.rng.choices(matrices, k=self.rng.randint(0, 4))
         states = [body.value("state") for _ in inits]
         inner.extend(states)
         self._nodes(body, inner, self.rng.randint(1, 9))
+        if self.rng.random() < 0.15:
+            self._cell(body, inner)
         if self.rng.random() < 0.3:
             self._if(body, inner)
         if depth:
@@ -236,6 +271,25 @@ class _Generator:
         bounds = (0, 2) if spec.reverse else (-2, 2**31 - 1)
         last = b.op("Slice", trace, *(b.ints(number) for number in (*bounds, spec.axis)))
         return b.op("ReduceSum", last, b.ints(spec.axis), keepdims=0)
+
+    def _rearranged(
+        self, b: GraphBuilder, body: GraphBuilder, scan: Scan, matrices: list[Value], inner: list[Value]
+    ) -> Value:
+        """Add a state that the body transposes and transposes back, or squeezes and unsqueezes; its final."""
+        state, final = body.value("rearranged"), b.value("final")
+        init = self.rng.choice(matrices)
+        if self.rng.random() < 0.5:
+            there = body.op("Transpose", state, perm=[1, 0])
+            back = body.op("Transpose", body.op("Sub", there, self.rng.choice(inner)), perm=[1, 0])
+            scan.states.append(State(StateSpec(), init, [state], back, final))
+            inner.append(there)
+            return final
+        axis = self.rng.choice([0, 1, 2, -1])
+        there = body.op("Squeeze", state, body.ints(axis))
+        back = body.op("Unsqueeze", body.op("Sub", there, self.rng.choice(inner)), body.ints(axis))
+        scan.states.append(State(StateSpec(), b.op("Unsqueeze", init, b.ints(axis)), [state], back, final))
+        inner.append(there)
+        return b.op("Squeeze", final, b.ints(axis))
 
     def _remember_two(
         self, b: GraphBuilder, body: GraphBuilder, scan: Scan, matrices: list[Value], inner: list[Value]

@@ -18,6 +18,7 @@ from webrnn.ir import Graph
 from webrnn.ir.check import check as check_graph
 
 from .base import Context, Decline, Pass, PassResult, Semantics
+from .clean_axes import CleanAxes
 from .drop_conditions import DropConditions
 from .drop_step_counts import DropStepCounts
 from .fold_batchnorm import FoldBatchNorm
@@ -67,6 +68,7 @@ PASSES: tuple[Pass, ...] = (
     RemoveUnused(),
     InlineSingleStep(),
     HoistInvariants(),
+    CleanAxes(),
     HoistSequences(),
     TrimTrace(),
     SinkOutputs(),
