@@ -5,6 +5,7 @@ from tests.passes.differential import apply, assert_keeps_results, floats, graph
 GONE = {
     "Identity": "b = Identity(a)",
     "Cast": "b = Cast<to = 1>(a)",
+    "CastLike": "b = CastLike(a, x)",
     "Transpose": "b = Transpose<perm = [0, 1]>(a)",
     "Reshape": "b = Reshape(a, s)",
     "Expand": "b = Expand(a, ones)",

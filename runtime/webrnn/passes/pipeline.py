@@ -24,6 +24,8 @@ from .drop_step_counts import DropStepCounts
 from .fold_batchnorm import FoldBatchNorm
 from .fold_constants import FoldConstants
 from .freeze_states import FreezeStates
+from .fuse_cells import FuseCells
+from .fuse_exported_cells import FuseExportedCells
 from .fuse_linear import FuseLinear
 from .gather_to_sequence import GatherToSequence
 from .hoist_invariants import HoistInvariants
@@ -76,7 +78,11 @@ PASSES: tuple[Pass, ...] = (
     RemoveDead(),
 )
 
-FUSIONS: tuple[Pass, ...] = (FuseLinear(),)
+FUSIONS: tuple[Pass, ...] = (
+    FuseLinear(),
+    FuseCells(),
+    FuseExportedCells(),
+)
 """These make ops (`ir/fused.py`) that hide from the passes above what they stand for."""
 
 ALL_PASSES = (*PASSES, *FUSIONS)

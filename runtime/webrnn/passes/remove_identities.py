@@ -1,10 +1,10 @@
 """Nodes that give back what they get are skipped.
 
 Requires: facts from infer_shapes.
-Ensures: gone are Identity; Cast to the type that its operand has; Transpose that keeps the order of axes, or of those
-that are not of size 1 where the shape stays the same; Reshape, Expand, Squeeze, Unsqueeze, Flatten, Slice, Pad and Tile
-whose result is known to have the shape of its operand and which then cannot have moved an element; Concat, Max, Min,
-Sum of one tensor; Split into one part.
+Ensures: gone are Identity; Cast and CastLike to the type that their operand has; Transpose that keeps the order of
+axes, or of those that are not of size 1 where the shape stays the same; Reshape, Expand, Squeeze, Unsqueeze, Flatten,
+Slice, Pad and Tile whose result is known to have the shape of its operand and which then cannot have moved an element;
+Concat, Max, Min, Sum of one tensor; Split into one part.
 Declines: "the model's output needs a name of its own".
 """
 
@@ -54,7 +54,7 @@ def is_identity(graph: Graph, node: Node, context: Context) -> bool:
         return len(node.outputs) == 1
     before, after = context.facts.of(node.inputs[0]), context.facts.of(node.outputs[0])
     same_shape = before.shape is not None and before.shape == after.shape and None not in before.shape
-    if node.op == "Cast":
+    if node.op in ("Cast", "CastLike"):
         return before.dtype is not None and before.dtype is after.dtype
     if node.op == "Transpose":
         perm = node.attrs.get("perm")

@@ -1,0 +1,14 @@
+"""Recurrent cells that are written in plain ops: `find_cell` reads one off a graph.
+
+`view` looks at a graph and, in the body of a loop, through to the graph around it; `sums` reads what is added up before
+an activation; `activations` reads the activations; `lstm`, `gru` and `rnn` know the cells; `operands` makes the wide
+operands, gates in ONNX's order, that a fused cell takes.
+"""
+
+from .cell import Cell
+from .errors import Declined
+from .find import find_cell
+from .operands import Operands
+from .view import Loop, View
+
+__all__ = ["Cell", "Declined", "Loop", "Operands", "View", "find_cell"]
