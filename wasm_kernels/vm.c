@@ -21,6 +21,15 @@ INLINE int fits(int64_t count) { return count >= 0 && count <= INT32_MAX; }
 INLINE int64_t packed_floats(int64_t n, int64_t k) { return (n + GRAIN - 1) / GRAIN * GRAIN * k; }
 #define ASK(condition) REQUIRE(condition, BAD_OPERANDS)
 
+static int check_require(Vm *vm, const int32_t *w) {
+  REQUIRE(vm->size[w[0]] >= 0, BAD_SIZE);
+  return OK;
+}
+static int run_require(Vm *vm, const int32_t *w) {
+  (void)vm, (void)w;
+  return OK;
+}
+
 /* --- moving data ----------------------------------------------------------------------------------------------------- */
 
 static int check_copy(Vm *vm, const int32_t *w) {
@@ -471,7 +480,7 @@ static int check_writable(Vm *vm, const int32_t *w) {
 
 #define CHECK_CASE(name) case I_##name: error = check_##name(vm, w + 2); break;
 #define RUN_CASE(name) case I_##name: error = run_##name(vm, w + 2); break;
-#define SIMPLE(X) X(copy) X(fill) X(gather) X(gemm) X(matmul) X(rnn_cell) X(gru_cell) X(gru_reset) X(gru_update) X(lstm_cell) \
+#define SIMPLE(X) X(require) X(copy) X(fill) X(gather) X(gemm) X(matmul) X(rnn_cell) X(gru_cell) X(gru_reset) X(gru_update) X(lstm_cell) \
   X(rnn_sequence) X(gru_sequence) X(lstm_sequence) X(reduce) X(softmax) X(layer_norm) X(instance_norm) X(batch_norm) X(conv) X(pool)
 
 static int bind_block(Vm *vm, int32_t from, int32_t to) {

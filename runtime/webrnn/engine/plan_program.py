@@ -13,7 +13,11 @@ from webrnn.plan.opcodes import ERRORS
 
 from .kernels import Buffer, Kernels
 
-ARRAY_TYPES = {"f32": np.dtype(np.float32), "i64": np.dtype(np.int64), "u8": np.dtype(np.bool_)}
+ARRAY_TYPES: dict[str, np.dtype[Any]] = {
+    "f32": np.dtype(np.float32),
+    "i64": np.dtype(np.int64),
+    "u8": np.dtype(np.bool_),
+}
 _INDEX_RANGE, _LOOP_LIMIT, _TOO_MANY_STEPS = 10, 11, 12
 
 
@@ -105,6 +109,6 @@ class PlanProgram:
         if hasattr(self, "_tables"):
             word = self._kernels.function("plan_where")(self._tables.address)
             where = self.file.node_at(word) or None
-        if error == _INDEX_RANGE or error == _TOO_MANY_STEPS:
+        if error in (_INDEX_RANGE, _TOO_MANY_STEPS):
             raise ShapeError(text, node=where)
         raise (ModelError if error == _LOOP_LIMIT else PlanError)(text, node=where)

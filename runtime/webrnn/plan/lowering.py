@@ -11,13 +11,14 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from webrnn.ir import Dim, DType, Graph, Node, Value, is_scan
+from webrnn.ir import Dim, DType, Graph, Node, Value
+from webrnn.ir.dims import is_nonnegative
 from webrnn.passes.facts import Facts
 from webrnn.passes.infer_shapes import infer
 
 from .opcodes import MAX_RANK
 from .program import ExpressionInstruction, ExpressionOp, Instruction, Operand, Port, Program
-from .views import Sizes, Storage, View, collapsed, dense_view
+from .views import Sizes, Storage, View, collapsed, count_of, dense_view
 
 DTYPES = {DType.FLOAT: "f32", DType.INT64: "i64", DType.BOOL: "u8"}
 
@@ -71,7 +72,7 @@ class Lowering:
         self.lower_graph(self.graph)
         outputs = []
         for value, port in zip(self.graph.outputs, ports, strict=True):
-            storage = Storage("external", port.dtype, _count(port.shape), external=port.external, label=value.name)
+            storage = Storage("external", port.dtype, count_of(port.shape), external=port.external, label=value.name)
             target = dense_view(storage, port.shape)
             placed = self.destinations.get(value)
             if placed is None or placed.storage.external != port.external or self.views[value] != placed:
@@ -86,7 +87,7 @@ class Lowering:
     def _input(self, value: Value) -> Port:
         shape, dtype = self.shape(value), self.dtype(value)
         port = Port(value.name, dtype, shape, self.new_external())
-        storage = Storage("external", dtype, _count(shape), external=port.external, writable=False, label=value.name)
+        storage = Storage("external", dtype, count_of(shape), external=port.external, writable=False, label=value.name)
         self.views[value] = dense_view(storage, shape)
         return port
 
@@ -99,7 +100,7 @@ class Lowering:
         port = Port(value.name, dtype, shape, self.new_external())
         fresh = value not in self.graph.inputs and value not in self.graph.constants
         if fresh and value not in self.destinations:
-            storage = Storage("external", dtype, _count(shape), external=port.external, label=value.name)
+            storage = Storage("external", dtype, count_of(shape), external=port.external, label=value.name)
             self.destinations[value] = dense_view(storage, shape)
         return port
 
@@ -264,7 +265,7 @@ class Lowering:
 
     def temporary(self, shape: Sequence[Dim], dtype: str = "f32") -> View:
         label = self.node.label if self.node else ""
-        return dense_view(Storage("arena", dtype, _count(shape), label=label), shape)
+        return dense_view(Storage("arena", dtype, count_of(shape), label=label), shape)
 
     def dense(self, view: View) -> View:
         """The elements without gaps: copied if there are some."""
@@ -280,6 +281,14 @@ class Lowering:
             found = self.dense(view).reshaped(shape)
             assert found is not None
         return found
+
+    def require_not_negative(self, size: Dim) -> None:
+        """Let the plan hold only for sizes for which this one is not negative."""
+        if isinstance(size, int):
+            if size < 0:
+                raise self.refuse("a size would be negative")
+        elif not is_nonnegative(size):
+            self.emit("require", size)
 
     # --- emitting ----------------------------------------------------------------------------------------------------
 
@@ -334,11 +343,11 @@ class Lowering:
             self.block = outer
 
 
-def _count(shape: Sequence[Dim]) -> Dim:
-    total: Dim = 1
-    for size in shape:
-        total = total * size
-    return total
+def present(value: Value | None) -> Value:
+    """An operand or result that the op always has."""
+    if value is None:
+        raise NotLowered(None, "an operand is missing")
+    return value
 
 
 def attribute(node: Node, name: str, default: Any) -> Any:
@@ -348,6 +357,3 @@ def attribute(node: Node, name: str, default: Any) -> Any:
 
 def rules(*tables: Mapping[tuple[str, str], Rule]) -> dict[tuple[str, str], Rule]:
     return {key: rule for table in tables for key, rule in table.items()}
-
-
-__all__ = ["Lowering", "NotLowered", "Rule", "attribute", "is_scan", "lower", "rules"]

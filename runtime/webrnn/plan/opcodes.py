@@ -42,6 +42,7 @@ WRITABLE = 1 << 30  # set in the place of an external that the program writes
 TENSOR_HEAD = 4  # buffer, dtype, rank, offset; then MAX_RANK sizes and MAX_RANK strides
 
 INSTRUCTIONS: tuple[tuple[str, str], ...] = (
+    ("require", "d"),  # a size that must not be negative: sizes for which the plan does not hold are refused
     ("copy", "rw"),  # src, dst: same sizes, any strides
     ("fill", "wf"),  # dst contiguous f32, value
     ("sizes", "w*"),  # dst i64[n]; then n sizes
@@ -71,9 +72,10 @@ INSTRUCTIONS: tuple[tuple[str, str], ...] = (
     ("loop", "DRdRRWWiiiii*"),
 )
 """loop: n_steps as a size, n_steps as an i64 tensor, most steps, condition, condition of the body, iteration (i64),
-steps taken (i64), first move, number of moves, words of the body, words of the epilogue, strictness; then for each move: tensor, stride (a size), steps before it moves (a size), or -1 and the tensor to follow.
-Strictness: EXACT takes n_steps; UNLIMITED raises when `most steps` were taken and there would be more; LIMITED raises when
-the tensor asks for more than `most steps`."""
+steps taken (i64), first move, number of moves, words of the body, words of the epilogue, strictness; then for each
+move: tensor, stride (a size), steps before it moves (a size), or -1 and the tensor to follow.
+Strictness: EXACT takes n_steps; UNLIMITED raises when `most steps` were taken and there would be more; LIMITED raises
+when the tensor asks for more than `most steps`."""
 
 EXACT, UNLIMITED, LIMITED = range(3)
 
@@ -112,8 +114,9 @@ EXPRESSION_OP_WORDS = 7
 
 ERRORS = (
     "", "the header is damaged", "a table is damaged", "an instruction is damaged", "a size is negative or too large",
-    "a tensor reaches outside its buffer", "an instruction's operands do not fit each other", "loops are nested too deep",
-    "an instruction writes to memory that it must not", "the memory is too small", "an index is out of range",
+    "a tensor reaches outside its buffer", "an instruction's operands do not fit each other",
+    "loops are nested too deep", "an instruction writes to memory that it must not", "the memory is too small",
+    "an index is out of range",
     "a loop did not end within its limit", "more steps than its operands have elements",
 )  # fmt: skip
 """What check, bind and run return: 0, or one of these; the word where it was found is kept in the instance."""
@@ -124,7 +127,8 @@ def c_header() -> str:
     lines = ["/* Generated from opcodes.py. */", "#ifndef WEBRNN_PLAN_H", "#define WEBRNN_PLAN_H"]
     numbers = {
         "PLAN_MAGIC": MAGIC, "PLAN_VERSION": VERSION, "MAX_RANK": MAX_RANK, "MAX_DEPTH": MAX_DEPTH, "TILE": TILE,
-        "MAX_REGISTERS": MAX_REGISTERS, "SIZE_WORDS": SIZE_WORDS, "BUFFER_WORDS": BUFFER_WORDS, "TENSOR_WORDS": TENSOR_HEAD + 2 * MAX_RANK,
+        "MAX_REGISTERS": MAX_REGISTERS, "SIZE_WORDS": SIZE_WORDS, "BUFFER_WORDS": BUFFER_WORDS,
+        "TENSOR_WORDS": TENSOR_HEAD + 2 * MAX_RANK,
         "EXPRESSION_OP_WORDS": EXPRESSION_OP_WORDS, "WRITABLE": WRITABLE,
     }  # fmt: skip
     lines += [f"#define {name} {number}" for name, number in numbers.items()]

@@ -64,7 +64,12 @@ class View:
 
     @property
     def count(self) -> Dim:
-        return prod(self.shape)
+        return count_of(self.shape)
+
+    @property
+    def rows(self) -> Dim:
+        """How many vectors along the last axis it has."""
+        return count_of(self.shape[:-1])
 
     @property
     def is_contiguous(self) -> bool:
@@ -128,6 +133,11 @@ class View:
 
     def following(self, target: View, loop: int) -> View:
         return replace(self, follows=target, follows_in=loop)
+
+
+def count_of(shape: Iterable[Dim]) -> Dim:
+    """The number of elements."""
+    return prod(shape)
 
 
 def dense_strides(shape: Sequence[Dim]) -> Sizes:

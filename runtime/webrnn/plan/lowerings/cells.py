@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from webrnn.ir import WEBRNN, Node, Value
 
 from ..lowering import Lowering, Rule
@@ -22,59 +20,41 @@ def activations(l: Lowering, node: Node) -> tuple[View, int]:
     return l.number_vector(tuple(node.attrs["params"])), sum(code << 8 * i for i, code in enumerate(codes))
 
 
-def _inputs(l: Lowering, node: Node) -> list[View | None]:
-    return [None if value is None else _block(l, value) for value in node.inputs]
-
-
-def _block(l: Lowering, value: Value) -> View:
+def _block(l: Lowering, value: Value | None) -> View | None:
+    """[rows, width] without gaps, or a vector."""
+    if value is None:
+        return None
     view = l.dense(l.view(value))
     if view.dtype != "f32":
         raise l.refuse("it is not of float")
-    return view if view.rank < 2 else l.reshaped(view, (_rows(view), view.shape[-1]))
+    return view if view.rank < 2 else l.reshaped(view, (view.rows, view.shape[-1]))
 
 
-def _rows(view: View):  # type: ignore[no-untyped-def]
-    return np.prod(np.array([1, *view.shape[:-1]], object))
+def _result(l: Lowering, value: Value | None, like: View | None) -> View:
+    if value is None:
+        assert like is not None
+        return l.temporary(like.shape)
+    view = l.dense_output(value)
+    return l.reshaped(view, (view.rows, view.shape[-1]))
 
 
-def _outputs(l: Lowering, node: Node) -> list[View]:
-    found = []
-    for value in node.outputs:
-        if value is None:
-            found.append(l.temporary(found[0].shape) if found else l.temporary(_block(l, node.inputs[2]).shape))  # type: ignore[arg-type]
-            continue
-        view = l.dense_output(value)
-        shaped = view.reshaped((_rows(view), view.shape[-1]))
-        assert shaped is not None
-        found.append(shaped)
-    return found
+def _cell(instruction: str, n_inputs: int, like: int) -> Rule:
+    """A rule for a cell; results that nobody asked for are as large as operand `like`."""
 
+    def rule(l: Lowering, node: Node) -> None:
+        inputs = [_block(l, value) for value in node.inputs]
+        inputs += [None] * (n_inputs - len(inputs))
+        outputs = [_result(l, value, inputs[like]) for value in node.outputs]
+        extra = [int(node.attrs["couple"])] if "couple" in node.attrs else []
+        l.emit(instruction, *inputs, *outputs, *activations(l, node), *extra)
 
-def _rnn(l: Lowering, node: Node) -> None:
-    l.emit("rnn_cell", *_inputs(l, node), *_outputs(l, node), *activations(l, node))
-
-
-def _gru(l: Lowering, node: Node) -> None:
-    l.emit("gru_cell", *_inputs(l, node), *_outputs(l, node), *activations(l, node))
-
-
-def _gru_reset(l: Lowering, node: Node) -> None:
-    l.emit("gru_reset", *_inputs(l, node), *_outputs(l, node), *activations(l, node))
-
-
-def _gru_update(l: Lowering, node: Node) -> None:
-    l.emit("gru_update", *_inputs(l, node), *_outputs(l, node), *activations(l, node))
-
-
-def _lstm(l: Lowering, node: Node) -> None:
-    operands = [*_inputs(l, node), None][:4]
-    l.emit("lstm_cell", *operands, *_outputs(l, node), *activations(l, node), int(node.attrs["couple"]))
+    return rule
 
 
 RULES: dict[tuple[str, str], Rule] = {
-    (WEBRNN, "RnnCell"): _rnn,
-    (WEBRNN, "GruCell"): _gru,
-    (WEBRNN, "GruReset"): _gru_reset,
-    (WEBRNN, "GruUpdate"): _gru_update,
-    (WEBRNN, "LstmCell"): _lstm,
+    (WEBRNN, "RnnCell"): _cell("rnn_cell", 2, like=0),
+    (WEBRNN, "GruCell"): _cell("gru_cell", 3, like=2),
+    (WEBRNN, "GruReset"): _cell("gru_reset", 3, like=2),
+    (WEBRNN, "GruUpdate"): _cell("gru_update", 4, like=3),
+    (WEBRNN, "LstmCell"): _cell("lstm_cell", 4, like=2),
 }

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import numpy as np
-
 from webrnn.ir import WEBRNN, DType, Graph, Node, Value
 
-from ..lowering import DTYPES, Lowering, Rule, attribute
+from ..lowering import DTYPES, Lowering, Rule, attribute, present
 from ..opcodes import MAX_REGISTERS
 from ..program import ExpressionOp
 from ..views import View
@@ -143,7 +141,7 @@ def _translate(w: _Writer, node: Node) -> tuple[str, int]:
 
 def _clip(w: _Writer, node: Node) -> tuple[str, int]:
     """ONNX: min(max(x, low), high)."""
-    result = w.operand(node.inputs[0])  # type: ignore[arg-type]
+    result = w.operand(present(node.inputs[0]))
     for code, bound in zip(("max", "min"), node.inputs[1:], strict=False):
         if bound is not None:
             result = w.op(code, result, w.operand(bound))
@@ -170,10 +168,6 @@ def _copy(w: _Writer, node: Node, operands: list[tuple[str, int]]) -> tuple[str,
     return w.op("copy", operands[0])
 
 
-def _mean(w: _Writer, node: Node, operands: list[tuple[str, int]]) -> tuple[str, int]:
-    raise w.l.refuse("Mean")
-
-
 _OTHERS: dict[str, Callable[[_Writer, Node, list[tuple[str, int]]], tuple[str, int]]] = {
     "Where": _select,
     "Not": _not,
@@ -183,8 +177,7 @@ _OTHERS: dict[str, Callable[[_Writer, Node, list[tuple[str, int]]], tuple[str, i
 
 
 def _node(l: Lowering, node: Node) -> None:
-    output = node.outputs[0]
-    assert output is not None
+    output = present(node.outputs[0])
     w = _Writer(l)
     result = _translate(w, node)
     if result[0] != "op":
@@ -196,12 +189,11 @@ def _expression(l: Lowering, node: Node) -> None:
     body: Graph = node.attrs["body"]
     w = _Writer(l)
     l.arrays.update(body.constants)
-    for inner, outer in zip(body.inputs, _present(node.inputs), strict=True):
-        w.name(inner, w.operand(outer))
+    for inner, operand in zip(body.inputs, _present(node.inputs), strict=True):
+        w.name(inner, w.operand(operand))
     for step in body.nodes:
         result = _translate(w, step)
-        assert step.outputs[0] is not None
-        w.name(step.outputs[0], result)
+        w.name(present(step.outputs[0]), result)
     outputs = []
     for outer, inner in zip(node.outputs, body.outputs, strict=True):
         if outer is not None:
@@ -216,5 +208,3 @@ RULES: dict[tuple[str, str], Rule] = {
     **{("", op): _node for op in _OPS},
     (WEBRNN, "Expression"): _expression,
 }
-
-__all__ = ["RULES", "np"]

@@ -2,39 +2,34 @@
 
 from __future__ import annotations
 
-from webrnn.ir import Dim, Node, Value
+from webrnn.ir import Dim, Node
 
-from ..lowering import Lowering, Rule, attribute
-from ..views import View
-
-
-def _value(value: Value | None) -> Value:
-    assert value is not None
-    return value
+from ..lowering import Lowering, Rule, attribute, present
+from ..views import View, count_of
 
 
 def _reshape(l: Lowering, node: Node) -> None:
-    output = _value(node.outputs[0])
-    l.views[output] = l.reshaped(l.view(_value(node.inputs[0])), l.shape(output))
+    output = present(node.outputs[0])
+    l.views[output] = l.reshaped(l.view(present(node.inputs[0])), l.shape(output))
 
 
 def _transpose(l: Lowering, node: Node) -> None:
-    source = l.view(_value(node.inputs[0]))
+    source = l.view(present(node.inputs[0]))
     perm = attribute(node, "perm", None) or list(range(source.rank))[::-1]
-    l.views[_value(node.outputs[0])] = source.transposed(perm)
+    l.views[present(node.outputs[0])] = source.transposed(perm)
 
 
 def _expand(l: Lowering, node: Node) -> None:
-    output = _value(node.outputs[0])
-    repeated = l.view(_value(node.inputs[0])).broadcast(l.shape(output))
+    output = present(node.outputs[0])
+    repeated = l.view(present(node.inputs[0])).broadcast(l.shape(output))
     if repeated is None:
         raise l.refuse("it is not known how its operand is repeated")
     l.views[output] = repeated
 
 
 def _slice(l: Lowering, node: Node) -> None:
-    output = _value(node.outputs[0])
-    view = l.view(_value(node.inputs[0]))
+    output = present(node.outputs[0])
+    view = l.view(present(node.inputs[0]))
     starts, ends = l.ints(node.inputs[1]), l.ints(node.inputs[2])
     axes = l.ints(node.inputs[3]) if len(node.inputs) > 3 and node.inputs[3] is not None else list(range(len(starts)))
     steps = l.ints(node.inputs[4]) if len(node.inputs) > 4 and node.inputs[4] is not None else [1] * len(starts)
@@ -48,15 +43,19 @@ def _slice(l: Lowering, node: Node) -> None:
 def _start(l: Lowering, start: int, end: int, step: int, size: Dim) -> Dim:
     if isinstance(size, int):
         return slice(start, end if end > -size - 1 or step > 0 else None, step).indices(size)[0]
-    if start == 0 or (start >= 0 and step > 0 and l.shape is not None and start == 0):
+    if start == 0 and step > 0:
         return 0
-    if start < 0 and step < 0 and start == -1:
-        return size + start
+    if start == -1 and step < 0:
+        return size - 1
+    if step > 0:
+        at = start if start > 0 else size + start
+        l.require_not_negative(size - start if start > 0 else at)
+        return at
     raise l.refuse("where it starts depends on a size that is not known")
 
 
 def _split(l: Lowering, node: Node) -> None:
-    view = l.view(_value(node.inputs[0]))
+    view = l.view(present(node.inputs[0]))
     axis = attribute(node, "axis", 0) % view.rank
     start: Dim = 0
     for output in node.outputs:
@@ -68,19 +67,19 @@ def _split(l: Lowering, node: Node) -> None:
 
 
 def _concat(l: Lowering, node: Node) -> None:
-    output = _value(node.outputs[0])
+    output = present(node.outputs[0])
     target = l.output(output)
     axis = attribute(node, "axis", 0) % target.rank
     start: Dim = 0
     for operand in node.inputs:
-        source = l.view(_value(operand))
+        source = l.view(present(operand))
         l.copy(source, target.sliced(axis, start, source.shape[axis]))
         start = start + source.shape[axis]
 
 
 def _gather(l: Lowering, node: Node) -> None:
-    source, index = l.view(_value(node.inputs[0])), _value(node.inputs[1])
-    output = _value(node.outputs[0])
+    source, index = l.view(present(node.inputs[0])), present(node.inputs[1])
+    output = present(node.outputs[0])
     axis = attribute(node, "axis", 0) % source.rank
     numbers = l.facts.of(index).ints
     if numbers is not None and l.facts.of(index).shape == ():
@@ -94,16 +93,16 @@ def _gather(l: Lowering, node: Node) -> None:
                 return
     target = l.dense_output(output)
     outer, inner = source.shape[:axis], source.shape[axis + 1 :]
-    rows = l.reshaped(source, (_count(outer), source.shape[axis], _count(inner)))
+    rows = l.reshaped(source, (count_of(outer), source.shape[axis], count_of(inner)))
     indices = l.dense(l.view(index))
     count = indices.count
-    shaped, flat = target.reshaped((_count(outer), count, _count(inner))), indices.reshaped((count,))
+    shaped, flat = target.reshaped((count_of(outer), count, count_of(inner))), indices.reshaped((count,))
     l.emit("gather", l.dense(rows), flat, shaped)
 
 
 def _pad(l: Lowering, node: Node) -> None:
-    output = _value(node.outputs[0])
-    source = l.view(_value(node.inputs[0]))
+    output = present(node.outputs[0])
+    source = l.view(present(node.inputs[0]))
     rank = source.rank
     pads = l.ints(node.inputs[1])
     axes = (
@@ -144,8 +143,7 @@ def _middle(target: View, before: list[int], source: View) -> View:
 
 def _mirror(l: Lowering, source: View, target: View, axis: int, before: int, after: int, mode: str) -> None:
     size = source.shape[axis]
-    if not isinstance(size, int) or size <= max(before, after):
-        raise l.refuse("it reflects more than there is, or that is not known")
+    l.require_not_negative(size - 1 - (max(before, after) if mode == "reflect" else 0))
     step = -1 if mode == "reflect" else 0
     if before:
         start = before if mode == "reflect" else 0
@@ -156,23 +154,16 @@ def _mirror(l: Lowering, source: View, target: View, axis: int, before: int, aft
 
 
 def _identity(l: Lowering, node: Node) -> None:
-    l.views[_value(node.outputs[0])] = l.view(_value(node.inputs[0]))
+    l.views[present(node.outputs[0])] = l.view(present(node.inputs[0]))
 
 
 def _constant_of_shape(l: Lowering, node: Node) -> None:
-    output = _value(node.outputs[0])
+    output = present(node.outputs[0])
     value = attribute(node, "value", None)
     number = 0.0 if value is None else value.reshape(-1)[0]
     if l.dtype(output) != "f32":
         raise l.refuse("it is not of float")
     l.emit("fill", l.dense_output(output), float(number))
-
-
-def _count(shape: tuple[Dim, ...]) -> Dim:
-    total: Dim = 1
-    for size in shape:
-        total = total * size
-    return total
 
 
 READS_FIRST_ONLY = frozenset(

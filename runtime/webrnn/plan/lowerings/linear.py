@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
-from webrnn.ir import WEBRNN, Dim, Node, Value
+from webrnn.ir import WEBRNN, Dim, Node
 
-from ..lowering import Lowering, Rule
-from ..views import View
+from ..lowering import Lowering, Rule, present
+from ..program import ExpressionOp
+from ..views import View, count_of
 
 PANEL, GRAIN = 24, 8
 """As in wasm_kernels/table.py: rows of a panel of packed weights, and the step in which the last may be narrower."""
@@ -35,67 +38,37 @@ def pack(weights: np.ndarray) -> np.ndarray:
 
 def rows_of(l: Lowering, view: View) -> View:
     """[..., k] as [rows, k] without gaps inside a row."""
-    width = view.shape[-1]
-    rows: Dim = 1
-    for size in view.shape[:-1]:
-        rows = rows * size
-    if view.is_contiguous or view.rank == 2:
-        found = view.reshaped((rows, width)) if view.rank != 2 else view
-        if found is not None and (found.strides[1] == 1 or width == 1) and _not_negative(found.strides[0]):
-            return found
-    squeezed = view.reshaped((rows, width))
-    if squeezed is not None and (squeezed.strides[1] == 1 or width == 1) and _not_negative(squeezed.strides[0]):
-        return squeezed
-    dense = l.dense(view).reshaped((rows, width))
-    assert dense is not None
-    return dense
+    rows, width = view.rows, view.shape[-1]
+    found = view if view.rank == 2 else view.reshaped((rows, width))
+    if found is not None and (found.strides[1] == 1 or width == 1) and _not_negative(found.strides[0]):
+        return found
+    return l.reshaped(l.dense(view), (rows, width))
 
 
 def _not_negative(stride: Dim) -> bool:
     return not isinstance(stride, int) or stride >= 0
 
 
-def packed_constant(l: Lowering, value: Value) -> View | None:
-    array = l.array(value)
-    return None if array is None else l.packed(array)
-
-
 def _linear(l: Lowering, node: Node) -> None:
-    x, w, bias = [*node.inputs, None][:3]
-    output = node.outputs[0]
-    assert x is not None and w is not None and output is not None
-    packed = packed_constant(l, w)
-    if packed is None or l.dtype(x) != "f32":
-        if l.dtype(x) != "f32":
-            raise l.refuse("it is not of float")
+    x, w, output = present(node.inputs[0]), present(node.inputs[1]), present(node.outputs[0])
+    bias = node.inputs[2] if len(node.inputs) > 2 else None
+    if l.dtype(x) != "f32":
+        raise l.refuse("it is not of float")
+    weights = l.array(w)
+    if weights is None:
         product = l.output(output)
         _product(l, l.view(x), l.view(w), product)
         if bias is not None:
-            from ..program import ExpressionOp
-
             l.expression([product, l.view(bias)], [(product, 2)], [], [ExpressionOp("add", (0, 1))])
         return
-    y = l.output(output)
-    if y.strides[-1] != 1 and y.shape[-1] != 1:
-        y = l.dense_output(output)
-    target = y.reshaped((_rows(y), y.shape[-1])) if y.rank != 2 else y
-    if target is None:
-        y = l.dense_output(output)
-        target = y.reshaped((_rows(y), y.shape[-1]))
-    l.emit("gemm", rows_of(l, l.view(x)), packed, None if bias is None else l.dense(l.view(bias)), target, 0, 0.0, 0.0)
-
-
-def _rows(view: View) -> Dim:
-    rows: Dim = 1
-    for size in view.shape[:-1]:
-        rows = rows * size
-    return rows
+    y = l.dense_output(output)
+    target = y.reshaped((y.rows, y.shape[-1]))
+    bias_view = None if bias is None else l.dense(l.view(bias))
+    l.emit("gemm", rows_of(l, l.view(x)), l.packed(weights), bias_view, target, 0, 0.0, 0.0)
 
 
 def _matmul(l: Lowering, node: Node) -> None:
-    a, b = node.inputs
-    output = node.outputs[0]
-    assert a is not None and b is not None and output is not None
+    a, b, output = present(node.inputs[0]), present(node.inputs[1]), present(node.outputs[0])
     if l.dtype(a) != "f32":
         raise l.refuse("it is not of float")
     left, right = l.view(a), l.view(b)
@@ -122,9 +95,7 @@ def _product(l: Lowering, a: View, b: View, y: View) -> None:
     left, right = a.broadcast((*batch, m, k)), b.broadcast((*batch, k, n))
     if left is None or right is None:
         raise l.refuse("it is not known how its operands are broadcast")
-    count: Dim = 1
-    for size in batch:
-        count = count * size
+    count = count_of(batch)
     if left.strides[-1] != 1 and k != 1:
         left = l.dense(left)
     scratch = l.temporary((packed_size(n, k),))
@@ -142,18 +113,13 @@ def _product(l: Lowering, a: View, b: View, y: View) -> None:
 def _batched(view: View, sizes: tuple[Dim, Dim, Dim]) -> View | None:
     """All leading axes as one, if they lie behind each other."""
     leading = [pair for pair in zip(view.shape[:-2], view.strides[:-2], strict=True) if pair[0] != 1]
-    for (_, outer), (size, inner) in zip(leading, leading[1:], strict=False):
+    for (_, outer), (size, inner) in pairwise(leading):
         if outer != inner * size:
             return None
     return view._relaid(sizes, (leading[-1][1] if leading else 0, *view.strides[-2:]))
 
 
-def _gemm(l: Lowering, node: Node) -> None:
-    raise l.refuse("a Gemm that fuse_linear has left")
-
-
 RULES: dict[tuple[str, str], Rule] = {
     (WEBRNN, "Linear"): _linear,
     ("", "MatMul"): _matmul,
-    ("", "Gemm"): _gemm,
 }

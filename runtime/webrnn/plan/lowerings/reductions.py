@@ -2,24 +2,11 @@
 
 from __future__ import annotations
 
-from webrnn.ir import Dim, Node, Value
+from webrnn.ir import Dim, Node
 
-from ..lowering import Lowering, Rule, attribute
+from ..lowering import Lowering, Rule, attribute, present
 from ..opcodes import REDUCTIONS
-from ..views import View
-
-
-def _operands(node: Node) -> tuple[Value, Value]:
-    x, y = node.inputs[0], node.outputs[0]
-    assert x is not None and y is not None
-    return x, y
-
-
-def _count(shape: tuple[Dim, ...]) -> Dim:
-    total: Dim = 1
-    for size in shape:
-        total = total * size
-    return total
+from ..views import View, count_of
 
 
 def _shaped(l: Lowering, view: View, *shape: Dim) -> View:
@@ -33,7 +20,7 @@ _KINDS = {
 
 
 def _reduce(l: Lowering, node: Node) -> None:
-    x, output = _operands(node)
+    x, output = present(node.inputs[0]), present(node.outputs[0])
     view = l.view(x)
     if view.dtype != "f32":
         raise l.refuse("it is not of float")
@@ -49,39 +36,38 @@ def _reduce(l: Lowering, node: Node) -> None:
         view = view.transposed([*kept, *axes])
         axes = list(range(len(kept), view.rank))
     outer, inner = view.shape[: axes[0]], view.shape[axes[-1] + 1 :]
-    n = _count(view.shape[axes[0] : axes[-1] + 1])
+    n = count_of(view.shape[axes[0] : axes[-1] + 1])
     kind = _KINDS[node.op]
     if kind in ("max", "min") and (not isinstance(n, int) or n == 0):
         raise l.refuse("it may reduce nothing")
-    target = l.dense_output(output).reshaped((_count(outer), _count(inner)))
-    l.emit("reduce", _shaped(l, view, _count(outer), n, _count(inner)), target, REDUCTIONS.index(kind))
+    target = l.dense_output(output).reshaped((count_of(outer), count_of(inner)))
+    l.emit("reduce", _shaped(l, view, count_of(outer), n, count_of(inner)), target, REDUCTIONS.index(kind))
 
 
 def _softmax(l: Lowering, node: Node) -> None:
-    x, output = _operands(node)
+    x, output = present(node.inputs[0]), present(node.outputs[0])
     view = l.view(x)
     if attribute(node, "axis", -1) % view.rank != view.rank - 1:
         raise l.refuse("its axis is not the last one")
     if view.dtype != "f32":
         raise l.refuse("it is not of float")
-    shape = (_count(view.shape[:-1]), view.shape[-1])
+    shape = (count_of(view.shape[:-1]), view.shape[-1])
     target = l.dense_output(output).reshaped(shape)
     l.emit("softmax", _shaped(l, view, *shape), target, int(node.op == "LogSoftmax"))
 
 
 def _layer_norm(l: Lowering, node: Node) -> None:
-    x, scale, bias = [*node.inputs, None][:3]
-    output = node.outputs[0]
-    assert x is not None and scale is not None
-    if output is None or any(extra is not None for extra in node.outputs[1:]):
+    x, scale, output = present(node.inputs[0]), present(node.inputs[1]), present(node.outputs[0])
+    bias = node.inputs[2] if len(node.inputs) > 2 else None
+    if any(extra is not None for extra in node.outputs[1:]):
         raise l.refuse("its mean or deviation is asked for")
     view = l.view(x)
     if view.dtype != "f32":
         raise l.refuse("it is not of float")
     axis = attribute(node, "axis", -1) % view.rank
-    shape = (_count(view.shape[:axis]), _count(view.shape[axis:]))
+    shape = (count_of(view.shape[:axis]), count_of(view.shape[axis:]))
     for value in (scale, bias):
-        if value is not None and _count(l.shape(value)) != shape[1]:
+        if value is not None and count_of(l.shape(value)) != shape[1]:
             raise l.refuse("its scale is broadcast")
     target = l.dense_output(output).reshaped(shape)
     vectors = [None if value is None else _shaped(l, l.view(value), shape[1]) for value in (scale, bias)]
@@ -91,11 +77,11 @@ def _layer_norm(l: Lowering, node: Node) -> None:
 def _channels(l: Lowering, view: View) -> tuple[Dim, Dim, Dim]:
     if view.rank < 2 or view.dtype != "f32":
         raise l.refuse("it is not float[batch, channels, ...]")
-    return view.shape[0], view.shape[1], _count(view.shape[2:])
+    return view.shape[0], view.shape[1], count_of(view.shape[2:])
 
 
 def _instance_norm(l: Lowering, node: Node) -> None:
-    x, output = _operands(node)
+    x, output = present(node.inputs[0]), present(node.outputs[0])
     shape = _channels(l, l.view(x))
     vectors = [_shaped(l, l.view(value), shape[1]) for value in node.inputs[1:3] if value is not None]
     target = l.dense_output(output).reshaped(shape)
@@ -103,7 +89,7 @@ def _instance_norm(l: Lowering, node: Node) -> None:
 
 
 def _batch_norm(l: Lowering, node: Node) -> None:
-    x, output = _operands(node)
+    x, output = present(node.inputs[0]), present(node.outputs[0])
     if attribute(node, "training_mode", 0) or any(extra is not None for extra in node.outputs[1:]):
         raise l.refuse("training mode")
     shape = _channels(l, l.view(x))

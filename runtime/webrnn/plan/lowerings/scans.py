@@ -14,7 +14,7 @@ from webrnn.ir import WEBRNN, Dim, Node, Scan, Value
 from webrnn.ir.scan import SequenceInput, State, Trace
 from webrnn.passes.infer_shapes import trip_count
 
-from ..lowering import Lowering, Rule
+from ..lowering import Lowering, Rule, present
 from ..opcodes import EXACT, LIMITED, UNLIMITED
 from ..program import LoopInstruction
 from ..views import View
@@ -111,7 +111,7 @@ class _Loop:
 
     def _trace_element(self, trace: Trace) -> View:
         l = self.l
-        whole = l.output(_present(trace.whole))
+        whole = l.output(present(trace.whole))
         axis = trace.spec.axis % whole.rank
         if trace.spec.keep is None:
             if whole.shape[axis] != self.most:
@@ -219,11 +219,6 @@ def _moving_element(whole: View, axis: int, reverse: bool, n_steps: Dim, loop: i
     return whole.without_axis(axis, first).moving(loop, stride * (-1 if reverse else 1))
 
 
-def _present(value: Value | None) -> Value:
-    assert value is not None
-    return value
-
-
 # --- whole sequences -------------------------------------------------------------------------------------------------
 
 
@@ -298,7 +293,7 @@ def _fused_sequence(l: Lowering, scan: Scan) -> bool:
     trace, late = _fused_trace(l, scan, n_steps)
     final = _final(l, cell.h)
     scratch = l.temporary((state_shape[0], xw.shape[-1]))
-    packed = l.packed(constants[_present(weights)])
+    packed = l.packed(constants[present(weights)])
     bias_view = None if bias is None else l.constant(constants[bias])
     operands = [xw, packed, bias_view, l.dense(l.view(cell.h.init))]
     if cell.c is None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from webrnn.ir import Dim, Node
 
-from ..lowering import Lowering, Rule, attribute
-from ..views import View
+from ..lowering import Lowering, Rule, attribute, present
+from ..views import View, count_of
 from .linear import PANEL
 
 
@@ -46,9 +46,8 @@ def _pads_before(
 
 
 def _conv(l: Lowering, node: Node) -> None:
-    x, w, bias = [*node.inputs, None][:3]
-    output = node.outputs[0]
-    assert x is not None and w is not None and output is not None
+    x, w, output = present(node.inputs[0]), present(node.inputs[1]), present(node.outputs[0])
+    bias = node.inputs[2] if len(node.inputs) > 2 else None
     weights = l.view(w)
     kernel = [size for size in weights.shape[2:] if isinstance(size, int)]
     if len(kernel) != weights.rank - 2:
@@ -56,10 +55,7 @@ def _conv(l: Lowering, node: Node) -> None:
     view = l.view(x)
     target = _dense_planes(l, l.dense_output(output))
     window = _window(l, node, kernel, view.shape[2:], l.shape(output)[2:])
-    taps = weights.shape[1]
-    for size in kernel:
-        taps = taps * size
-    scratch = l.temporary((taps * PANEL,))
+    scratch = l.temporary((count_of(weights.shape[1:]) * PANEL,))
     l.emit(
         "conv", _planes(l, view), _planes(l, weights), None if bias is None else l.dense(l.view(bias)), target, scratch,
         *window, attribute(node, "group", 1),
@@ -73,8 +69,7 @@ def _dense_planes(l: Lowering, view: View) -> View:
 
 
 def _pool(l: Lowering, node: Node) -> None:
-    x, output = node.inputs[0], node.outputs[0]
-    assert x is not None and output is not None
+    x, output = present(node.inputs[0]), present(node.outputs[0])
     if any(extra is not None for extra in node.outputs[1:]):
         raise l.refuse("its indices are asked for")
     if attribute(node, "ceil_mode", 0):
@@ -85,10 +80,6 @@ def _pool(l: Lowering, node: Node) -> None:
     window = _window(l, node, kernel, view.shape[2:], l.shape(output)[2:])
     kind = 0 if node.op == "MaxPool" else 1 + int(attribute(node, "count_include_pad", 0))
     l.emit("pool", _planes(l, view), target, kind, *window)
-
-
-def _global_pool(l: Lowering, node: Node) -> None:
-    raise l.refuse("global pooling")
 
 
 RULES: dict[tuple[str, str], Rule] = {
