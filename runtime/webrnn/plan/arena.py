@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from webrnn.ir import Dim, SymbolicDim
 
 from .opcodes import DTYPES, ITEM_BYTES
-from .program import Instruction, Program
+from .program import Instruction, LoopInstruction, Program
 from .views import Storage, View
 
 
@@ -66,9 +66,11 @@ def _kind(n_bytes: Dim) -> frozenset[str]:
 
 def _lifetimes(program: Program) -> dict[Storage, _Life]:
     """From the first to the last instruction that touches a storage. A storage that is used both inside and outside of
-    a loop lives through all of it, because each step finds what the one before has left."""
+    a loop lives through all of it, because each step finds what the one before has left; so does one that a state of
+    the loop follows."""
     lives: dict[Storage, _Life] = {}
     loops: list[tuple[int, int]] = []
+    followed = _followed(program)
     position = 0
 
     def visit(block: list[Instruction]) -> None:
@@ -76,14 +78,17 @@ def _lifetimes(program: Program) -> dict[Storage, _Life]:
         for instruction in block:
             position += 1
             start = position
-            for view in instruction.views():
+            touched = [*instruction.views()]
+            if isinstance(instruction, LoopInstruction):
+                touched += followed.get(instruction.id, ())
+            for view in touched:
                 _touch(lives, view, position)
             for inner in instruction.blocks:
                 visit(inner)
             position += 1
-            for view in instruction.views():
+            for view in touched:
                 _touch(lives, view, position)
-            if instruction.name == "loop":
+            if isinstance(instruction, LoopInstruction):
                 loops.append((start, position))
 
     visit(program.code)
@@ -93,6 +98,16 @@ def _lifetimes(program: Program) -> dict[Storage, _Life]:
             if crosses:
                 life.first, life.last = min(life.first, start), max(life.last, end)
     return lives
+
+
+def _followed(program: Program) -> dict[int, list[View]]:
+    """By loop: what its states follow."""
+    found: dict[int, list[View]] = {}
+    for instruction in program.walk():
+        for view in instruction.views():
+            if view.follows is not None:
+                found.setdefault(view.follows_in, []).append(view.follows)
+    return found
 
 
 def _touch(lives: dict[Storage, _Life], view: View, position: int) -> None:

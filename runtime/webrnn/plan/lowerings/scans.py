@@ -139,7 +139,7 @@ class _Loop:
         if l.shape(before) != l.shape(state.body_out) or init.shape != l.shape(before):
             raise l.refuse("a state changes its shape")
         if history is not None and any(trace.element is state.body_out for trace in self.scan.traces):
-            start = l.dense(init)
+            start = l.dense(init) if init.follows is None else _fresh_copy(l, init)
             l.views[before] = start.following(history, self.id)
             if state.final is not None:
                 self.epilogue.append((l.views[before], l.output(state.final)))
@@ -165,17 +165,19 @@ class _Loop:
         others = [*(s.body_out for s in self.scan.states if s is not state), *(t.element for t in self.scan.traces)]
         if made_at is None or state.body_out in others or state.body_out in self.l.destinations or before in others:
             return False
-        aliases = {before}
+        aliases, in_order = {before}, {before}
         for i, node in enumerate(nodes):
             reads = [index for index, value in enumerate(node.inputs) if value in aliases]
             if not reads:
                 continue
             if i > made_at:
                 return False
-            if i == made_at and not _may_overwrite(node, reads):
+            if i == made_at and not (_may_overwrite(node, reads) and all(node.inputs[read] in in_order for read in reads)):
                 return False
             if i < made_at and _is_view(node):
                 aliases.update(output for output in node.outputs if output is not None)
+                if node.op in ("Reshape", "Squeeze", "Unsqueeze", "Flatten", "Identity") and node.inputs[0] in in_order:
+                    in_order.update(output for output in node.outputs if output is not None)
         return not aliases.intersection(others)
 
     def _body(self, traces: list[tuple[Trace, View]], carried: list[tuple[State, View, bool]]) -> None:
