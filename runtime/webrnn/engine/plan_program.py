@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from threading import Lock
 from typing import Any
 
 import numpy as np
 
 from webrnn.errors import ModelError, PlanError, ShapeError
+from webrnn.ir import Dim, DType, Symbol, Value
 from webrnn.plan.file import PlanFile, PlanPort
 from webrnn.plan.opcodes import ERRORS
 
@@ -47,7 +49,19 @@ class PlanProgram:
         self._run = kernels.function("plan_run")
         self._inputs: list[np.ndarray] = []
         self._outputs: list[np.ndarray] = []
+        self._lengths: dict[int, np.ndarray] = {}
+        self._named_inputs: list[tuple[str, np.ndarray, tuple[int, ...], np.dtype[Any]]] = []
         self._arguments = (0, 0, 0)
+        self._lock = Lock()
+        """One run at a time: the kernels run without Python's lock, on memory that belongs to this program."""
+
+    def signature(self) -> tuple[list[Value], list[Value]]:
+        """The inputs and outputs as a session shows them."""
+        return [_value(port) for port in self.file.inputs], [_value(port) for port in self.file.outputs]
+
+    @property
+    def recent(self) -> PlanProgram:
+        return self
 
     @property
     def arena_bytes(self) -> int:
@@ -56,20 +70,43 @@ class PlanProgram:
     def run(self, arguments: Sequence[np.ndarray], sizes: Mapping[str, int] | None = None) -> list[np.ndarray]:
         """The outputs for these inputs, as new arrays."""
         shapes = tuple([argument.shape for argument in arguments])
-        if shapes != self._shapes or sizes is not None:
-            self._bind(shapes, sizes)
-        for place, argument in zip(self._inputs, arguments, strict=True):
-            place[...] = argument
+        with self._lock:
+            if shapes != self._shapes or sizes is not None:
+                self._bind(shapes, sizes)
+            for place, argument in zip(self._inputs, arguments, strict=True):
+                place[...] = argument
+            return self._results()
+
+    def run_same(self, feeds: Mapping[str, Any]) -> list[np.ndarray] | None:
+        """The outputs, if the feeds are arrays of the types and shapes of the last run; otherwise nothing is run."""
+        with self._lock:
+            if len(feeds) != len(self._named_inputs):
+                return None
+            for name, place, shape, dtype in self._named_inputs:
+                array = feeds.get(name)
+                if type(array) is not np.ndarray or array.shape != shape or array.dtype != dtype:
+                    return None
+                place[...] = array
+            return self._results()
+
+    def _results(self) -> list[np.ndarray]:
         error = self._run(*self._arguments)
         if error:
             self._raise_for(error)
+        if self._lengths:
+            return [self._cut(output, index) for index, output in enumerate(self._outputs)]
         return [output.copy() for output in self._outputs]
+
+    def _cut(self, output: np.ndarray, index: int) -> np.ndarray:
+        """An output that is as long as a loop took steps, without what no step has written."""
+        length = self._lengths.get(index)
+        return output.copy() if length is None else output[: int(length[()])].copy()
 
     def _bind(self, shapes: tuple[tuple[int, ...], ...], known: Mapping[str, int] | None) -> None:
         symbols = self.file.symbols_of(shapes, known)
         if shapes == self._shapes and symbols == self._bound_symbols:
             return
-        self._shapes = None
+        self._shapes, self._named_inputs = None, []
         kernels, sizes = self._kernels, self.file.sizes(symbols)
         for port, shape in zip(self.file.inputs, shapes, strict=True):
             if tuple(sizes[index] for index in port.sizes) != shape:
@@ -83,10 +120,22 @@ class PlanProgram:
         ports = [*self.file.inputs, *self.file.outputs]
         for port in ports:
             self._place(port, kernels.function("plan_external_bytes")(self._tables.address, port.external), sizes)
-        for port in ports:
-            self._externals.array[port.external] = self._places[port.external].address
+        for port in self.file.outputs:
+            if port.taken >= 0 and port.taken not in self._places:
+                self._places[port.taken] = kernels.empty(1, np.int64)
+        for external, place in self._places.items():
+            self._externals.array[external] = place.address
         self._inputs = [self._array(port, sizes) for port in self.file.inputs]
         self._outputs = [self._array(port, sizes) for port in self.file.outputs]
+        self._named_inputs = [
+            (port.name, place, place.shape, place.dtype)
+            for port, place in zip(self.file.inputs, self._inputs, strict=True)
+        ]
+        self._lengths = {
+            index: self._places[port.taken].part(0, (), np.int64).array
+            for index, port in enumerate(self.file.outputs)
+            if port.taken >= 0
+        }
         self._arguments = (self._tables.address, self._arena.address, self._externals.address)
         self._shapes, self._bound_symbols = shapes, symbols
 
@@ -112,3 +161,10 @@ class PlanProgram:
         if error in (_INDEX_RANGE, _TOO_MANY_STEPS):
             raise ShapeError(text, node=where)
         raise (ModelError if error == _LOOP_LIMIT else PlanError)(text, node=where)
+
+
+def _value(port: PlanPort) -> Value:
+    shape: list[Dim | None] = [Symbol(size) if isinstance(size, str) else size for size in port.shape]
+    if port.taken >= 0:
+        shape[0] = None
+    return Value(port.name, DType.of(np.empty(0, ARRAY_TYPES[port.dtype])), tuple(shape))

@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from webrnn.errors import ShapeError
+from webrnn.errors import PlanError, ShapeError
 from webrnn.ir import Graph, SymbolicDim, Value
 from webrnn.onnx.reader import read_model
 from webrnn.onnx.types import spell_type
 from webrnn.passes import run_passes
 
 from .backends import Program, fastest_backend, make_program
+from .exporting import describe, export_plan, load_plan, plan_bytes
 from .feeds import checked_feed
 from .limits import Limits
 from .ownership import own
@@ -62,19 +63,41 @@ class InferenceSession:
         providers: Any = None,
         limits: Limits | None = None,
     ):
-        self.graph: Graph = read_model(model, fixed)
-        """Optimized; its values are what passes found out, not what the model declares."""
-        self.inputs = [value.like(value.name) for value in self.graph.inputs]
-        self.outputs = [value.like(value.name) for value in self.graph.outputs]
         self.backend = fastest_backend() if backend == "auto" else backend
         self._notes: list[str] = []
-        optimize = partial(run_passes, disable=disable if isinstance(disable, str) else tuple(disable))
-        optimize(self.graph)
-        self._program: Program = make_program(
-            self.graph, self.backend, limits or Limits(), optimize, say=self._notes.append
-        )
+        plan = plan_bytes(model)
+        if plan is not None:
+            if fixed:
+                raise PlanError("inputs are fixed when a plan is exported, not when it is loaded")
+            program = load_plan(plan, self.backend)
+            self.inputs, self.outputs = program.signature()
+            self._program: Program = program
+        else:
+            self.graph: Graph = read_model(model, fixed)
+            """Optimized; its values are what passes found out, not what the model declares."""
+            self.inputs = [value.like(value.name) for value in self.graph.inputs]
+            self.outputs = [value.like(value.name) for value in self.graph.outputs]
+            optimize = partial(run_passes, disable=disable if isinstance(disable, str) else tuple(disable))
+            optimize(self.graph)
+            self._program = make_program(
+                self.graph, self.backend, limits or Limits(), optimize, say=self._notes.append
+            )
         self._inputs = {value.name: value for value in self.inputs}
         self._output_names = [value.name for value in self.outputs]
+
+    def export(
+        self, path: str | os.PathLike[str], shapes: Mapping[str, Sequence[int]] | None = None
+    ) -> None:
+        """Write the plan of the model to a file, by convention `.rnn`, which runs without the model and without Python.
+
+        `shapes` gives the shapes of inputs for a model that has no plan for all sizes, or fixes them.
+        """
+        with open(path, "wb") as file:
+            file.write(export_plan(self._program, self.inputs, shapes, self._notes))
+
+    def report(self) -> str:
+        """On what the model runs, and what of it has no instruction and runs in numpy."""
+        return describe(self._program, self.backend, self._notes)
 
     def get_inputs(self) -> list[NodeArg]:
         return [NodeArg.of(value) for value in self.inputs]
@@ -84,6 +107,11 @@ class InferenceSession:
 
     def run(self, output_names: Sequence[str] | None, feeds: Mapping[str, Any]) -> list[Any]:
         """The named outputs, or all, as arrays of the caller's own. Nothing is kept for the next run."""
+        recent = getattr(self._program, "recent", None)
+        if output_names is None and recent is not None:
+            results = recent.run_same(feeds)
+            if results is not None:
+                return results
         names = self._output_names if output_names is None else list(output_names)
         for name in names:
             if name not in self._output_names:

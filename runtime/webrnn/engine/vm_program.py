@@ -45,6 +45,9 @@ class VmProgram:
     def __init__(self, graph: Graph, setting: Setting):
         self._graph, self._setting = graph, setting
         self.plan: PlanProgram | None = None
+        """For all sizes."""
+        self.recent: PlanProgram | None = None
+        """What the last run ran on."""
         self._for_shapes: dict[tuple[tuple[int, ...], ...], Any] = {}
         try:
             self.plan = setting.plan(_with_named_sizes(graph))
@@ -54,7 +57,9 @@ class VmProgram:
     def run(self, arguments: Sequence[Any]) -> list[Any]:
         if self.plan is not None:
             try:
-                return self.plan.run(arguments)
+                results = self.plan.run(arguments)
+                self.recent = self.plan
+                return results
             except PlanError as reason:  # sizes for which the plan does not hold
                 self._setting.say(f"not by the plan for all sizes: {reason}")
         shapes = tuple(getattr(argument, "shape", ()) for argument in arguments)
@@ -63,7 +68,17 @@ class VmProgram:
             while len(self._for_shapes) >= MOST_SHAPES:
                 self._for_shapes.pop(next(iter(self._for_shapes)))
             program = self._for_shapes[shapes] = self._program_for(shapes)
+        self.recent = program if isinstance(program, PlanProgram) else None
         return program.run(arguments)
+
+    def plan_for(self, shapes: tuple[tuple[int, ...], ...]) -> PlanProgram:
+        """A plan for inputs of these shapes only."""
+        graph = with_shapes(self._graph, shapes)
+        self._setting.optimize(graph)
+        try:
+            return self._setting.plan(graph)
+        except NotLowered as reason:
+            raise PlanError(f"there is no plan for these shapes: {reason}") from reason
 
     def _program_for(self, shapes: tuple[tuple[int, ...], ...]) -> Any:
         graph = with_shapes(self._graph, shapes)
@@ -84,10 +99,10 @@ class SplitProgram:
             setting.say(f"in numpy: {node.op} {node.label}: it is not of float, int64 or bool")
         self._graph = graph
         self._steps: list[tuple[list[Value], list[Value], Any]] = []
-        while reason.outermost is not None or (refused and not self._steps):
-            if reason.outermost in refused:
-                break
-            if reason.outermost is not None:
+        while True:
+            if not refused or self._steps:
+                if reason.outermost is None or reason.outermost in refused:
+                    break
                 setting.say(f"in numpy: {reason}")
                 refused.add(reason.outermost)
             try:
@@ -99,10 +114,11 @@ class SplitProgram:
         self._steps = [(graph.inputs, graph.outputs, _executor(graph, setting))]
 
     def _make(self, graph: Graph, refused: set[Node], setting: Setting) -> None:
-        self._steps = []
-        for part in split(graph, refused):
+        parts = split(graph, refused)
+        self._steps = [(part.graph.inputs, part.graph.outputs, None) for part in parts]
+        for index, part in enumerate(parts):
             program = _vm_part(part.graph, setting) if part.on_vm else _executor(part.graph, setting)
-            self._steps.append((part.graph.inputs, part.graph.outputs, program))
+            self._steps[index] = (part.graph.inputs, part.graph.outputs, program)
 
     def run(self, arguments: Sequence[Any]) -> list[Any]:
         values: dict[Value, Any] = dict(self._graph.constants)

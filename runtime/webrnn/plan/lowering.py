@@ -11,10 +11,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from webrnn.ir import Dim, DType, Graph, Node, Value
+from webrnn.ir import Dim, DType, Graph, Node, Scan, TraceSpec, Value, is_scan
 from webrnn.ir.dims import is_nonnegative
 from webrnn.passes.facts import Facts
-from webrnn.passes.infer_shapes import infer
+from webrnn.passes.infer_shapes import infer, trip_count
 
 from .opcodes import MAX_RANK
 from .program import ExpressionInstruction, ExpressionOp, Instruction, Operand, Port, Program
@@ -61,6 +61,7 @@ class Lowering:
         self._kept: list[np.ndarray] = []
         self._number_vectors: dict[tuple[float, ...], np.ndarray] = {}
         self.n_externals = 0
+        self._ports: dict[int, Value] = {}
         self.taken: dict[Value, int] = {}
         """Values that are as long as a loop took steps, and the external that says how many."""
 
@@ -68,17 +69,10 @@ class Lowering:
 
     def run(self) -> Program:
         inputs = [self._input(value) for value in self.graph.inputs]
-        ports = [self._output_port(value) for value in self.graph.outputs]
+        for value in self.graph.outputs:
+            self._place_output(value)
         self.lower_graph(self.graph)
-        outputs = []
-        for value, port in zip(self.graph.outputs, ports, strict=True):
-            storage = Storage("external", port.dtype, count_of(port.shape), external=port.external, label=value.name)
-            target = dense_view(storage, port.shape)
-            placed = self.destinations.get(value)
-            if placed is None or placed.storage.external != port.external or self.views[value] != placed:
-                self.copy(self.views[value], target)
-            outputs.append(Port(port.name, port.dtype, port.shape, port.external, self.taken.get(value, -1)))
-        return Program(inputs, outputs, self.block)
+        return Program(inputs, [self._output_port(value) for value in self.graph.outputs], self.block)
 
     def new_external(self) -> int:
         self.n_externals += 1
@@ -91,18 +85,42 @@ class Lowering:
         self.views[value] = dense_view(storage, shape)
         return port
 
+    def _place_output(self, value: Value) -> None:
+        """Let the node that makes an output write it where the host wants it."""
+        made_here = value not in self.graph.inputs and value not in self.graph.constants
+        if made_here and value not in self.destinations and not self.has_open_length(value):
+            try:
+                self.destinations[value] = self.external(self.shape(value), self.dtype(value), value.name)
+            except NotLowered as refusal:
+                refusal.outermost = self.graph.producers().get(value)
+                raise
+
     def _output_port(self, value: Value) -> Port:
-        try:
-            shape, dtype = self.shape(value), self.dtype(value)
-        except NotLowered as refusal:
-            refusal.outermost = self.graph.producers().get(value)
-            raise
-        port = Port(value.name, dtype, shape, self.new_external())
-        fresh = value not in self.graph.inputs and value not in self.graph.constants
-        if fresh and value not in self.destinations:
-            storage = Storage("external", dtype, count_of(shape), external=port.external, label=value.name)
-            self.destinations[value] = dense_view(storage, shape)
-        return port
+        view = self.view(value)
+        used = {port for port, other in self._ports.items() if other is not value}
+        if view.storage.kind != "external" or not view.storage.writable or view.storage.external in used:
+            target = self.external(view.shape, view.dtype, value.name)
+            self.copy(view, target)
+            view = target
+        elif view != self.destinations.get(value, view):
+            raise AssertionError(f"{value.name} is not where it should be")
+        self._ports[view.storage.external] = value
+        return Port(value.name, view.dtype, view.shape, view.storage.external, self.taken.get(value, -1))
+
+    def external(self, shape: Sequence[Dim], dtype: str, label: str = "") -> View:
+        """A new buffer of the host that the program writes."""
+        storage = Storage("external", dtype, count_of(shape), external=self.new_external(), label=label)
+        return dense_view(storage, shape)
+
+    def has_open_length(self, value: Value) -> bool:
+        """Whether it is an output of a loop that may end early, which nothing else reads: the host cuts it."""
+        producer = self.graph.producers().get(value)
+        if producer is None or not is_scan(producer) or value in self.graph.consumers():
+            return False
+        scan = Scan.of(producer)
+        if self.graph.outputs.count(value) > 1 or trip_count(scan, self.facts) is not None:
+            return False
+        return any(trace.whole is value and trace.spec == TraceSpec() for trace in scan.traces)
 
     def lower_graph(self, graph: Graph) -> None:
         """Emit what the outputs of a graph need; its inputs have views already."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from webrnn.ir import Dim, Node
+import numpy as np
+
+from webrnn.ir import WEBRNN, Dim, Node
 
 from ..lowering import Lowering, Rule, attribute, present
 from ..views import View, count_of
@@ -122,7 +124,7 @@ def _pad(l: Lowering, node: Node) -> None:
         if filled is None or target.dtype != "f32":
             raise l.refuse("its value is not a constant float")
         target = l.dense_output(output)
-        l.emit("fill", target, float(filled))
+        l.emit("fill", target, float(np.reshape(filled, -1)[0]))
         for axis in range(rank):
             target = target.sliced(axis, before[axis], source.shape[axis])
         l.copy(source, target)
@@ -157,6 +159,17 @@ def _identity(l: Lowering, node: Node) -> None:
     l.views[present(node.outputs[0])] = l.view(present(node.inputs[0]))
 
 
+def _expect_shape(l: Lowering, node: Node) -> None:
+    source = l.view(present(node.inputs[0]))
+    if source.rank != len(node.attrs["sizes"]):
+        raise l.refuse("its operand has another rank")
+    for have, need in zip(source.shape, node.attrs["sizes"], strict=True):
+        if need is not None:
+            l.require_not_negative(have - need)
+            l.require_not_negative(need - have)
+    l.views[present(node.outputs[0])] = source
+
+
 def _constant_of_shape(l: Lowering, node: Node) -> None:
     output = present(node.outputs[0])
     value = attribute(node, "value", None)
@@ -184,4 +197,5 @@ RULES: dict[tuple[str, str], Rule] = {
     ("", "Pad"): _pad,
     ("", "Identity"): _identity,
     ("", "ConstantOfShape"): _constant_of_shape,
+    (WEBRNN, "ExpectShape"): _expect_shape,
 }

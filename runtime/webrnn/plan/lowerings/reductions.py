@@ -30,6 +30,7 @@ def _reduce(l: Lowering, node: Node) -> None:
         if attribute(node, "noop_with_empty_axes", 0):
             l.views[output] = view
             return
+        view = view if view.rank else view.with_axis(0)
         axes = list(range(view.rank))
     if axes != list(range(axes[0], axes[-1] + 1)):
         kept = [axis for axis in range(view.rank) if axis not in axes]

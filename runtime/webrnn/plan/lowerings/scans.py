@@ -17,7 +17,7 @@ from webrnn.passes.infer_shapes import trip_count
 from ..lowering import Lowering, Rule, present
 from ..opcodes import EXACT, LIMITED, UNLIMITED
 from ..program import LoopInstruction
-from ..views import View
+from ..views import View, count_of
 from .cells import activations
 
 UPDATES_IN_PLACE = {
@@ -27,6 +27,10 @@ UPDATES_IN_PLACE = {
     "Expression": None,
 }
 """Ops of the webrnn domain that may write a result over an operand: which operands, None for any of its shape."""
+
+
+MOST_OPEN_BYTES = 2**24
+"""Room that is made for an output of a loop that may end early."""
 
 
 def _scan(l: Lowering, node: Node) -> None:
@@ -93,9 +97,24 @@ class _Loop:
             loop.condition = l.dense(l.view(scan.cond)).reshaped(())
         if scan.iteration is not None:
             loop.iteration = l.views[scan.iteration] = l.temporary((), "i64")
-        traced = any(trace.whole is not None for trace in scan.traces)
-        if traced and (has_condition or self.n_steps is None):
+        wholes = [trace.whole for trace in scan.traces if trace.whole is not None]
+        if wholes and (has_condition or self.n_steps is None):
+            self._open_lengths(loop, wholes)
+
+    def _open_lengths(self, loop: LoopInstruction, wholes: list[Value]) -> None:
+        """Outputs that are as long as steps were taken: the host gets buffers for all that could be, and the number."""
+        l = self.l
+        if not all(l.has_open_length(whole) for whole in wholes):
             raise l.refuse("how long its outputs are is known only when it has run")
+        loop.taken = l.external((), "i64", "steps taken")
+        for trace in self.scan.traces:
+            if trace.whole is not None:
+                shape = (self.most, *l.shape(trace.element))
+                n_bytes = count_of(shape) * 8
+                if not isinstance(n_bytes, int) or n_bytes > MOST_OPEN_BYTES:
+                    raise l.refuse("how long its outputs are is known only when it has run, and that may be long")
+                l.views[trace.whole] = l.external(shape, l.dtype(trace.element), trace.whole.name)
+                l.taken[trace.whole] = loop.taken.storage.external
 
     def _hand_in(self, outer: Value, inner: Value) -> None:
         array = self.l.array(outer)

@@ -1,0 +1,80 @@
+"""Plan files of sessions: writing one, running one, and saying what a session runs on."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from webrnn.errors import BackendError, PlanError
+from webrnn.ir import Value
+from webrnn.plan.opcodes import MAGIC
+
+from .backends import Program, kernels_of
+from .plan_program import PlanProgram
+
+_MAGIC = MAGIC.to_bytes(4, "little")
+
+
+def plan_bytes(model: str | os.PathLike[str] | bytes) -> bytes | None:
+    """The content of a plan file; None for anything else, also for what cannot be read, which the reader then says."""
+    if isinstance(model, bytes | bytearray | memoryview):
+        return bytes(model) if bytes(model[:4]) == _MAGIC else None
+    try:
+        with open(model, "rb") as file:
+            start = file.read(4)
+            return start + file.read() if start == _MAGIC else None
+    except (OSError, TypeError, ValueError):
+        return None
+
+
+def load_plan(data: bytes, backend: str) -> PlanProgram:
+    if backend == "numpy":
+        raise BackendError("a plan runs on kernels, not in numpy: use native, wasm or pyodide")
+    return PlanProgram(data, kernels_of(backend)())
+
+
+def export_plan(
+    program: Program, inputs: Sequence[Value], shapes: Mapping[str, Sequence[int]] | None, notes: Sequence[str]
+) -> bytes:
+    """The plan of a session: the one for all sizes, or one for given shapes."""
+    from .vm_program import VmProgram
+
+    if isinstance(program, PlanProgram):
+        if shapes:
+            raise PlanError("a plan that was loaded from a file cannot be given other shapes")
+        return program.file.data
+    if not isinstance(program, VmProgram):
+        raise PlanError("the numpy backend makes no plans: use native or wasm")
+    if shapes is not None:
+        return program.plan_for(_all_shapes(inputs, shapes)).file.data
+    if program.plan is None:
+        reason = notes[0].partition(": ")[2] if notes else "a size is known only when it runs"
+        raise PlanError(f"there is no plan for all sizes ({reason}): give shapes={{input: shape}}")
+    return program.plan.file.data
+
+
+def _all_shapes(inputs: Sequence[Value], shapes: Mapping[str, Sequence[int]]) -> tuple[tuple[int, ...], ...]:
+    unknown = shapes.keys() - {value.name for value in inputs}
+    if unknown:
+        raise PlanError(f"the model has no input {sorted(unknown)[0]!r}")
+    found = []
+    for value in inputs:
+        shape: Any = shapes.get(value.name, value.shape)
+        if shape is None or not all(isinstance(size, int) for size in shape):
+            raise PlanError(f"give the shape of {value.name!r} as well")
+        found.append(tuple(shape))
+    return tuple(found)
+
+
+def describe(program: Program, backend: str, notes: Sequence[str]) -> str:
+    """A few lines for people."""
+    lines = [f"backend {backend}"]
+    plan = program if isinstance(program, PlanProgram) else getattr(program, "plan", None)
+    if plan is not None:
+        kind = "a plan for all sizes" if plan.file.symbols else "one plan"
+        lines.append(f"{kind}: {len(plan.file.data)} bytes, {plan.file.header['code_words']} words of instructions")
+        if plan.arena_bytes:
+            lines.append(f"arena: {plan.arena_bytes} bytes")
+    lines.extend(dict.fromkeys(notes))
+    return "\n".join(lines)
