@@ -11,6 +11,7 @@ import numpy as np
 from webrnn.engine.executor import Executor
 from webrnn.ir import Graph
 from webrnn.ir.check import check
+from webrnn.ir.fused import is_expression
 from webrnn.passes import ALL_PASSES, Outcome, Pass, run_passes
 
 BY_NAME: dict[str, Pass] = {step.name: step for step in ALL_PASSES}
@@ -19,6 +20,12 @@ BY_NAME: dict[str, Pass] = {step.name: step for step in ALL_PASSES}
 def ops(graph: Graph) -> Counter[str]:
     """How many nodes of each op there are, in all graphs."""
     return Counter(node.op for inner in graph.walk() for node in inner.nodes)
+
+
+def nodes_left(graph: Graph) -> int:
+    """How many nodes there are, in all graphs, an Expression being one."""
+    fused = {id(node.attrs["body"]) for inner in graph.walk() for node in inner.nodes if is_expression(node)}
+    return sum(len(inner.nodes) for inner in graph.walk() if id(inner) not in fused)
 
 
 def apply(graph: Graph, *names: str, **options: Any) -> Outcome:

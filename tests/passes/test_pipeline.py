@@ -30,7 +30,7 @@ def test_optimize_counts():
 def test_disable():
     graph = graph_of(TEXT)
     assert "simplify_algebra" not in {name for name, count in optimize(graph, ["simplify_algebra"]).items() if count}
-    assert ops(graph) == {"Neg": 2, "Exp": 1}
+    assert ops(graph) == {"Neg": 2, "Exp": 1, "Expression": 1}
 
 
 def test_an_unknown_name_is_an_error():

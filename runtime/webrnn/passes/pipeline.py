@@ -25,6 +25,7 @@ from .fold_batchnorm import FoldBatchNorm
 from .fold_constants import FoldConstants
 from .freeze_states import FreezeStates
 from .fuse_cells import FuseCells
+from .fuse_elementwise import FuseElementwise
 from .fuse_exported_cells import FuseExportedCells
 from .fuse_linear import FuseLinear
 from .gather_to_sequence import GatherToSequence
@@ -82,6 +83,7 @@ FUSIONS: tuple[Pass, ...] = (
     FuseLinear(),
     FuseCells(),
     FuseExportedCells(),
+    FuseElementwise(),
 )
 """These make ops (`ir/fused.py`) that hide from the passes above what they stand for."""
 
@@ -106,7 +108,7 @@ class Outcome:
     fired: dict[str, list[str]] = field(default_factory=dict)
     """By pass: what each rewrite did, in order."""
     declines: dict[str, list[Decline]] = field(default_factory=dict)
-    """By pass, of its last run: what stands in the optimized graph."""
+    """By pass, of its last run: what stands in the optimized graph; of fusing passes, of all runs."""
     seconds: dict[str, float] = field(default_factory=dict)
     """By pass that was run."""
     rounds: int = 0
@@ -117,9 +119,11 @@ class Outcome:
         self.seconds[step.name] = self.seconds.get(step.name, 0.0) + seconds
         if result.fired:
             self.fired.setdefault(step.name, []).extend(result.fired)
-        self.declines.pop(step.name, None)
-        if result.declines:
-            self.declines[step.name] = result.declines
+        # A fused op hides from the next run what the pass had a reason not to fuse.
+        earlier = self.declines.pop(step.name, []) if step in FUSIONS else []
+        declines = [*earlier, *(decline for decline in result.declines if decline not in earlier)]
+        if declines:
+            self.declines[step.name] = declines
 
 
 Observer = Callable[[Pass, PassResult, Graph], None]

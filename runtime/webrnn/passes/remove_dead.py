@@ -1,15 +1,16 @@
 """What no output depends on goes.
 
 Requires: nothing.
-Ensures: every node has an output that is read; an If has no output that nobody reads and no input that neither branch
-reads; an output of a Scan that nobody reads is None (remove_unused takes it from there); constants that nobody reads
-are gone. A check whose result is unused goes as well.
+Ensures: every node has an output that is read; an If or an Expression has no output that nobody reads, and no input
+that nothing inside reads; an output of a Scan that nobody reads is None (remove_unused takes it from there); constants
+that nobody reads are gone. A check whose result is unused goes as well.
 Declines: never.
 """
 
 from __future__ import annotations
 
 from webrnn.ir import Graph, Node, Value, is_scan
+from webrnn.ir.fused import is_expression
 
 from .base import Context, Pass, PassResult
 from .op_sets import is_plain
@@ -33,6 +34,8 @@ class RemoveDead(Pass):
                 self._drop_scan_outputs(node, read, result)
             elif is_plain(node, "If"):
                 self._trim_if(node, read, result)
+            elif is_expression(node):
+                self._trim_expression(node, read, result)
             read.update(node.inputs)
         drop_nodes(graph, dead)
         graph.constants = {value: array for value, array in graph.constants.items() if value in read}
@@ -41,6 +44,24 @@ class RemoveDead(Pass):
         for index, value in enumerate(node.outputs):
             if value is not None and value not in read and result.fires(f"output {value.name} of {node.label}"):
                 node.outputs[index] = None
+
+    def _trim_expression(self, node: Node, read: set[Value | None], result: PassResult) -> None:
+        body: Graph = node.attrs["body"]
+        kept = [index for index, value in enumerate(node.outputs) if value in read]
+        gone = len(node.outputs) - len(kept)
+        if not gone or not result.fires(f"{gone} outputs of {node.label}"):
+            return
+        node.outputs = [node.outputs[index] for index in kept]
+        body.outputs = [body.outputs[index] for index in kept]
+        needed: set[Value | None] = set(body.outputs)
+        for inner in reversed(body.nodes):
+            if inner.outputs[0] in needed:
+                needed.update(inner.inputs)
+        body.nodes = [inner for inner in body.nodes if inner.outputs[0] in needed]
+        body.constants = {value: array for value, array in body.constants.items() if value in needed}
+        taken = [index for index, value in enumerate(body.inputs) if value in needed]
+        node.inputs = [node.inputs[index] for index in taken]
+        body.inputs = [body.inputs[index] for index in taken]
 
     def _trim_if(self, node: Node, read: set[Value | None], result: PassResult) -> None:
         branches: list[Graph] = [node.attrs["then_branch"], node.attrs["else_branch"]]
