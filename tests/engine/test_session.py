@@ -193,8 +193,8 @@ def test_an_error_in_what_left_a_loop_names_the_node():
     inputs = [floats("h0", [2]), floats("xs", ["steps", 3]), floats("w", [None, 2])]
     proto = model([loop], inputs, [floats("h_n", [2])])
     feeds = {"h0": np.zeros(2, np.float32), "xs": np.ones((4, 3), np.float32), "w": np.ones((5, 2), np.float32)}
-    for disable, where in (([], "project"), (["all"], "loop/project")):
-        with pytest.raises(webrnn.ShapeError, match=f"node '{where}' .*inner dimension"):
+    for disable in ([], ["all"]):
+        with pytest.raises(webrnn.ShapeError, match=r"node 'loop/project' .*inner dimension"):
             session(proto, disable=disable).run(None, feeds)
 
 

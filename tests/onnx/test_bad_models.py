@@ -144,6 +144,20 @@ def test_sequence_lens_out_of_range(op, lengths):
         session(proto).run(None, {"X": X, "lens": np.array(lengths, np.int32)})
 
 
+@pytest.mark.parametrize("disable", [[], ["all"]])
+def test_states_for_another_batch(disable):
+    proto = recurrent("GRU")
+    proto.graph.node[0].input.extend(["", "h"])
+    proto.graph.input.append(helper.make_tensor_value_info("h", TensorProto.FLOAT, [1, None, 5]))
+    s = session(proto, disable=disable)
+    assert s.run(None, {"X": X, "h": np.zeros((1, 2, 5), np.float32)})[1].shape == (1, 2, 5)
+    with pytest.raises(webrnn.ShapeError, match=r"'cell'.*initial_h has shape \(1, 1, 5\), its axis 1 needs to be 2"):
+        s.run(None, {"X": X, "h": np.zeros((1, 1, 5), np.float32)})
+    proto.graph.input[-1].CopyFrom(helper.make_tensor_value_info("h", TensorProto.FLOAT, [1, 3, 5]))
+    with pytest.raises(webrnn.ModelError, match=r"initial_h is \[1, 3, 5\], it needs to be \[1, 2, 5\]"):
+        session(proto)
+
+
 @pytest.mark.parametrize(
     ("weight", "shape"),
     [("W", (1, 19, 4)), ("W", (2, 20, 4)), ("R", (1, 20, 4)), ("R", (20, 5)), ("B", (1, 39)), ("B", (1, 20))],
@@ -154,8 +168,9 @@ def test_wrong_weight_shapes(weight, shape):
 
 
 def test_weights_for_another_input_size():
-    with pytest.raises(webrnn.ShapeError, match="MatMul"):
-        session(recurrent("LSTM", weight_shapes={"W": (1, 20, 6)})).run(None, {"X": X})
+    for disable in ([], ["all"]):
+        with pytest.raises(webrnn.ShapeError, match=r"'cell/from_x'.*A \[.*4\] and B \[6, 20\] differ"):
+            session(recurrent("LSTM", weight_shapes={"W": (1, 20, 6)}), disable=disable).run(None, {"X": X})
 
 
 def test_wrong_shape_of_weights_that_are_computed():

@@ -21,7 +21,9 @@ def checked(sizes, then="t = Squeeze(x, last)", other="e = Identity(x)"):
     )
     (made,) = graph.outputs
     graph.outputs = [Value("z")]
-    graph.nodes.append(Node("ExpectShape", [made], list(graph.outputs), {"sizes": sizes, "what": "X"}, "", WEBRNN))
+    graph.nodes.append(
+        Node("ExpectShape", [made], list(graph.outputs), {"sizes": sizes, "what": "X", "same": ()}, "", WEBRNN)
+    )
     return graph
 
 

@@ -3,14 +3,16 @@ import pytest
 from tests.passes.differential import apply, floats, ops, reasons
 from webrnn.engine.executor import Executor
 from webrnn.errors import ShapeError
-from webrnn.ir import WEBRNN, DType, GraphBuilder, Node
+from webrnn.ir import WEBRNN, DType, GraphBuilder, Node, Symbol
 
 
-def checked(shape, sizes):
+def checked(shape, sizes, like=None):
     b = GraphBuilder("g")
     x = b.op("Exp", b.input("x", DType.FLOAT, shape))
     y = b.value("y")
-    b.add(Node("ExpectShape", [x], [y], {"sizes": sizes, "what": "X"}, "check", WEBRNN))
+    operands = [x] if like is None else [x, b.input("z", DType.FLOAT, like)]
+    attrs = {"sizes": sizes, "what": "X", "same": () if like is None else ((1, 0),)}
+    b.add(Node("ExpectShape", operands, [y], attrs, "check", WEBRNN))
     b.graph.outputs = [b.op("Neg", y)]
     return b.graph
 
@@ -29,3 +31,18 @@ def test_declines_what_is_not_proven(shape, sizes):
     assert reasons(outcome, "remove_checks") == {f"the shape {list(sizes)} of X is not proven"}
     with pytest.raises(ShapeError):
         Executor(graph).run([floats(4, 4, 4)])
+
+
+@pytest.mark.parametrize(("shape", "like"), [((2, 3), (3,)), ((2, Symbol("n")), (Symbol("n"),))])
+def test_a_proven_likeness_goes(shape, like):
+    graph = checked(shape, (None, None), like)
+    assert apply(graph, "remove_checks").rewrites["remove_checks"] == 1
+
+
+def test_a_likeness_that_is_not_proven_stays_and_says_how_long_the_axis_is():
+    graph = checked((2, Symbol("n")), (2, None), (Symbol("m"),))
+    assert apply(graph, "remove_checks").rewrites["remove_checks"] == 0
+    assert graph.outputs[0].shape == (2, Symbol("m"))
+    assert Executor(graph).run([floats(2, 3), floats(3)])[0].shape == (2, 3)
+    with pytest.raises(ShapeError, match="axis 1 needs to be 4"):
+        Executor(graph).run([floats(2, 3), floats(4)])

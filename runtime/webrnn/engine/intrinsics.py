@@ -13,8 +13,8 @@ from .fused_ops import FUSED_OPS
 
 
 def expect_shape(arguments: list[Any], attrs: dict[str, Any]) -> list[Any]:
-    """Its input, if that has the given sizes; None is any."""
-    (array,) = arguments
+    """Its first input, if that has the given sizes, None is any, and the same as its second on some axes."""
+    array, *rest = arguments
     sizes, what = attrs["sizes"], attrs["what"]
     shape = getattr(array, "shape", None)
     if shape is None or len(shape) != len(sizes):
@@ -22,6 +22,9 @@ def expect_shape(arguments: list[Any], attrs: dict[str, Any]) -> list[Any]:
     if any(need is not None and have != need for have, need in zip(shape, sizes, strict=True)):
         needed = ", ".join("?" if need is None else str(need) for need in sizes)
         raise ShapeError(f"{what} has shape {shape}, it needs to be [{needed}]")
+    for axis, other in attrs["same"]:
+        if shape[axis] != rest[0].shape[other]:
+            raise ShapeError(f"{what} has shape {shape}, its axis {axis} needs to be {rest[0].shape[other]}")
     return [array]
 
 

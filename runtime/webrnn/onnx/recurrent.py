@@ -133,7 +133,8 @@ class Lowering:
             if self.attributes.batch_first:
                 whole = self.b.op("Transpose", whole, perm=[1, 0, 2])
             name = "initial_h" if index == INITIAL_H else "initial_c"
-            whole = expect_shape(self.b, whole, (len(self.attributes.directions), None, hidden), name, self.prefix)
+            sizes = (len(self.attributes.directions), None, hidden)
+            whole = expect_shape(self.b, whole, sizes, name, self.prefix, like=x, same=((1, 1),))
             states.append(self._unstack(whole, name))
         return states
 

@@ -111,6 +111,7 @@ class ScanPass(Pass):
             if is_scan(node):
                 replacement = self.rewrite_scan(graph, node, Scan.of(node), context, result)
                 if replacement is not None:
+                    _name_after_their_loop(replacement, node)
                     position = graph.nodes.index(node)
                     graph.nodes[position : position + 1] = replacement
 
@@ -119,3 +120,10 @@ class ScanPass(Pass):
         self, graph: Graph, node: Node, scan: Scan, context: Context, result: PassResult
     ) -> Sequence[Node] | None:
         """The nodes that take the place of `node`, or None where nothing changes."""
+
+
+def _name_after_their_loop(nodes: Sequence[Node], loop: Node) -> None:
+    """Let an error in what left a loop name the loop as an error in the loop does."""
+    for node in nodes:
+        if not is_scan(node) and node.name != loop.name:
+            node.name = f"{loop.label}/{node.label}"

@@ -7,7 +7,7 @@ Declines: "the shape ... is not proven", "the model's output needs a name of its
 
 from __future__ import annotations
 
-from webrnn.ir import WEBRNN, Graph
+from webrnn.ir import WEBRNN, Graph, Node
 
 from .base import Context, Pass, PassResult
 from .rewriting import Replacements, drop_nodes
@@ -28,7 +28,7 @@ class RemoveChecks(Pass):
             known = context.facts.shape(source)
             if source is None or made is None:
                 continue
-            if known is None or not _fits(known, sizes):
+            if known is None or not (_fits(known, sizes) and _is_same(known, node, context)):
                 result.declines_at(node, f"the shape {list(sizes)} of {node.attrs['what']} is not proven")
             elif not replacements.allows(made, source):
                 result.declines_at(node, "the model's output needs a name of its own")
@@ -37,6 +37,16 @@ class RemoveChecks(Pass):
                 done.append(node)
         replacements.apply()
         drop_nodes(graph, done)
+
+
+def _is_same(known: tuple, node: Node, context: Context) -> bool:
+    """Whether the axes that have to be as long as axes of the second operand are."""
+    if not node.attrs["same"]:
+        return True
+    like = context.facts.shape(node.inputs[1])
+    return like is not None and all(
+        known[axis] is not None and known[axis] == like[other] for axis, other in node.attrs["same"]
+    )
 
 
 def _fits(known: tuple, sizes: tuple) -> bool:

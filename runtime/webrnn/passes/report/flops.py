@@ -47,7 +47,7 @@ PER_INPUT_ELEMENT = {
 }  # fmt: skip
 """FLOPs for each element of the first operand."""
 
-CELL_OPS = {"RnnCell": 1, "GruCell": 8, "GruReset": 3, "GruUpdate": 5, "LstmCell": 9}
+CELL_OPS = {"RnnCell": 1, "GruCell": 8, "GruReset": 3, "GruUpdate": 5, "LstmCell": 8}
 """Additions and products of a cell for each element of its state; its activations come on top."""
 
 CELL_ACTIVATIONS = {"RnnCell": (0,), "GruCell": (0, 0, 1), "GruReset": (0, 0), "GruUpdate": (1,)}

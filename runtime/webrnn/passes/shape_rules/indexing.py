@@ -142,7 +142,11 @@ def non_zero(node: Node, inputs: Sequence[Fact]) -> Sequence[Fact]:
 def expect_shape(node: Node, inputs: Sequence[Fact]) -> Sequence[Fact]:
     sizes = node.attrs["sizes"]
     known = inputs[0].shape or (None,) * len(sizes)
-    checked = (have if need is None else need for have, need in zip(known, sizes, strict=True))
+    checked = [have if need is None else need for have, need in zip(known, sizes, strict=True)]
+    for axis, other in node.attrs["same"]:
+        like = inputs[1].shape
+        if like is not None and like[other] is not None and not isinstance(checked[axis], int):
+            checked[axis] = like[other]
     return [Fact(inputs[0].dtype, tuple(checked))]
 
 
