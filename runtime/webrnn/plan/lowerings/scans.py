@@ -191,7 +191,8 @@ class _Loop:
                 continue
             if i > made_at:
                 return False
-            if i == made_at and not (_may_overwrite(node, reads) and all(node.inputs[read] in in_order for read in reads)):
+            reads_in_order = all(node.inputs[index] in in_order for index in reads)
+            if i == made_at and not (reads_in_order and _may_overwrite(node, reads)):
                 return False
             if i < made_at and _is_view(node):
                 aliases.update(output for output in node.outputs if output is not None)
