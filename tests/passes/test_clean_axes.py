@@ -145,6 +145,16 @@ def test_declines_what_is_not_put_back(there, back, shape, x_shape):
     assert found == {"state h: its next value is not rearranged back"}
 
 
+def test_declines_a_state_that_is_only_turned_around():
+    s = ScanBuilder()
+    s.sequence("x")
+    h = s.state("h")
+    s._states[0][0].shape = (3, 3)
+    graph = s.finish([transpose(1, 0)(s.body, h)])
+    found = declines(graph, floats(3, 3), floats(3, 3))
+    assert found == {"state h: its next value is not rearranged back"}
+
+
 def test_declines_unknown_shapes():
     s = ScanBuilder()
     x, h = s.sequence("x"), s.state("h")

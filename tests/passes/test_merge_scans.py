@@ -49,6 +49,9 @@ def test_siblings_become_one(steps):
     assert apply(graph, "merge_scans").rewrites["merge_scans"] == 2
     (scan,) = scans(graph)
     assert (len(scan.states), len(scan.sequences), len(scan.traces)) == (3, 3, 3)
+    body = scan.body
+    names = [value.name for value in (*body.inputs, *body.constants, *body.producers())]
+    assert len(set(names)) == len(names)
 
 
 def test_one_that_comes_after_readers_of_the_other():

@@ -87,6 +87,18 @@ def test_a_trimmed_trace_stays_trimmed(steps):
     assert [trace.spec for trace in scan_in(graph).traces] == [TraceSpec(keep=2)]
 
 
+@STEPS
+def test_a_sequence_beside_a_trimmed_trace(steps):
+    s = ScanBuilder()
+    h, x = s.state("h"), s.sequence("x")
+    after = s.body.op("Tanh", s.body.op("Add", x, h))
+    made = s.body.op("MatMul", s.body.op("Mul", after, x), s.body.constant(floats(3, 7)))
+    graph = s.finish([after], traces=[(s.body.op("Concat", made, x, axis=0), TraceSpec(keep=2))])
+    assert_keeps_results(graph, [floats(3), floats(steps, 3)], "sink_outputs")
+    apply(graph, "sink_outputs")
+    assert {trace.spec.keep for trace in scan_in(graph).traces} == {2}
+
+
 def test_a_loop_with_a_condition():
     s = ScanBuilder()
     x, h = s.sequence("x"), s.state("h")

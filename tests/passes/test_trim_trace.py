@@ -54,6 +54,11 @@ READERS = {
         lambda b, w: gather(-1)(b, b.op("Squeeze", b.op("Unsqueeze", w, b.ints(1)), b.ints(1))),
         1,
     ),
+    "squeezed in front": (
+        TraceSpec(),
+        lambda b, w: gather(-1)(b, b.op("Squeeze", b.op("Unsqueeze", w, b.ints(0)), b.ints(0))),
+        1,
+    ),
     "other axis cut": (TraceSpec(), lambda b, w: gather(-1)(b, cut(1, 2, axis=1)(b, w)), 1),
 }
 

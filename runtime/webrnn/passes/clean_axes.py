@@ -74,7 +74,7 @@ def _reason_against(scan: Scan, state: State, readers: list[Node], back: Node | 
         return "its shape is not known"
     if len(ways) > 1:
         return "it is not always rearranged in the same way"
-    if back is None or not _is_layout(back):
+    if back is None or back.inputs[0] is inner or not _is_layout(back):
         return "its next value is not rearranged back"
     if _way(back, facts) is None:
         return "its shape is not known"
