@@ -50,7 +50,7 @@ def _siblings(graph: Graph) -> list[list[Node]]:
     before: dict[Value | None, int] = {}
     levels: dict[int, list[Node]] = {}
     for node in graph.nodes:
-        level = max((before.get(value, 0) for value in node.inputs), default=0)
+        level = max((before.get(value, 0) for value in node.inputs if value is not None), default=0)
         if is_scan(node):
             levels.setdefault(level, []).append(node)
             level += 1
