@@ -1,0 +1,123 @@
+"""Running a graph through a plan on every build of the kernels, against numpy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from webrnn.engine import kernels
+from webrnn.engine.executor import Executor
+from webrnn.engine.plan_program import PlanProgram
+from webrnn.ir import DType, Graph, GraphBuilder, Symbol, SymbolicDim, Value
+from webrnn.plan.encode import encode
+from webrnn.plan.lowering import lower
+
+BUILDS = kernels.available()
+SIZES: tuple[dict[str, int], ...] = ({"n": 3, "t": 5}, {"n": 1, "t": 1}, {"n": 4, "t": 2}, {"n": 0, "t": 0})
+"""What the named sizes of a test are in turn, for one plan."""
+
+_TYPES = {"f": DType.FLOAT, "i": DType.INT64, "b": DType.BOOL}
+_loaded = cache(kernels.load)
+
+
+def value_type(text: str) -> tuple[DType, tuple[int | SymbolicDim, ...]]:
+    """
+    >>> value_type("f n 3")
+    (<DType.FLOAT: 1>, (n, 3))
+    """
+    kind, *sizes = text.split()
+    return _TYPES[kind], tuple(int(size) if size.isdecimal() else Symbol(size) for size in sizes)  # type: ignore[misc]
+
+
+def graph_of(build: Callable[..., Value | Sequence[Value]], *inputs: str) -> Graph:
+    """The graph that `build(builder, *inputs)` makes of inputs such as "f n 3"."""
+    b = GraphBuilder("main")
+    values = [b.input(f"x{i}", *value_type(text)) for i, text in enumerate(inputs)]
+    outputs = build(b, *values)
+    b.graph.outputs = [outputs] if isinstance(outputs, Value) else list(outputs)
+    return b.graph
+
+
+def arguments_of(graph: Graph, sizes: Mapping[str, int], seed: int = 0) -> list[np.ndarray]:
+    """Random inputs."""
+    rng = np.random.default_rng(seed)
+    found = []
+    for value in graph.inputs:
+        shape = [dim.substitute(sizes) if isinstance(dim, SymbolicDim) else dim for dim in value.shape or ()]
+        if value.dtype is DType.FLOAT:
+            found.append(np.array(rng.standard_normal(shape), np.float32))
+        elif value.dtype is DType.INT64:
+            found.append(np.array(rng.integers(-5, 6, shape), np.int64))
+        else:
+            found.append(np.array(rng.integers(0, 2, shape), np.bool_))
+    return found
+
+
+def has_named_sizes(graph: Graph) -> bool:
+    return any(isinstance(dim, SymbolicDim) for value in graph.inputs for dim in value.shape or ())
+
+
+def plan_of(graph: Graph, options: frozenset[str] = frozenset(), **settings: Any) -> bytes:
+    return encode(lower(graph.copy(), options, **settings))
+
+
+def run_plan(data: bytes, spec: str, runs: Sequence[Sequence[np.ndarray]]) -> list[list[np.ndarray]]:
+    """The results of one program for several sets of inputs."""
+    program = PlanProgram(data, _loaded(spec))
+    return [program.run(arguments) for arguments in runs]
+
+
+def same_bits(a: np.ndarray, b: np.ndarray) -> bool:
+    """Equal bit for bit, any NaN equal to any other: engines may choose its sign and payload."""
+    if a.dtype != b.dtype or a.shape != b.shape:
+        return False
+    if a.dtype.kind == "f":
+        both_nan = np.isnan(a) & np.isnan(b)
+        return bool(((a.view(np.uint32) == b.view(np.uint32)) | both_nan).all()) if a.size else True
+    return bool((a == b).all())
+
+
+def assert_same_bits(results: Sequence[np.ndarray], others: Sequence[np.ndarray], what: str = "") -> None:
+    for index, (a, b) in enumerate(zip(results, others, strict=True)):
+        assert same_bits(np.asarray(a), np.asarray(b)), (what, index, a, b)
+
+
+def assert_close(results: Sequence[np.ndarray], wanted: Sequence[np.ndarray], tolerance: float, what: str = "") -> None:
+    for index, (result, want) in enumerate(zip(results, wanted, strict=True)):
+        assert (result.dtype, result.shape) == (want.dtype, want.shape), (what, index, result.shape, want.shape)
+        np.testing.assert_allclose(result, want, rtol=tolerance, atol=tolerance, err_msg=f"{what} output {index}")
+
+
+def check_graph(
+    graph: Graph,
+    *runs: Sequence[np.ndarray],
+    sizes: Sequence[Mapping[str, int]] = SIZES,
+    tolerance: float = 1e-5,
+    options: frozenset[str] = frozenset(),
+    builds: Sequence[str] = BUILDS,
+) -> list[list[np.ndarray]]:
+    """Run a graph on all builds with random inputs of these sizes, or the given ones, and the first ones again.
+
+    Results are close to numpy's; those of builds whose multiply-adds are fused are equal bit for bit, and those of the
+    others are.
+    """
+    if not runs:
+        each = sizes if has_named_sizes(graph) else [{}]
+        runs = tuple(arguments_of(graph, numbers, seed) for seed, numbers in enumerate(each))
+    with np.errstate(all="ignore"):
+        executor = Executor(graph)
+        wanted = [executor.run(arguments) for arguments in runs]
+    again = [*runs, runs[0]]
+    data = plan_of(graph, options)
+    first: dict[bool, tuple[str, list[list[np.ndarray]]]] = {}
+    for spec in builds:
+        results = run_plan(data, spec, again)
+        for got, want in zip(results, [*wanted, wanted[0]], strict=True):
+            assert_close(got, [np.asarray(array) for array in want], tolerance, spec)
+        other, theirs = first.setdefault(_loaded(spec).fused, (spec, results))
+        for got, their in zip(results, theirs, strict=True):
+            assert_same_bits(got, their, f"{spec} and {other}")
+    return next(iter(first.values()))[1]

@@ -1,0 +1,141 @@
+"""Arena slots: what is alive together never shares one."""
+
+from __future__ import annotations
+
+import itertools
+import random
+
+import pytest
+
+from tests.passes.random_graphs import random_graph
+from webrnn.ir import Symbol, SymbolicDim
+from webrnn.passes import run_passes
+from webrnn.plan.arena import assign_slots
+from webrnn.plan.lowering import NotLowered, lower
+from webrnn.plan.program import Instruction, LoopInstruction, Program
+from webrnn.plan.views import Storage, View, dense_view
+
+
+def check(program: Program) -> dict[Storage, int]:
+    """No two storages with one slot are alive at the same time."""
+    slots = assign_slots(program)
+    lives = _lives(program)
+    storages = list(lives)
+    for i, one in enumerate(storages):
+        for other in storages[i + 1 :]:
+            if slots[one] == slots[other]:
+                assert lives[one][1] < lives[other][0] or lives[other][1] < lives[one][0], (one.label, other.label)
+                assert _names(one.size) == _names(other.size)
+    assert set(slots) == set(storages)
+    return slots
+
+
+def _names(size):
+    return size.names if isinstance(size, SymbolicDim) else frozenset()
+
+
+def _lives(program: Program) -> dict[Storage, tuple[int, int]]:
+    """First and last use, where a use inside a loop of what is used outside it, or followed in it, is one of all of
+    the loop. Written down without the arena's own code."""
+    uses: dict[Storage, list[tuple[int, tuple[int, ...]]]] = {}
+    spans: dict[int, tuple[int, int]] = {}
+    clock = 0
+
+    def note(view: View, loops: tuple[int, ...]) -> None:
+        if view.follows is not None:
+            note(view.follows, loops)
+            if view.follows.storage.kind == "arena":
+                carried.setdefault(view.follows.storage, set()).add(view.follows_in)
+        if view.storage.kind == "arena":
+            uses.setdefault(view.storage, []).append((clock, loops))
+
+    carried: dict[Storage, set[int]] = {}
+
+    def visit(block: list[Instruction], loops: tuple[int, ...]) -> None:
+        nonlocal clock
+        for instruction in block:
+            clock += 1
+            begin = clock
+            for view in instruction.views():
+                note(view, loops)
+            inside = (*loops, instruction.id) if isinstance(instruction, LoopInstruction) else loops
+            for inner in instruction.blocks:
+                visit(inner, inside)
+            clock += 1
+            for view in instruction.views():
+                note(view, loops)
+            if isinstance(instruction, LoopInstruction):
+                spans[instruction.id] = (begin, clock)
+
+    visit(program.code, ())
+    lives = {}
+    for storage, places in uses.items():
+        common = set.intersection(*(set(loops) for _, loops in places)) - carried.get(storage, set())
+        first, last = min(at for at, _ in places), max(at for at, _ in places)
+        for _, loops in places:
+            for loop in loops:
+                if loop not in common:
+                    first, last = min(first, spans[loop][0]), max(last, spans[loop][1])
+        lives[storage] = (first, last)
+    return lives
+
+
+def random_program(seed: int) -> Program:
+    rng = random.Random(seed)
+    n = Symbol("n")
+    pool = [
+        Storage("arena", "f32", rng.choice([4, 8, 100, n, 2 * n, n * Symbol("m")]), label=str(i)) for i in range(12)
+    ]
+    next_loop = iter(range(100))
+
+    def block(depth: int) -> list[Instruction]:
+        found: list[Instruction] = []
+        for _ in range(rng.randint(1, 5)):
+            kind = rng.random()
+            if kind < 0.2 and depth < 3:
+                loop = LoopInstruction("loop", [], id=next(next_loop))
+                loop.blocks = [block(depth + 1), block(depth + 1) if rng.random() < 0.3 else []]
+                if rng.random() < 0.5:
+                    loop.condition = dense_view(rng.choice(pool), (1,))
+                if rng.random() < 0.5:
+                    one, other = rng.sample(pool, 2)
+                    view = dense_view(one, (1,)).following(dense_view(other, (1,)), loop.id)
+                    loop.blocks[0].append(Instruction("copy", [view, dense_view(rng.choice(pool), (1,))]))
+                found.append(loop)
+            elif kind < 0.3 and depth < 3:
+                condition = dense_view(rng.choice(pool), ())
+                found.append(Instruction("branch", [condition], blocks=[block(depth + 1), block(depth + 1)]))
+            else:
+                found.append(Instruction("copy", [dense_view(s, (1,)) for s in rng.sample(pool, 2)]))
+        return found
+
+    return Program([], [], block(0))
+
+
+@pytest.mark.parametrize("block", range(10))
+def test_random_programs(block):
+    shared = 0
+    for seed in range(100 * block, 100 * block + 100):
+        slots = check(random_program(seed))
+        shared += len(slots) - len(set(slots.values()))
+    assert shared > 0
+
+
+def test_programs_of_random_graphs():
+    shared = 0
+    for seed in range(80):
+        graph = random_graph(seed).graph
+        run_passes(graph)
+        try:
+            slots = check(lower(graph))
+        except NotLowered:
+            continue
+        shared += len(slots) - len(set(slots.values()))
+    assert shared > 0
+
+
+def test_a_chain_takes_two_slots():
+    storages = [Storage("arena", "f32", 10) for _ in range(6)]
+    views = [dense_view(storage, (10,)) for storage in storages]
+    code = [Instruction("copy", [one, other]) for one, other in itertools.pairwise(views)]
+    assert len(set(assign_slots(Program([], [], code)).values())) == 2

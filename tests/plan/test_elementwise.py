@@ -1,0 +1,216 @@
+"""Element-wise ops, one by one and as expressions."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.plan.harness import check_graph, graph_of, plan_of
+from webrnn.ir import WEBRNN, DType, GraphBuilder, Node
+from webrnn.plan.lowering import NotLowered
+
+UNARY = (
+    "Exp", "Log", "Tanh", "Sigmoid", "Erf", "Sin", "Cos", "Sqrt", "Reciprocal", "Abs", "Neg", "Round", "Floor", "Ceil",
+    "Relu", "Softplus", "Softsign", "IsNaN",
+)  # fmt: skip
+WITH_NUMBERS = (
+    ("LeakyRelu", {"alpha": 0.1}), ("ThresholdedRelu", {"alpha": 0.3}), ("HardSigmoid", {"alpha": 0.3, "beta": 0.4}),
+    ("Elu", {"alpha": 0.7}), ("LeakyRelu", {}), ("ThresholdedRelu", {}), ("HardSigmoid", {}), ("Elu", {}),
+)  # fmt: skip
+ARITHMETIC = ("Add", "Sub", "Mul", "Div", "Min", "Max")
+COMPARISONS = ("Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual")
+LOGIC = ("And", "Or", "Xor")
+SHAPES = ("7", "", "n 3", "2 0 3", "130", "2 1 130")
+BROADCASTS = (
+    ("2 3", "2 3"), ("2 3", "3"), ("3", "2 3"), ("2 1", "1 3"), ("", "2 3"), ("2 3", ""), ("", ""), ("4 1 3", "5 1"),
+    ("n 3", "n 1"), ("n 1", "1 4"), ("n 3", "3"), ("2 0", "1"), ("2 0", "2 1"), ("t n 2", "n 1"), ("2 130", "2 1"),
+    ("1 130", "2 130"), ("1", "1"), ("1 1", "1"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("op", UNARY)
+def test_unary(op):
+    for shape in SHAPES:
+        check_graph(graph_of(lambda b, x: b.op(op, x), f"f {shape}"))
+
+
+@pytest.mark.parametrize(("op", "attrs"), WITH_NUMBERS)
+def test_activations_with_numbers(op, attrs):
+    for shape in SHAPES:
+        check_graph(graph_of(lambda b, x: b.op(op, x, **attrs), f"f {shape}"))
+
+
+@pytest.mark.parametrize("op", [*ARITHMETIC, *COMPARISONS])
+def test_binary_of_floats(op):
+    for a, c in BROADCASTS:
+        check_graph(graph_of(lambda b, x, y: b.op(op, x, y), f"f {a}", f"f {c}"))
+
+
+@pytest.mark.parametrize("op", [*ARITHMETIC, *COMPARISONS])
+def test_binary_of_integers(op):
+    for a, c in BROADCASTS:
+        graph = graph_of(
+            lambda b, x, y: b.op(op, x, b.op("Add", b.op("Abs", y), b.constant(np.int64(1)))), f"i {a}", f"i {c}"
+        )
+        check_graph(graph)
+
+
+@pytest.mark.parametrize("op", [*LOGIC, "Equal"])
+def test_binary_of_bools(op):
+    for a, c in BROADCASTS:
+        check_graph(graph_of(lambda b, x, y: b.op(op, x, y), f"b {a}", f"b {c}"))
+
+
+@pytest.mark.parametrize("kind", "fib")
+def test_where(kind):
+    for a, c in BROADCASTS:
+        check_graph(graph_of(lambda b, p, x, y: b.op("Where", p, x, y), f"b {a}", f"{kind} {c}", f"{kind} {a}"))
+        check_graph(graph_of(lambda b, p, x, y: b.op("Where", p, x, y), f"b {c}", f"{kind} {a}", f"{kind}"))
+
+
+@pytest.mark.parametrize("to", [DType.FLOAT, DType.INT64, DType.BOOL])
+@pytest.mark.parametrize("kind", "fib")
+def test_cast(kind, to):
+    for shape in SHAPES:
+        check_graph(graph_of(lambda b, x: b.op("Cast", x, to=int(to)), f"{kind} {shape}"))
+
+
+def test_unary_of_other_types():
+    for op, kind in (("Neg", "i"), ("Abs", "i"), ("Not", "b")):
+        for shape in SHAPES:
+            check_graph(graph_of(lambda b, x: b.op(op, x), f"{kind} {shape}"))  # noqa: B023
+
+
+def test_division_of_integers_is_towards_zero():
+    graph = graph_of(lambda b, x, y: b.op("Div", x, y), "i 4", "i 4")
+    check_graph(graph, [np.array([7, -7, 7, -7]), np.array([2, 2, -2, -2])])
+
+
+@pytest.mark.parametrize("bounds", [(-0.5, 0.5), (None, 0.5), (-0.5, None), (None, None), (0.5, -0.5)])
+def test_clip(bounds):
+    def build(b, x):
+        low, high = (None if bound is None else b.constant(np.float32(bound)) for bound in bounds)
+        return b.op("Clip", x, low, high)
+
+    for shape in SHAPES:
+        check_graph(graph_of(build, f"f {shape}"))
+
+
+def test_clip_with_bounds_that_are_inputs():
+    check_graph(graph_of(lambda b, x, low, high: b.op("Clip", x, low, high), "f n 3", "f", "f"))
+
+
+@pytest.mark.parametrize("op", ["Sum", "Min", "Max"])
+def test_several_operands(op):
+    check_graph(graph_of(lambda b, *xs: b.op(op, *xs), "f 2 3", "f 3", "f 2 1", "f"))
+    check_graph(graph_of(lambda b, x: b.op(op, x), "f 2 3"))
+    check_graph(graph_of(lambda b, x: b.op(op, x, x, x), "f 2 3"))
+
+
+def test_special_numbers():
+    special = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1e-45, 3e38, -1.5, 2.5, 0.5], np.float32)
+    for op in UNARY:
+        if op not in ("Sin", "Cos", "Log"):  # of infinities; the kernels' own tests have their bounds
+            check_graph(graph_of(lambda b, x: b.op(op, x), "f 10"), [special])  # noqa: B023
+    pairs = np.meshgrid(special, special)
+    for op in (*ARITHMETIC, *COMPARISONS):
+        check_graph(graph_of(lambda b, x, y: b.op(op, x, y), "f 10 10", "f 10 10"), pairs)  # noqa: B023
+
+
+def _constants(b: GraphBuilder, x):
+    scaled = b.op("Mul", x, b.constant(np.arange(3, dtype=np.float32)))
+    return b.op("Add", b.constant(np.float32([[2.5]])), scaled), b.op("Sub", b.constant(np.float32(1)), x)
+
+
+def test_constants():
+    check_graph(graph_of(_constants, "f n 3"))
+
+
+LAYOUTS = {
+    "transposed": lambda b, x: b.op("Transpose", x, perm=[1, 0]),
+    "sliced": lambda b, x: b.op("Slice", x, b.ints(0, 0), b.ints(13, 4), b.ints(0, 1), b.ints(2, 1)),
+    "reversed": lambda b, x: b.op("Slice", x, b.ints(-1, -1), b.ints(-100, -100), b.ints(0, 1), b.ints(-1, -1)),
+    "repeated": lambda b, x: b.op("Expand", b.op("Slice", x, b.ints(2), b.ints(3), b.ints(1)), b.ints(7, 4)),
+}
+
+
+LAYOUT_SHAPES = {"transposed": "4 7", "sliced": "13 4", "reversed": "7 4", "repeated": "7 4"}
+
+
+@pytest.mark.parametrize("second", LAYOUTS)
+@pytest.mark.parametrize("first", LAYOUTS)
+def test_operands_with_gaps(first, second):
+
+    def build(b, x, y):
+        left, right = LAYOUTS[first](b, x), LAYOUTS[second](b, y)
+        return (
+            b.op("Add", b.op("Tanh", left), right),
+            b.op("Less", left, right),
+            b.op("Transpose", b.op("Sub", left, right)),
+        )
+
+    check_graph(graph_of(build, f"f {LAYOUT_SHAPES[first]}", f"f {LAYOUT_SHAPES[second]}"))
+
+
+def _expression(b: GraphBuilder, inputs, build, n_outputs=1):
+    inner = GraphBuilder("expression")
+    values = [inner.value(f"e{i}") for i in range(len(inputs))]
+    inner.graph.inputs = values
+    inner.graph.outputs = build(inner, *values)
+    outputs = [b.value(f"y{i}") for i in range(n_outputs)]
+    b.add(Node("Expression", list(inputs), list(outputs), {"body": inner.graph}, "", WEBRNN))
+    return outputs
+
+
+def test_expression_of_many_operations():
+    def body(e, x, y, z):
+        scaled = e.op("Mul", x, e.constant(np.float32(0.5)))
+        gate = e.op("Sigmoid", e.op("Add", scaled, y))
+        mixed = e.op("Where", e.op("Less", x, z), e.op("Mul", gate, z), e.op("Tanh", y))
+        return [e.op("Div", mixed, e.op("Add", e.op("Exp", x), e.constant(np.float32([[1]]))))]
+
+    def build(b, x, y, z):
+        return _expression(b, [x, y, z], body)
+
+    for shapes in (("n 4", "4", "n 1"), ("2 3 130", "130", ""), ("", "", ""), ("0 3", "3", "1 1")):
+        check_graph(graph_of(build, *(f"f {shape}" for shape in shapes)))
+
+
+def test_expression_with_several_outputs():
+    def body(e, x, y):
+        total = e.op("Add", x, y)
+        return [total, e.op("Greater", total, x), e.op("Cast", e.op("Mul", total, y), to=int(DType.INT64)), total, x]
+
+    def build(b, x, y):
+        return _expression(b, [x, y], body, 5)
+
+    for shapes in (("n 4", "4"), ("2 130", "2 1"), ("", "")):
+        check_graph(graph_of(build, *(f"f {shape}" for shape in shapes)))
+
+
+def test_one_value_for_all_elements():
+    def build(b, x, y):
+        repeated = b.op("Expand", y, b.op("Shape", x))
+        return b.op("Tanh", repeated), b.op("Add", repeated, b.constant(np.float32(1))), b.op("Mul", x, repeated)
+
+    check_graph(graph_of(build, "f n 3", "f"))
+    check_graph(graph_of(build, "f 2 130", "f 2 1"))
+
+
+def test_too_many_operations_are_refused():
+    def body(e, x):
+        for _ in range(70):
+            x = e.op("Tanh", x)
+        return [x]
+
+    with pytest.raises(NotLowered, match="registers"):
+        check_graph(graph_of(lambda b, x: _expression(b, [x], body), "f 3"))
+
+
+def test_types_that_have_no_operation_are_refused():
+    with pytest.raises(NotLowered, match="exp of i64"):
+        plan_of(graph_of(lambda b, x: b.op("Exp", x), "i 3"))
+    with pytest.raises(NotLowered, match="max of u8"):
+        plan_of(graph_of(lambda b, x: b.op("Max", x, x), "b 3"))
+    with pytest.raises(NotLowered, match="and of f32"):
+        plan_of(graph_of(lambda b, x: b.op("And", x, x), "f 3"))

@@ -1,0 +1,159 @@
+"""RNN, GRU and LSTM over whole sequences: one instruction, and the loop of a product and a cell, give the same bits."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.plan.harness import BUILDS, arguments_of, assert_same_bits, check_graph, plan_of, run_plan, value_type
+from tests.plan.test_cells import cell
+from webrnn.ir import WEBRNN, DType, GraphBuilder, Node, Scan, Trace
+from webrnn.ir.fused import ACTIVATIONS
+from webrnn.ir.scan import TraceSpec
+from webrnn.plan.lowering import lower
+
+GATES = {"RnnCell": 1, "GruCell": 3, "LstmCell": 4}
+PLAIN = TraceSpec()
+LOOP = frozenset({"fused_sequences"})
+
+
+def array(*shape, seed=0):
+    return (np.random.default_rng(seed).standard_normal(shape) * 0.5).astype(np.float32)
+
+
+def recurrence(
+    op,
+    hidden,
+    batch="n",
+    activations=("sigmoid", "tanh", "tanh"),
+    clip=np.inf,
+    couple=False,
+    peephole=False,
+    bias=True,
+    axis=0,
+    reverse=False,
+    trace=PLAIN,
+    finals=True,
+):
+    """A Scan with a cell over projections [t, batch, gates * hidden]."""
+    b = GraphBuilder("main")
+    width = GATES[op] * hidden
+    sizes = [batch, str(width)]
+    sizes.insert(axis, "t")
+    whole = b.input("xw", *value_type(f"f {' '.join(sizes)}"))
+    inits = [b.input(name, *value_type(f"f {batch} {hidden}")) for name in ("h", "c")[: 1 + (op == "LstmCell")]]
+    body = GraphBuilder("body", b)
+    scan = Scan(body.graph, name="scan")
+    xw = body.value("xw")
+    states = [body.value(init.name) for init in inits]
+    hw = body.value("hw")
+    weights = [body.constant(array(hidden, width)), *([body.constant(array(width, seed=1))] if bias else [])]
+    body.add(Node("Linear", [states[0], *weights], [hw], {}, "", WEBRNN))
+    operands = {"RnnCell": [xw, hw], "GruCell": [xw, hw, states[0]], "LstmCell": [xw, hw, states[-1]]}[op]
+    if peephole:
+        operands.append(body.constant(array(3 * hidden, seed=2)))
+    after = cell(body, op, operands, activations, clip, couple)
+    scan.add_sequence(whole, xw, axis, reverse)
+    for init, before, next_ in zip(inits, states, after, strict=True):
+        scan.add_state(init, before, next_, b.value(f"{init.name}_final") if finals else None)
+    if trace is not None:
+        scan.traces.append(Trace(trace, after[0], b.value("trace")))
+    node = b.add(scan.to_node())
+    b.graph.outputs = [value for value in node.outputs if value is not None]
+    return b.graph
+
+
+def check(
+    graph,
+    sizes=({"t": 6, "n": 3}, {"t": 0, "n": 2}, {"t": 1, "n": 1}, {"t": 9, "n": 2}, {"t": 2, "n": 0}),
+    tolerance=1e-5,
+):
+    """All builds against numpy, and one instruction against the loop, bit for bit."""
+    fused, loop = plan_of(graph), plan_of(graph, LOOP)
+    names = {instruction.name for instruction in lower(graph.copy()).walk()}
+    assert any(name.endswith("_sequence") for name in names), names
+    assert "loop" not in names
+    assert "loop" in {instruction.name for instruction in lower(graph.copy(), LOOP).walk()}
+    check_graph(graph, sizes=sizes, tolerance=tolerance)
+    runs = [arguments_of(graph, numbers, seed) for seed, numbers in enumerate(sizes)]
+    for spec in BUILDS:
+        for ours, theirs in zip(run_plan(fused, spec, runs), run_plan(loop, spec, runs), strict=True):
+            assert_same_bits(ours, theirs, spec)
+
+
+@pytest.mark.parametrize("op", GATES)
+@pytest.mark.parametrize("hidden", [1, 2, 4, 7, 8, 17, 32, 65])
+def test_sizes(op, hidden):
+    check(recurrence(op, hidden))
+
+
+@pytest.mark.parametrize("op", GATES)
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_activations(op, name):
+    sizes = ({"t": 3, "n": 3}, {"t": 0, "n": 1})
+    check(recurrence(op, 5, activations=(name, "tanh", "tanh")), sizes, 1e-4)
+    check(recurrence(op, 5, activations=("sigmoid", name, name), clip=0.3), sizes, 1e-4)
+
+
+@pytest.mark.parametrize("op", GATES)
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_directions_and_axes(op, axis, reverse):
+    for trace in (None, TraceSpec(), TraceSpec(0, True), TraceSpec(1), TraceSpec(1, True), TraceSpec(2)):
+        check(recurrence(op, 6, axis=axis, reverse=reverse, trace=trace), sizes=({"t": 4, "n": 2}, {"t": 0, "n": 1}))
+
+
+@pytest.mark.parametrize("op", GATES)
+def test_without_finals_and_bias(op):
+    check(recurrence(op, 6, finals=False, bias=False))
+    check(recurrence(op, 6, trace=None, bias=False, batch="1"))
+    check(recurrence(op, 6, batch="5"))
+
+
+@pytest.mark.parametrize("couple", [False, True])
+@pytest.mark.parametrize("peephole", [False, True])
+@pytest.mark.parametrize("clip", [np.inf, 0.2])
+def test_lstm(clip, peephole, couple):
+    check(recurrence("LstmCell", 6, clip=clip, peephole=peephole, couple=couple))
+
+
+def test_a_trimmed_trace_takes_the_loop():
+    graph = recurrence("GruCell", 4, trace=TraceSpec(keep=2))
+    graph.inputs[0].shape = (5, *graph.inputs[0].shape[1:])
+    check_graph(graph)
+    assert "loop" in {instruction.name for instruction in lower(graph.copy()).walk()}
+
+
+def test_weights_that_are_an_input_take_the_loop():
+    graph = recurrence("RnnCell", 4, bias=False)
+    scan = Scan.of(graph.nodes[0])
+    weights = scan.body.nodes[0].inputs[1]
+    array_ = scan.body.constants.pop(weights)
+    b = GraphBuilder("other")
+    outer = b.input("w", DType.FLOAT, array_.shape)
+    graph.inputs.append(outer)
+    from webrnn.ir import Invariant
+
+    scan.invariants.append(Invariant(outer, weights))
+    graph.nodes[0] = scan.to_node()
+    check_graph(graph)
+    assert "loop" in {instruction.name for instruction in lower(graph.copy()).walk()}
+
+
+def test_two_layers_and_directions():
+    """The trace of one is the input of the next."""
+    graph = recurrence("GruCell", 4)
+    b = GraphBuilder("main")
+    b.graph = graph
+    trace = graph.outputs[-1]
+    other = recurrence("GruCell", 4, reverse=True, trace=TraceSpec(0, True))
+    projected = b.value("projected2")
+    b.add(Node("Linear", [trace, b.constant(array(4, 12), "w2")], [projected], {}, "", WEBRNN))
+    scan = Scan.of(other.nodes[0])
+    scan.sequences[0].whole = projected
+    scan.states[0].init = graph.inputs[1]
+    for value in (scan.states[0].final, scan.traces[0].whole):
+        value.name += "_2"
+    graph.nodes.append(scan.to_node())
+    graph.outputs = [*graph.outputs, scan.states[0].final, scan.traces[0].whole]
+    check(graph)

@@ -1,0 +1,494 @@
+"""Scans as loops."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.passes.scans import ScanBuilder
+from tests.plan.harness import BUILDS, arguments_of, check_graph, graph_of, plan_of, run_plan
+from tests.plan.test_control import branches
+from webrnn.engine.executor import Executor
+from webrnn.errors import ModelError, ShapeError
+from webrnn.ir import WEBRNN, DType, GraphBuilder, Invariant, Node, Scan, TraceSpec
+from webrnn.ir.scan import StateSpec
+from webrnn.plan.lowering import NotLowered
+
+STEPS = [{"steps": n} for n in (4, 0, 1, 7)]
+
+
+def check(graph, *runs, **settings):
+    settings.setdefault("sizes", STEPS)
+    check_graph(graph, *runs, **settings)
+    check_graph(graph, *runs, **{**settings, "options": frozenset({"fused_sequences"})})
+
+
+def test_states_without_a_trace():
+    s = ScanBuilder()
+    x, h = s.sequence("x"), s.state("h")
+    check(s.finish(states=[s.body.op("Tanh", s.body.op("Add", x, h))]))
+
+
+def test_states_with_a_trace():
+    s = ScanBuilder()
+    x, h = s.sequence("x"), s.state("h")
+    after = s.body.op("Tanh", s.body.op("Add", x, h))
+    check(s.finish(states=[after], traces=[after]))
+
+
+def test_only_the_trace_is_read():
+    s = ScanBuilder()
+    x, h = s.sequence("x"), s.state("h")
+    after = s.body.op("Tanh", s.body.op("Add", x, h))
+    check(s.finish(states=[after], traces=[after], read=lambda name: False))
+
+
+def test_swapped_states():
+    s = ScanBuilder()
+    s.sequence("x")
+    a, c = s.state("a"), s.state("c")
+    check(s.finish(states=[c, a], traces=[a, c]))
+    s = ScanBuilder()
+    s.sequence("x")
+    a, c, d = s.state("a"), s.state("c"), s.state("d")
+    check(s.finish(states=[c, d, a]))
+
+
+def test_states_that_read_each_other():
+    s = ScanBuilder()
+    x, a, c = s.sequence("x"), s.state("a"), s.state("c")
+    check(s.finish(states=[s.body.op("Add", a, c), s.body.op("Sub", s.body.op("Mul", a, x), c)]))
+
+
+def test_a_state_that_is_read_after_its_next_value_is_made():
+    s = ScanBuilder()
+    x, h = s.sequence("x"), s.state("h")
+    after = s.body.op("Add", x, h)
+    check(s.finish(states=[after], traces=[s.body.op("Mul", after, h)]))
+
+
+def test_a_state_that_stays():
+    s = ScanBuilder()
+    x, h = s.sequence("x"), s.state("h")
+    check(s.finish(states=[h], traces=[s.body.op("Add", x, h), h]))
+
+
+def test_a_state_that_takes_a_sequence_element_or_an_invariant():
+    s = ScanBuilder()
+    x, a, c, w = s.sequence("x"), s.state("a"), s.state("c"), s.invariant("w")
+    check(s.finish(states=[x, w], traces=[s.body.op("Add", a, c), x, w]))
+
+
+def test_a_state_that_takes_a_constant():
+    s = ScanBuilder()
+    x, a = s.sequence("x"), s.state("a")
+    constant = s.body.constant(np.float32([1, 2, 3]))
+    check(s.finish(states=[constant], traces=[s.body.op("Add", a, x), constant]))
+
+
+def test_two_states_with_one_next_value():
+    s = ScanBuilder()
+    x, a, c = s.sequence("x"), s.state("a"), s.state("c")
+    after = s.body.op("Add", s.body.op("Mul", a, c), x)
+    check(s.finish(states=[after, after], traces=[after, after]))
+
+
+def test_a_state_through_views():
+    s = ScanBuilder(size=4)
+    x, h = s.sequence("x"), s.state("h")
+    square = s.body.op("Reshape", h, s.body.ints(2, 2))
+    turned = s.body.op("Reshape", s.body.op("Transpose", square), s.body.ints(4))
+    check(s.finish(states=[turned], traces=[s.body.op("Add", x, turned)]))
+    s = ScanBuilder(size=4)
+    x, h = s.sequence("x"), s.state("h")
+    rotated = s.body.op(
+        "Concat",
+        s.body.op("Slice", h, s.body.ints(1), s.body.ints(4)),
+        s.body.op("Slice", x, s.body.ints(0), s.body.ints(1)),
+        axis=0,
+    )
+    check(s.finish(states=[rotated], traces=[rotated, h]))
+
+
+def test_a_state_that_only_changes_its_place():
+    s = ScanBuilder(size=4)
+    x, h, g = s.sequence("x"), s.state("h"), s.state("g")
+    backwards = s.body.op("Slice", h, s.body.ints(-1), s.body.ints(-9), s.body.ints(0), s.body.ints(-1))
+    check(s.finish(states=[backwards, s.body.op("Reshape", s.body.op("Reshape", h, s.body.ints(2, 2)), s.body.ints(4))],
+                   traces=[s.body.op("Add", x, g)]))  # fmt: skip
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1, -2])
+@pytest.mark.parametrize("reverse", [False, True])
+def test_axes_and_directions(axis, reverse):
+    s = ScanBuilder()
+    x, y, h = s.sequence("x", axis=axis % 2, reverse=reverse), s.sequence("y"), s.state("h")
+    after = s.body.op("Add", s.body.op("Mul", x, y), h)
+    spec = TraceSpec(axis, not reverse)
+    check(s.finish(states=[after], traces=[(after, spec), (x, TraceSpec(axis, reverse)), (h, spec)]))
+
+
+def test_trace_of_a_matrix_on_every_axis():
+    for axis in (0, 1, 2):
+        for reverse in (False, True):
+            b = GraphBuilder("main")
+            whole, init = b.input("x", *_type("steps 2 3")), b.input("h", *_type("2 3"))
+            body = GraphBuilder("body", b)
+            scan = Scan(body.graph, name="scan")
+            x, h = body.value("x"), body.value("h")
+            after = body.op("Tanh", body.op("Sub", x, h))
+            scan.add_sequence(whole, x)
+            scan.add_state(init, h, after, b.value("final"))
+            scan.add_trace(after, b.value("trace"), axis, reverse)
+            scan.add_trace(body.op("Transpose", after), b.value("turned"), axis, reverse)
+            node = b.add(scan.to_node())
+            b.graph.outputs = list(node.outputs)
+            check(b.graph)
+
+
+def _type(text):
+    from tests.plan.harness import value_type
+
+    return value_type(f"f {text}")
+
+
+@pytest.mark.parametrize("keep", [1, 2, 3, 4])
+@pytest.mark.parametrize("reverse", [False, True])
+def test_trimmed_traces(keep, reverse):
+    for axis in (0, 1):
+        s = ScanBuilder()
+        x, h = s.sequence("x", whole=s.b.input("x", *_type("4 3"))), s.state("h")
+        after = s.body.op("Add", x, h)
+        doubled = s.body.op("Add", after, after)
+        traces = [(after, TraceSpec(axis, reverse, keep)), (doubled, TraceSpec(axis, reverse, keep)), doubled]
+        check(s.finish(states=[after], traces=traces))
+
+
+def test_an_unread_trace_keeps_its_state():
+    """What a state follows lives through the loop, also where nothing reads it behind the loop."""
+    s = ScanBuilder()
+    x, h = s.sequence("x", whole=s.b.input("x", *_type("4 3"))), s.state("h")
+    after = s.body.op("Add", s.body.op("Tanh", s.body.op("Exp", x)), h)
+    graph = s.finish(states=[after], traces=[after])
+    graph.outputs.pop()
+    check(graph)
+
+
+def _expression(b, *operands):
+    inner = GraphBuilder("expression")
+    inner.graph.inputs = [inner.value(f"e{i}") for i in range(len(operands))]
+    inner.graph.outputs = [inner.op("Tanh", inner.op("Sub", *inner.graph.inputs))]
+    b.add(Node("Expression", list(operands), [result := b.value("y")], {"body": inner.graph}, "", WEBRNN))
+    return result
+
+
+STATE_VIEWS = {
+    "as it is": lambda b, h: h,
+    "transposed": lambda b, h: b.op("Transpose", h),
+    "reversed": lambda b, h: b.op("Slice", h, b.ints(-1), b.ints(-9), b.ints(0), b.ints(-1)),
+    "reshaped": lambda b, h: b.op("Reshape", b.op("Reshape", h, b.ints(9)), b.ints(3, 3)),
+    "a row for all": lambda b, h: b.op("Slice", h, b.ints(1), b.ints(2), b.ints(0)),
+    "a column for all": lambda b, h: b.op("Slice", h, b.ints(2), b.ints(3), b.ints(1)),
+    "repeated": lambda b, h: b.op("Expand", b.op("Slice", h, b.ints(1), b.ints(2), b.ints(0)), b.ints(3, 3)),
+    "gathered": lambda b, h: b.op("Gather", h, b.constant(np.int64(1)), axis=0),
+    "split": lambda b, h: b.split(h, ["p", "q", "r"], axis=0)[2],
+}
+
+
+@pytest.mark.parametrize("traced", [False, True])
+@pytest.mark.parametrize("name", STATE_VIEWS)
+def test_an_expression_of_a_view_of_the_state(name, traced):
+    """Writing the next state over the last one must not change what is still to be read."""
+    b = GraphBuilder("main")
+    whole, init = b.input("x", *_type("steps 3 3")), b.input("h", *_type("3 3"))
+    body = GraphBuilder("body", b)
+    scan = Scan(body.graph, name="scan")
+    x, h = body.value("x"), body.value("h")
+    after = _expression(body, x, STATE_VIEWS[name](body, h))
+    scan.add_sequence(whole, x)
+    scan.add_state(init, h, after, b.value("final"))
+    if traced:
+        scan.add_trace(after, b.value("trace"))
+    b.graph.outputs = list(b.add(scan.to_node()).outputs)
+    check(b.graph)
+
+
+def test_a_final_that_is_a_trace_too():
+    s = ScanBuilder()
+    x, h = s.sequence("x"), s.state("h")
+    after = s.body.op("Add", x, h)
+    check(s.finish(states=[after], traces=[after, (after, TraceSpec(1)), (after, TraceSpec(0, True)), h]))
+
+
+def test_an_iteration_count():
+    s = ScanBuilder()
+    x, h = s.sequence("x"), s.state("h")
+    s.scan.iteration = s.body.value("i", DType.INT64, ())
+    number = s.body.op("Cast", s.scan.iteration, to=1)
+    after = s.body.op("Add", s.body.op("Mul", x, number), h)
+    check(s.finish(states=[after], traces=[after, number]))
+
+
+def _counting(b, init, limit, cond=None, n_steps=None, step=1.0):
+    """Add `step` until the sum is not below `limit`."""
+    body = GraphBuilder("body", b)
+    scan = Scan(body.graph, n_steps=n_steps, cond=cond, name="count")
+    h = body.value("h")
+    after = body.op("Add", h, body.constant(np.float32(step)))
+    inner = body.value("limit")
+    scan.invariants.append(Invariant(limit, inner))
+    scan.body_cond = body.op("Less", after, inner)
+    scan.add_state(init, h, after, b.value("final"))
+    scan.iteration = body.value("i", DType.INT64, ())
+    taken = body.value("n", DType.INT64, ())
+    zero = b.constant(np.int64(0))
+    scan.add_state(zero, taken, body.op("Add", scan.iteration, body.constant(np.int64(1))), b.value("taken"))
+    node = b.add(scan.to_node())
+    return list(node.outputs)
+
+
+def scalars(*numbers):
+    return [np.float32(n).reshape(()) for n in numbers]
+
+
+def test_a_condition_ends_a_loop():
+    graph = graph_of(lambda b, x, limit: _counting(b, x, limit), "f", "f")
+    check(graph, scalars(0, 5), scalars(3, 3.5), scalars(9, 1))
+
+
+def test_a_condition_before_the_first_step():
+    graph = graph_of(lambda b, x, limit, p: _counting(b, x, limit, p), "f", "f", "b")
+    check(graph, [*scalars(0, 5), np.array(True)], [*scalars(0, 5), np.array(False)])
+
+
+def test_a_trip_count_that_is_an_input():
+    graph = graph_of(lambda b, x, limit, n: _counting(b, x, limit, None, n), "f", "f", "i")
+    check(graph, *([*scalars(0, 5), np.array(n)] for n in (3, 0, 1, 5, 6, 100, -1)))
+
+
+def test_a_constant_trip_count():
+    graph = graph_of(lambda b, x, limit: _counting(b, x, limit, None, b.constant(np.int64(3))), "f", "f")
+    check(graph, scalars(0, 5), scalars(0, 2))
+
+
+def test_a_trip_count_alone():
+    def build(b, x, n):
+        body = GraphBuilder("body", b)
+        scan = Scan(body.graph, n_steps=n, name="count")
+        h = body.value("h")
+        scan.add_state(x, h, body.op("Tanh", h), b.value("final"))
+        return list(b.add(scan.to_node()).outputs)
+
+    graph = graph_of(build, "f 3", "i")
+    check(graph, *([np.ones(3, np.float32), np.array(n)] for n in (3, 0, 1, 50, -7, -(2**63))))
+
+
+def test_a_loop_that_does_not_end_raises():
+    graph = graph_of(lambda b, x, limit: _counting(b, x, limit, step=0.0), "f", "f")
+    data = plan_of(graph, most_steps=100)
+    for spec in BUILDS:
+        with pytest.raises(ModelError, match="did not end"):
+            run_plan(data, spec, [scalars(0, 5)])
+
+
+def test_a_loop_that_ends_at_its_limit():
+    graph = graph_of(lambda b, x, limit: _counting(b, x, limit), "f", "f")
+    data = plan_of(graph, most_steps=5)
+    for spec in BUILDS:
+        assert run_plan(data, spec, [scalars(0, 5)])[0][0] == 5
+        with pytest.raises(ModelError, match="did not end"):
+            run_plan(data, spec, [scalars(0, 5.5)])
+
+
+def test_fewer_steps_than_elements():
+    for n in (0, 2, 4):
+        s = ScanBuilder()
+        x, h = s.sequence("x"), s.state("h")
+        s.scan.n_steps = s.b.constant(np.int64(n))
+        after = s.body.op("Add", x, h)
+        check(s.finish(states=[after], traces=[after]), sizes=[{"steps": 4}, {"steps": 5}])
+    for n in (0, 2):
+        s = ScanBuilder()
+        x, h = s.sequence("x", reverse=True), s.state("h")
+        s.scan.n_steps = s.b.constant(np.int64(n))
+        after = s.body.op("Add", x, h)
+        check(s.finish(states=[after]), sizes=[{"steps": 4}, {"steps": 5}])
+
+
+def test_more_steps_than_elements_raise():
+    s = ScanBuilder()
+    x, h = s.sequence("x"), s.state("h")
+    s.scan.n_steps = s.b.input("n", DType.INT64, ())
+    graph = s.finish(states=[s.body.op("Add", x, h)])
+    arguments = arguments_of(graph, {"steps": 4})
+    position = [value.name for value in graph.inputs].index("n")
+
+    def with_steps(n):
+        return [np.array(n) if i == position else a for i, a in enumerate(arguments)]
+
+    check(graph, with_steps(4), with_steps(2), with_steps(0), with_steps(-3))
+    for n in (5, 2**40):
+        with pytest.raises(ShapeError):
+            Executor(graph).run(with_steps(n))
+        for spec in BUILDS:
+            with pytest.raises(ShapeError, match="more steps"):
+                run_plan(plan_of(graph), spec, [with_steps(n)])
+
+
+def _nested(inner_traced, outer_traced, inner_reverse=False, finals=True):
+    """For each row of x, all steps of another loop that starts at the outer state and scans the elements of the row."""
+    b = GraphBuilder("main")
+    whole, init = b.input("x", *_type("steps 4 3")), b.input("h", *_type("3"))
+    body = GraphBuilder("body", b)
+    scan = Scan(body.graph, name="outer")
+    x, h = body.value("x"), body.value("h")
+    rows = GraphBuilder("rows", body)
+    inner = Scan(rows.graph, name="inner")
+    row, g = rows.value("row"), rows.value("g")
+    inner.add_sequence(x, row, 0, inner_reverse)
+    after_row = rows.op("Tanh", rows.op("Add", row, g))
+    final = body.value("inner_final")
+    inner.add_state(h, g, after_row, final)
+    trace = body.value("inner_trace")
+    if inner_traced:
+        inner.add_trace(after_row, trace)
+    body.add(inner.to_node())
+    after = body.op("Mul", final, body.constant(np.float32(0.9)))
+    scan.add_sequence(whole, x)
+    scan.add_state(init, h, after, b.value("final") if finals else None)
+    if outer_traced:
+        scan.add_trace(after, b.value("trace"))
+    if inner_traced:
+        scan.add_trace(trace, b.value("traces"))
+    node = b.add(scan.to_node())
+    b.graph.outputs = [value for value in node.outputs if value is not None]
+    return b.graph
+
+
+@pytest.mark.parametrize("inner_traced", [False, True])
+@pytest.mark.parametrize("outer_traced", [False, True])
+@pytest.mark.parametrize("reverse", [False, True])
+def test_nested_loops(inner_traced, outer_traced, reverse):
+    check(_nested(inner_traced, outer_traced, reverse))
+    if outer_traced:
+        check(_nested(inner_traced, outer_traced, reverse, finals=False))
+
+
+def test_a_state_that_an_inner_loop_takes_apart():
+    """The outer state, kept as a trace, is the sequence of the inner loop."""
+    for outer_traced in (False, True):
+        b = GraphBuilder("main")
+        whole, init = b.input("x", *_type("steps 2 3")), b.input("h", *_type("2 3"))
+        body = GraphBuilder("body", b)
+        scan = Scan(body.graph, name="outer")
+        x, h = body.value("x"), body.value("h")
+        rows = GraphBuilder("rows", body)
+        inner = Scan(rows.graph, name="inner")
+        row, g = rows.value("row"), rows.value("g")
+        inner.add_sequence(h, row, 0, True)
+        inner.add_state(body.constant(np.zeros(3, np.float32)), g, rows.op("Sub", row, g), total := body.value("total"))
+        body.add(inner.to_node())
+        after = body.op("Add", body.op("Tanh", x), total)
+        scan.add_sequence(whole, x)
+        scan.add_state(init, h, after, b.value("final"))
+        if outer_traced:
+            scan.add_trace(after, b.value("trace"))
+        node = b.add(scan.to_node())
+        b.graph.outputs = [value for value in node.outputs if value is not None]
+        check(b.graph)
+
+
+def test_a_branch_in_a_loop():
+    s = ScanBuilder()
+    x, h = s.sequence("x"), s.state("h")
+    p = s.body.op("Less", s.body.op("ReduceSum", x, keepdims=0), s.body.constant(np.float32(0)))
+    (after,) = branches(s.body, p, [x, h], lambda i, x, h: [i.op("Add", x, h)], lambda i, x, h: [h])
+    check(s.finish(states=[after], traces=[after]))
+    s = ScanBuilder()
+    x, h, g = s.sequence("x"), s.state("h"), s.state("g")
+    p = s.body.op("Less", s.body.op("ReduceSum", x, keepdims=0), s.body.constant(np.float32(0)))
+    outputs = branches(s.body, p, [x, h, g], lambda i, x, h, g: [g, h], lambda i, x, h, g: [i.op("Add", h, x), h], 2)
+    check(s.finish(states=outputs, traces=[outputs[1]]))
+
+
+def test_a_loop_in_a_branch():
+    def build(b, p, x, h):
+        def then(i, x, h):
+            body = GraphBuilder("body", i)
+            scan = Scan(body.graph, name="scan")
+            element, state = body.value("element"), body.value("state")
+            after = body.op("Tanh", body.op("Add", element, state))
+            scan.add_sequence(x, element)
+            scan.add_state(h, state, after, i.value("final"))
+            scan.add_trace(after, i.value("trace"))
+            return list(i.add(scan.to_node()).outputs)
+
+        return branches(b, p, [x, h], then, lambda i, x, h: [h, i.op("Neg", x)], 2)
+
+    graph = graph_of(build, "b", "f steps 3", "f 3")
+    x, h = np.float32(np.random.default_rng(0).standard_normal((4, 3))), np.zeros(3, np.float32)
+    check(graph, *([np.array(p), x[:n], h] for p in (True, False) for n in (4, 0, 2)))
+
+
+def test_two_loops_one_after_the_other():
+    b = GraphBuilder("main")
+    whole = b.input("x", *_type("steps 3"))
+    init = b.input("h", *_type("3"))
+    for index in range(3):
+        body = GraphBuilder("body", b)
+        scan = Scan(body.graph, name=f"scan{index}")
+        x, h = body.value("x"), body.value("h")
+        after = body.op("Tanh", body.op("Add", x, h))
+        scan.add_sequence(whole, x, 0, index == 1)
+        scan.add_state(init, h, after, b.value("final"))
+        scan.add_trace(after, b.value("trace"), 0, index == 1)
+        init, whole = b.add(scan.to_node()).outputs
+    b.graph.outputs = [init, whole]
+    check(b.graph)
+
+
+def test_integers_and_bools_in_loops():
+    b = GraphBuilder("main")
+    whole, init = b.input("x", DType.BOOL, _type("steps 3")[1]), b.input("h", DType.INT64, (3,))
+    body = GraphBuilder("body", b)
+    scan = Scan(body.graph, name="scan")
+    x, h = body.value("x"), body.value("h")
+    after = body.op("Add", h, body.op("Cast", x, to=int(DType.INT64)))
+    scan.add_sequence(whole, x)
+    scan.add_state(init, h, after, b.value("final"))
+    scan.add_trace(after, b.value("trace"), 1)
+    scan.add_trace(body.op("Not", x), b.value("flags"))
+    b.graph.outputs = list(b.add(scan.to_node()).outputs)
+    check(b.graph)
+
+
+def test_a_loop_over_transposed_operands():
+    s = ScanBuilder()
+    turned = s.b.op("Transpose", s.b.input("raw", *_type("3 steps")))
+    x, h = s.sequence("x", whole=turned), s.state("h")
+    after = s.body.op("Add", x, h)
+    check(s.finish(states=[after], traces=[after]))
+
+
+def test_a_trace_that_is_used_further():
+    s = ScanBuilder()
+    x, h = s.sequence("x"), s.state("h")
+    after = s.body.op("Tanh", s.body.op("Add", x, h))
+    graph = s.finish(states=[after], traces=[after, (after, TraceSpec(1))])
+    final, trace, turned = graph.outputs
+    graph.outputs = [
+        s.b.op("Add", s.b.op("Transpose", turned), trace),
+        s.b.op("Neg", final),
+        s.b.op("Transpose", trace),
+    ]
+    check(graph)
+
+
+def test_reasons_to_refuse():
+    s = ScanBuilder()
+    x, h = s.sequence("x"), s.state("h")
+    graph = s.finish(states=[s.body.op("Add", x, h)])
+    s.scan.states[0].spec = StateSpec((-2,))
+    graph.nodes[-1] = s.scan.to_node()
+    with pytest.raises(NotLowered, match=r"several taps|not known"):
+        plan_of(graph)

@@ -1,0 +1,59 @@
+"""Random graphs through passes, lowering and the VM, against numpy. A failure names its seed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.passes.random_graphs import random_graph
+from tests.plan.harness import BUILDS, assert_close, assert_same_bits, run_plan
+from webrnn.engine.executor import Executor
+from webrnn.passes import run_passes
+from webrnn.plan.encode import encode
+from webrnn.plan.lowering import NotLowered, lower
+
+BLOCKS = [range(first, first + 50) for first in range(0, 300, 50)]
+
+
+def lowered(graph, options=frozenset()):
+    try:
+        return encode(lower(graph, options))
+    except NotLowered:
+        return None
+
+
+def examine(seed: int, optimize: bool) -> bool:
+    """Whether the graph has a plan."""
+    case = random_graph(seed)
+    graph = case.graph.copy()
+    with np.errstate(all="ignore"):
+        wanted = [np.asarray(array) for array in Executor(case.graph).run(case.arguments)]
+    if optimize:
+        run_passes(graph)
+    plans = [lowered(graph.copy()), lowered(graph.copy(), frozenset({"fused_sequences"}))]
+    if plans[0] is None:
+        return False
+    results = {}
+    for spec in BUILDS:
+        for data in plans:
+            (got,) = run_plan(data, spec, [case.arguments])
+            assert_close(got, wanted, 1e-4, spec)
+            results.setdefault("fused" if spec in FUSED else "plain", got)
+            assert_same_bits(got, results["fused" if spec in FUSED else "plain"], spec)
+    return True
+
+
+FUSED = {"native:avx2", "native:avx512", "native:neon", "wasm:relaxed"}
+
+
+@pytest.mark.parametrize("optimize", [False, True], ids=("as it is", "optimized"))
+@pytest.mark.parametrize("seeds", BLOCKS, ids=lambda seeds: f"{seeds[0]}-{seeds[-1]}")
+def test_random_graphs(seeds, optimize):
+    done = 0
+    for seed in seeds:
+        try:
+            done += examine(seed, optimize)
+        except BaseException as error:
+            error.add_note(f"seed {seed}")
+            raise
+    assert done > len(seeds) // 4, "too few of them have a plan"
