@@ -83,7 +83,7 @@ static int run_gather(Vm *vm, const int32_t *w) {
 
 static int check_gemm(Vm *vm, const int32_t *w) {
   const Tensor *x = T(0), *packed = T(1), *y = T(3);
-  ASK(is_rows(x) && is_rows(y) && x->size[0] == y->size[0] && x->stride[0] >= 0 && y->stride[0] >= 0);
+  ASK(is_rows(x) && is_rows(y) && x->size[0] == y->size[0]);
   ASK(is_dense(packed, 1) && packed->count >= packed_floats(y->size[1], x->size[1]));
   ASK(w[2] < 0 || is_vector(T(2), y->size[1]));
   return OK;
@@ -99,7 +99,7 @@ static int check_matmul(Vm *vm, const int32_t *w) {
   ASK(is_f32(a, 3) && is_f32(b, 3) && is_f32(y, 3) && is_dense(scratch, 1));
   ASK(a->size[0] == y->size[0] && b->size[0] == y->size[0] && a->size[1] == y->size[1] && a->size[2] == b->size[1] && b->size[2] == y->size[2]);
   ASK((a->stride[2] == 1 || a->size[2] == 1) && (y->stride[2] == 1 || y->size[2] == 1));
-  ASK(a->stride[1] >= 0 && y->stride[1] >= 0 && scratch->count >= packed_floats(b->size[2], b->size[1]));
+  ASK(scratch->count >= packed_floats(b->size[2], b->size[1]));
   return OK;
 }
 static int run_matmul(Vm *vm, const int32_t *w) {
