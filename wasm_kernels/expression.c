@@ -37,6 +37,11 @@ INLINE int64_t to_int(float x) {
   return (int64_t)x;
 }
 
+INLINE int32_t to_int32(float x) {
+  if (!(x >= -2147483648.0f && x < 2147483648.0f)) return INT32_MIN;
+  return (int32_t)x;
+}
+
 #define EACH(type, expr)                                       \
   for (int32_t i = 0; i < n; i++) ((type *)y)[i] = (type)(expr); \
   return
@@ -45,6 +50,26 @@ INLINE int64_t to_int(float x) {
 #define UA ((const uint8_t *)a.data)[i * a.step]
 #define UB ((const uint8_t *)b.data)[i * b.step]
 #define FA ((const float *)a.data)[i * a.step]
+
+#define JA ((const int32_t *)a.data)[i * a.step]
+#define JB ((const int32_t *)b.data)[i * b.step]
+
+/* arithmetic wraps as numpy's does */
+#define INTEGER_OPS(T, type, utype, A, B)                                       \
+  case EX_ADD_##T: EACH(type, (utype)A + (utype)B);                             \
+  case EX_SUB_##T: EACH(type, (utype)A - (utype)B);                             \
+  case EX_MUL_##T: EACH(type, (utype)A *(utype)B);                              \
+  case EX_DIV_##T: EACH(type, divided(A, B));                                   \
+  case EX_MIN_##T: EACH(type, A < B ? A : B);                                   \
+  case EX_MAX_##T: EACH(type, A > B ? A : B);                                   \
+  case EX_EQUAL_##T: EACH(uint8_t, A == B);                                     \
+  case EX_LESS_##T: EACH(uint8_t, A < B);                                       \
+  case EX_LESS_OR_EQUAL_##T: EACH(uint8_t, A <= B);                             \
+  case EX_GREATER_##T: EACH(uint8_t, A > B);                                    \
+  case EX_GREATER_OR_EQUAL_##T: EACH(uint8_t, A >= B);                          \
+  case EX_NEG_##T: EACH(type, 0 - (utype)A);                                    \
+  case EX_ABS_##T: EACH(type, A < 0 ? 0 - (utype)A : (utype)A);                 \
+  case EX_SELECT_##T: EACH(type, UA ? B : ((const type *)c.data)[i * c.step]);
 
 /* y[n] = one operation; y is never a register of one element unless all operands are */
 static void expression_op(const int32_t *op, Register a, Register b, Register c, char *y, int32_t n) {
@@ -70,34 +95,29 @@ static void expression_op(const int32_t *op, Register a, Register b, Register c,
     wr_select((const uint8_t *)a.data, (const float *)b.data, (const float *)c.data, (float *)y, 1, n, 0, a.step, 0, b.step, 0, c.step);
     return;
   case EX_ISNAN: EACH(uint8_t, FA != FA);
-  case EX_ADD_I: EACH(int64_t, (uint64_t)IA + (uint64_t)IB);
-  case EX_SUB_I: EACH(int64_t, (uint64_t)IA - (uint64_t)IB);
-  case EX_MUL_I: EACH(int64_t, (uint64_t)IA * (uint64_t)IB);
-  case EX_DIV_I: EACH(int64_t, divided(IA, IB));
-  case EX_MIN_I: EACH(int64_t, IA < IB ? IA : IB);
-  case EX_MAX_I: EACH(int64_t, IA > IB ? IA : IB);
-  case EX_EQUAL_I: EACH(uint8_t, IA == IB);
-  case EX_LESS_I: EACH(uint8_t, IA < IB);
-  case EX_LESS_OR_EQUAL_I: EACH(uint8_t, IA <= IB);
-  case EX_GREATER_I: EACH(uint8_t, IA > IB);
-  case EX_GREATER_OR_EQUAL_I: EACH(uint8_t, IA >= IB);
-  case EX_NEG_I: EACH(int64_t, 0 - (uint64_t)IA);
-  case EX_ABS_I: EACH(int64_t, IA < 0 ? 0 - (uint64_t)IA : (uint64_t)IA);
-  case EX_SELECT_I: EACH(int64_t, UA ? IB : ((const int64_t *)c.data)[i * c.step]);
+    INTEGER_OPS(I, int64_t, uint64_t, IA, IB)
+    INTEGER_OPS(J, int32_t, uint32_t, JA, JB)
+  case EX_SELECT_U: EACH(uint8_t, UA ? UB : ((const uint8_t *)c.data)[i * c.step]);
   case EX_AND_U: EACH(uint8_t, UA && UB);
   case EX_OR_U: EACH(uint8_t, UA || UB);
   case EX_XOR_U: EACH(uint8_t, !UA != !UB);
   case EX_EQUAL_U: EACH(uint8_t, !UA == !UB);
   case EX_NOT_U: EACH(uint8_t, !UA);
-  case EX_SELECT_U: EACH(uint8_t, UA ? UB : ((const uint8_t *)c.data)[i * c.step]);
   case EX_F_TO_I: EACH(int64_t, to_int(FA));
+  case EX_F_TO_J: EACH(int32_t, to_int32(FA));
   case EX_F_TO_U: EACH(uint8_t, FA != 0.0f);
   case EX_I_TO_F: EACH(float, (float)IA);
+  case EX_I_TO_J: EACH(int32_t, (uint32_t)(uint64_t)IA);
   case EX_I_TO_U: EACH(uint8_t, IA != 0);
+  case EX_J_TO_F: EACH(float, (float)JA);
+  case EX_J_TO_I: EACH(int64_t, JA);
+  case EX_J_TO_U: EACH(uint8_t, JA != 0);
   case EX_U_TO_F: EACH(float, UA ? 1.0f : 0.0f);
   case EX_U_TO_I: EACH(int64_t, UA != 0);
+  case EX_U_TO_J: EACH(int32_t, UA != 0);
   case EX_COPY_F: EACH(float, FA);
   case EX_COPY_I: EACH(int64_t, IA);
+  case EX_COPY_J: EACH(int32_t, JA);
   default: EACH(uint8_t, UA);
   }
 }
@@ -106,7 +126,8 @@ static void expression_op(const int32_t *op, Register a, Register b, Register c,
 static Register load_tile(const Tensor *t, const char *at, int32_t stride, int32_t n, char *tile) {
   if (stride == 0 || stride == 1) return (Register){(char *)at, stride};
   for (int32_t i = 0; i < n; i++, at += (ptrdiff_t)stride * ITEM[t->dtype]) switch (t->dtype) {
-    case DTYPE_F32: ((float *)tile)[i] = *(const float *)at; break;
+    case DTYPE_F32:
+    case DTYPE_I32: __builtin_memcpy((int32_t *)tile + i, at, 4); break;
     case DTYPE_I64: ((int64_t *)tile)[i] = *(const int64_t *)at; break;
     default: ((uint8_t *)tile)[i] = *(const uint8_t *)at;
     }
@@ -115,7 +136,8 @@ static Register load_tile(const Tensor *t, const char *at, int32_t stride, int32
 
 static void store_tile_at(const Tensor *t, char *at, int32_t stride, int32_t n, Register from) {
   for (int32_t i = 0; i < n; i++, at += (ptrdiff_t)stride * ITEM[t->dtype]) switch (t->dtype) {
-    case DTYPE_F32: *(float *)at = ((const float *)from.data)[i * from.step]; break;
+    case DTYPE_F32:
+    case DTYPE_I32: __builtin_memcpy(at, (const int32_t *)from.data + i * from.step, 4); break;
     case DTYPE_I64: *(int64_t *)at = ((const int64_t *)from.data)[i * from.step]; break;
     default: *(uint8_t *)at = ((const uint8_t *)from.data)[i * from.step];
     }

@@ -36,7 +36,7 @@ typedef struct {
   int32_t where, placed;
 } Vm;
 
-static const int32_t ITEM[] = {4, 8, 1};
+static const int32_t ITEM[] = {4, 8, 1, 4};
 
 #define INSTRUCTION_ENUM(name, form) I_##name,
 enum { INSTRUCTIONS(INSTRUCTION_ENUM) I_COUNT };
@@ -110,7 +110,9 @@ static int check_tensors(const int32_t *plan) {
 
 /* --- the form of the code: every index in range, every block inside its parent --------------------------------------- */
 
-INLINE int type_of_letter(char letter) { return letter == 'f' ? DTYPE_F32 : letter == 'i' ? DTYPE_I64 : DTYPE_U8; }
+INLINE int type_of_letter(char letter) {
+  return letter == 'f' ? DTYPE_F32 : letter == 'i' ? DTYPE_I64 : letter == 'j' ? DTYPE_I32 : DTYPE_U8;
+}
 INLINE int dtype_of(const int32_t *plan, int32_t tensor) { return tensor_table(plan)[TENSOR_WORDS * tensor + 1]; }
 
 typedef struct {

@@ -26,17 +26,18 @@ def make_program(
     backend: str,
     limits: Limits,
     optimize: Callable[[Graph], Any] = lambda graph: None,
+    source: Graph | None = None,
     options: frozenset[str] = frozenset(),
     say: Callable[[str], None] = lambda line: None,
 ) -> Program:
-    """Prepare a graph to run on a backend."""
+    """Prepare a graph to run on a backend. `source` is the same graph before `optimize` was run on it."""
     if backend == "numpy":
         from .executor import Executor
 
         return Executor(graph, limits)
     from .vm_program import Setting, VmProgram
 
-    return VmProgram(graph, Setting(kernels_of(backend), limits, optimize, options, say))
+    return VmProgram(graph, Setting(kernels_of(backend), limits, optimize, options, say), source)
 
 
 def kernels_of(backend: str) -> Callable[[], Any]:

@@ -19,6 +19,7 @@ ARRAY_TYPES: dict[str, np.dtype[Any]] = {
     "f32": np.dtype(np.float32),
     "i64": np.dtype(np.int64),
     "u8": np.dtype(np.bool_),
+    "i32": np.dtype(np.int32),
 }
 _INDEX_RANGE, _LOOP_LIMIT, _TOO_MANY_STEPS = 10, 11, 12
 

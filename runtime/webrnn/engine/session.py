@@ -78,16 +78,15 @@ class InferenceSession:
             self.inputs = [value.like(value.name) for value in self.graph.inputs]
             self.outputs = [value.like(value.name) for value in self.graph.outputs]
             optimize = partial(run_passes, disable=disable if isinstance(disable, str) else tuple(disable))
+            source = self.graph.copy()
             optimize(self.graph)
             self._program = make_program(
-                self.graph, self.backend, limits or Limits(), optimize, say=self._notes.append
+                self.graph, self.backend, limits or Limits(), optimize, source, say=self._notes.append
             )
         self._inputs = {value.name: value for value in self.inputs}
         self._output_names = [value.name for value in self.outputs]
 
-    def export(
-        self, path: str | os.PathLike[str], shapes: Mapping[str, Sequence[int]] | None = None
-    ) -> None:
+    def export(self, path: str | os.PathLike[str], shapes: Mapping[str, Sequence[int]] | None = None) -> None:
         """Write the plan of the model to a file, by convention `.rnn`, which runs without the model and without Python.
 
         `shapes` gives the shapes of inputs for a model that has no plan for all sizes, or fixes them.

@@ -12,7 +12,7 @@ from webrnn.ir.dims import Shape
 from webrnn.passes.infer_shapes import infer
 from webrnn.plan.encode import encode
 from webrnn.plan.lowering import NotLowered, lower
-from webrnn.plan.split import has_foreign_operands, split
+from webrnn.plan.split import has_foreign_operands, opens_a_shape, split
 
 from .executor import Executor
 from .kernels import Kernels
@@ -42,8 +42,9 @@ class Setting:
 class VmProgram:
     """Runs a graph. A plan for all sizes is made at once if there is one; others when inputs of a shape first come."""
 
-    def __init__(self, graph: Graph, setting: Setting):
-        self._graph, self._setting = graph, setting
+    def __init__(self, graph: Graph, setting: Setting, source: Graph | None = None):
+        """`source` is the graph before the passes: when sizes are known they can do more to it than to the optimized."""
+        self._source, self._setting = source or graph, setting
         self.plan: PlanProgram | None = None
         """For all sizes."""
         self.recent: PlanProgram | None = None
@@ -73,7 +74,7 @@ class VmProgram:
 
     def plan_for(self, shapes: tuple[tuple[int, ...], ...]) -> PlanProgram:
         """A plan for inputs of these shapes only."""
-        graph = with_shapes(self._graph, shapes)
+        graph = with_shapes(self._source, shapes)
         self._setting.optimize(graph)
         try:
             return self._setting.plan(graph)
@@ -81,7 +82,7 @@ class VmProgram:
             raise PlanError(f"there is no plan for these shapes: {reason}") from reason
 
     def _program_for(self, shapes: tuple[tuple[int, ...], ...]) -> Any:
-        graph = with_shapes(self._graph, shapes)
+        graph = with_shapes(self._source, shapes)
         self._setting.optimize(graph)
         try:
             return self._setting.plan(graph)
@@ -96,7 +97,11 @@ class SplitProgram:
         facts = infer(graph)
         refused = {node for node in graph.nodes if has_foreign_operands(node, facts)}
         for node in refused:
-            setting.say(f"in numpy: {node.op} {node.label}: it is not of float, int64 or bool")
+            setting.say(f"in numpy: {node.op} {node.label}: it is not of float, int64, int32 or bool")
+        for node in graph.nodes:
+            if node not in refused and opens_a_shape(node, facts):
+                setting.say(f"in numpy: {node.op} {node.label}: the shape of its result is known only when it has run")
+                refused.add(node)
         self._graph = graph
         self._steps: list[tuple[list[Value], list[Value], Any]] = []
         while True:

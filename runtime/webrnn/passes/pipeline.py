@@ -19,6 +19,8 @@ from webrnn.ir.check import check as check_graph
 
 from .base import Context, Decline, Pass, PassResult, Semantics
 from .clean_axes import CleanAxes
+from .convs_to_products import ConvsToProducts
+from .count_steps import CountSteps
 from .drop_conditions import DropConditions
 from .drop_step_counts import DropStepCounts
 from .fold_batchnorm import FoldBatchNorm
@@ -27,6 +29,7 @@ from .freeze_states import FreezeStates
 from .fuse_cells import FuseCells
 from .fuse_elementwise import FuseElementwise
 from .fuse_exported_cells import FuseExportedCells
+from .fuse_layer_norm import FuseLayerNorm
 from .fuse_linear import FuseLinear
 from .gather_to_sequence import GatherToSequence
 from .hoist_invariants import HoistInvariants
@@ -61,9 +64,12 @@ PASSES: tuple[Pass, ...] = (
     SimplifyAlgebra(),
     SimplifyPowers(),
     FoldBatchNorm(),
+    ConvsToProducts(),
+    FuseLayerNorm(),
     MergeCommon(),
     InlineInvariantConstants(),
     DropConditions(),
+    CountSteps(),
     FreezeStates(),
     GatherToSequence(),
     DropStepCounts(),

@@ -20,7 +20,7 @@ from .opcodes import MAX_RANK
 from .program import ExpressionInstruction, ExpressionOp, Instruction, Operand, Port, Program
 from .views import Sizes, Storage, View, collapsed, count_of, dense_view
 
-DTYPES = {DType.FLOAT: "f32", DType.INT64: "i64", DType.BOOL: "u8"}
+DTYPES = {DType.FLOAT: "f32", DType.INT64: "i64", DType.BOOL: "u8", DType.INT32: "i32"}
 
 
 class NotLowered(Exception):
@@ -220,7 +220,7 @@ class Lowering:
     def dtype(self, value: Value) -> str:
         found = DTYPES.get(self.facts.dtype(value) or DType.STRING)
         if found is None or value.container:
-            raise self.refuse(f"{value.name} is not a tensor of float, int64 or bool")
+            raise self.refuse(f"{value.name} is not a tensor of float, int64, int32 or bool")
         return found
 
     def ints(self, value: Value | None) -> list[int]:

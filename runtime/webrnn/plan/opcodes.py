@@ -33,8 +33,8 @@ TILE = 128
 """Elements of an expression that are evaluated at a time."""
 MAX_REGISTERS = 64
 
-DTYPES = ("f32", "i64", "u8")
-ITEM_BYTES = (4, 8, 1)
+DTYPES = ("f32", "i64", "u8", "i32")
+ITEM_BYTES = (4, 8, 1, 4)
 
 BUFFER_KINDS = ("constant", "arena", "external")
 BUFFER_WORDS = 4  # kind, dtype, size (elements), place: byte offset in the data, slot or external; see WRITABLE
@@ -93,18 +93,18 @@ EXPRESSION_OPS: tuple[tuple[str, str], ...] = (
     *((name, "ff:u") for name in ("equal", "less", "less_or_equal", "greater", "greater_or_equal")),
     ("select", "uff:f"),
     ("isnan", "f:u"),
-    *((f"{name}_i", "ii:i") for name in ("add", "sub", "mul", "div", "min", "max")),
-    *((f"{name}_i", "ii:u") for name in ("equal", "less", "less_or_equal", "greater", "greater_or_equal")),
-    ("neg_i", "i:i"),
-    ("abs_i", "i:i"),
-    ("select_i", "uii:i"),
+    *((f"{name}_{t}", f"{t}{t}:{t}") for t in "ij" for name in ("add", "sub", "mul", "div", "min", "max")),
+    *((f"{name}_{t}", f"{t}{t}:u") for t in "ij" for name in (
+        "equal", "less", "less_or_equal", "greater", "greater_or_equal",
+    )),
+    *((f"{name}_{t}", f"{t}:{t}") for t in "ij" for name in ("neg", "abs")),
+    *((f"select_{t}", f"u{t}{t}:{t}") for t in "iju"),
     *((f"{name}_u", "uu:u") for name in ("and", "or", "xor", "equal")),
     ("not_u", "u:u"),
-    ("select_u", "uuu:u"),
-    ("f_to_i", "f:i"), ("f_to_u", "f:u"), ("i_to_f", "i:f"), ("i_to_u", "i:u"), ("u_to_f", "u:f"), ("u_to_i", "u:i"),
-    ("copy_f", "f:f"), ("copy_i", "i:i"), ("copy_u", "u:u"),
+    *((f"{a}_to_{b}", f"{a}:{b}") for a in "fiju" for b in "fiju" if a != b),
+    *((f"copy_{t}", f"{t}:{t}") for t in "fiju"),
 )  # fmt: skip
-"""The operations of an expression with the types of their operands and result: f is f32, i is i64, u is u8.
+"""The operations of an expression with the types of their operands and result: f is f32, i is i64, j is i32, u is u8.
 
 expression: number of inputs, outputs, constants, operations; the input tensors; pairs (output tensor, register); the
 constants (type, low word, high word); the operations (code, result, three operands, alpha, beta). Registers are the

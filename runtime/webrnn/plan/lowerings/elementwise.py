@@ -27,8 +27,8 @@ _ACTIVATIONS: dict[str, tuple[str, tuple[float, float]]] = {
     "HardSigmoid": ("hard_sigmoid", (0.2, 0.5)),
     "Elu": ("elu", (1.0, 0.0)),
 }
-_SUFFIX = {"f32": "", "i64": "_i", "u8": "_u"}
-_CASTS = {"f32": "f", "i64": "i", "u8": "u"}
+_SUFFIX = {"f32": "", "i64": "_i", "u8": "_u", "i32": "_j"}
+_CASTS = {"f32": "f", "i64": "i", "u8": "u", "i32": "j"}
 _RESULTS = {"equal", "less", "less_or_equal", "greater", "greater_or_equal", "isnan"}
 _HAS_INT = {"add", "sub", "mul", "div", "min", "max", "neg", "abs", "equal", "less", "less_or_equal", "greater",
             "greater_or_equal", "select", "copy"}  # fmt: skip
@@ -69,7 +69,7 @@ class _Writer:
     def op(self, code: str, *operands: tuple[str, int], alpha: float = 0.0, beta: float = 0.0) -> tuple[str, int]:
         """`code` without the suffix of its type, which is that of the last operand."""
         dtype = self.types[operands[-1]]
-        if (dtype == "i64" and code not in _HAS_INT) or (dtype == "u8" and code not in _HAS_BOOL):
+        if (dtype in ("i64", "i32") and code not in _HAS_INT) or (dtype == "u8" and code not in _HAS_BOOL):
             raise self.l.refuse(f"{code} of {dtype}")
         if dtype == "f32" and code in ("and", "or", "xor", "not"):
             raise self.l.refuse(f"{code} of {dtype}")

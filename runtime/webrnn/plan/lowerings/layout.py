@@ -7,6 +7,7 @@ import numpy as np
 from webrnn.ir import WEBRNN, Dim, Node
 
 from ..lowering import Lowering, Rule, attribute, present
+from ..program import ExpressionOp
 from ..views import View, count_of
 
 
@@ -96,10 +97,20 @@ def _gather(l: Lowering, node: Node) -> None:
     target = l.dense_output(output)
     outer, inner = source.shape[:axis], source.shape[axis + 1 :]
     rows = l.reshaped(source, (count_of(outer), source.shape[axis], count_of(inner)))
-    indices = l.dense(l.view(index))
+    indices = l.dense(_as_i64(l, l.view(index)))
     count = indices.count
     shaped, flat = target.reshaped((count_of(outer), count, count_of(inner))), indices.reshaped((count,))
     l.emit("gather", l.dense(rows), flat, shaped)
+
+
+def _as_i64(l: Lowering, view: View) -> View:
+    if view.dtype == "i64":
+        return view
+    if view.dtype != "i32":
+        raise l.refuse("its indices are not integers")
+    widened = l.temporary(view.shape, "i64")
+    l.expression([view], [(widened, 1)], [], [ExpressionOp("j_to_i", (0,))])
+    return widened
 
 
 def _pad(l: Lowering, node: Node) -> None:
@@ -148,11 +159,11 @@ def _mirror(l: Lowering, source: View, target: View, axis: int, before: int, aft
     l.require_not_negative(size - 1 - (max(before, after) if mode == "reflect" else 0))
     step = -1 if mode == "reflect" else 0
     if before:
-        start = before if mode == "reflect" else 0
-        l.copy(source.sliced(axis, start, before, step), target.sliced(axis, 0, before))
+        first = before if mode == "reflect" else 0
+        l.copy(source.sliced(axis, first, before, step), target.sliced(axis, 0, before))
     if after:
-        start = size - 2 if mode == "reflect" else size - 1
-        l.copy(source.sliced(axis, start, after, step), target.sliced(axis, size + before, after))
+        last = size - 2 if mode == "reflect" else size - 1
+        l.copy(source.sliced(axis, last, after, step), target.sliced(axis, size + before, after))
 
 
 def _identity(l: Lowering, node: Node) -> None:

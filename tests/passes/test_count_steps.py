@@ -1,0 +1,70 @@
+"""count_steps: where it fires, where it declines, and that results stay."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.passes.differential import assert_keeps_results, graph_of, ops, reasons
+from webrnn.ir import Graph, Scan, is_scan
+from webrnn.passes import run_passes
+from webrnn.passes.count_steps import MOST_STEPS, CountSteps
+
+BODY = """
+body (int64 i, bool go, {state}) => (bool again, {state_out}, float[2] y) {{
+    {rest}
+    y = Add(x, x)
+}}"""
+
+
+def counting_loop(step: int, limit: str, *, trips: str = "trips", start: int = 0) -> Graph:
+    return graph_of(f"""
+    agraph (float[2] x, int64 bound) => (int64 last, float[n, 2] out)
+    <int64 start = {{{start}}}, int64 by = {{{step}}}, int64 ten = {{10}}, int64 trips = {{9223372036854775807}},
+     int64 three = {{3}}, bool yes = {{1}}>
+    {{
+        last, out = Loop ({trips}, yes, start) <body = body (int64 i, bool go, int64 count) =>
+            (bool again, int64 next, float[2] y) {{
+                next = Add(count, by)
+                again = Less(next, {limit})
+                y = Add(x, x)
+            }}>
+    }}""")
+
+
+def scan_of(graph: Graph) -> Scan:
+    return Scan.of(next(node for node in graph.nodes if is_scan(node)))
+
+
+@pytest.mark.parametrize(("step", "start", "steps"), [(1, 0, 10), (3, 0, 4), (4, 8, 1), (1, 20, 1)])
+def test_counts_steps_of_a_counter(step: int, start: int, steps: int) -> None:
+    graph = counting_loop(step, "ten", start=start)
+    arguments = [np.float32([1, 2]), np.array(0)]
+    assert_keeps_results(graph.copy(), arguments, "count_steps")
+    run_passes(graph, [CountSteps()], check=True)
+    scan = scan_of(graph)
+    assert scan.body_cond is None
+    assert scan.n_steps is not None
+    assert graph.constants[scan.n_steps] == steps
+
+
+def test_a_trip_count_ends_it_earlier() -> None:
+    graph = counting_loop(1, "ten", trips="three")
+    run_passes(graph, [CountSteps()], check=True)
+    assert graph.constants[scan_of(graph).n_steps] == 3  # type: ignore[index]
+
+
+def test_the_whole_pipeline_leaves_no_loop_of_a_map() -> None:
+    graph = counting_loop(1, "ten")
+    run_passes(graph, check=True)
+    assert scan_of(graph).body_cond is None if "Scan" in ops(graph) else True
+
+
+def test_declines_data() -> None:
+    outcome = run_passes(counting_loop(1, "bound"), [CountSteps()])
+    assert reasons(outcome, "count_steps") == {"its condition depends on data"}
+
+
+def test_declines_what_takes_too_long_to_count() -> None:
+    outcome = run_passes(counting_loop(0, "ten"), [CountSteps()])
+    assert reasons(outcome, "count_steps") == {f"it takes more than {MOST_STEPS} steps"}
