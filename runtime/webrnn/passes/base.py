@@ -17,6 +17,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
+import numpy as np
+
 from webrnn.ir import Graph, Node, Scan, is_scan
 from webrnn.ir.fused import is_expression
 
@@ -39,6 +41,8 @@ class Context:
     facts: Facts = field(default_factory=Facts)
     rewrites_left: int | None = None
     """How many more rewrites may be made; None is any number."""
+    digests: dict[int, tuple[np.ndarray, bytes]] = field(default_factory=dict)
+    """Hashes of large constants, by the id of the array, which is held so that no other gets that id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +62,8 @@ class PassResult:
     fired: list[str] = field(default_factory=list)
     """What each rewrite did, in order."""
     declines: list[Decline] = field(default_factory=list)
+    learned: bool = False
+    """Whether there are facts that were not there before, which may let other passes fire."""
 
     def fires(self, what: str) -> bool:
         """Ask for one rewrite and record it; False once the limit of the pipeline is reached."""

@@ -154,6 +154,11 @@ class Facts:
         self._facts[value] = fact
         return True
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Facts) and self._facts == other._facts
+
+    __hash__ = None  # type: ignore[assignment]
+
     def copy(self) -> Facts:
         """The same facts, to try out an assumption on."""
         other = Facts()

@@ -32,8 +32,9 @@ class InferShapes(Pass):
     name = "infer_shapes"
 
     def run(self, graph: Graph, context: Context) -> PassResult:
+        known = context.facts.copy()
         infer(graph, context.facts)
-        return PassResult(context)
+        return PassResult(context, learned=context.facts != known)
 
     def rewrite(self, graph: Graph, context: Context, result: PassResult) -> None:
         raise NotImplementedError("it looks at a graph as a whole")

@@ -65,7 +65,7 @@ class MergeCommon(Pass):
         for values in alike.values():
             first_of: dict[Hashable, Value] = {}
             for value in values if len(values) > 1 else ():
-                first = first_of.setdefault(_digest(graph.constants[value]), value)
+                first = first_of.setdefault(_kept_digest(graph.constants[value], context), value)
                 allowed = first is not value and replacements.allows(value, first)
                 if allowed and result.fires(f"constant {value.name}"):
                     replacements.add(value, first)
@@ -92,7 +92,16 @@ def _hashable(value: Any) -> Hashable:
     return type(value), repr(value) if isinstance(value, float) else value
 
 
-def _digest(array: np.ndarray) -> Hashable:
+def _kept_digest(array: np.ndarray, context: Context) -> bytes:
+    if array.nbytes <= 64:
+        return array.tobytes()
+    known = context.digests.get(id(array))
+    if known is None:
+        known = context.digests[id(array)] = (array, _digest(array))
+    return known[1]
+
+
+def _digest(array: np.ndarray) -> bytes:
     if array.nbytes <= 64:
         return array.tobytes()
     return hashlib.blake2b(np.ascontiguousarray(array).view(np.uint8).data, digest_size=16).digest()

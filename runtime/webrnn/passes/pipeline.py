@@ -160,21 +160,49 @@ def run_passes(
     outcome = Outcome()
     if any(active):
         check_signatures(graph)
+    progress = _Progress()
     while outcome.rounds < most_rounds and not outcome.reached_fixpoint:
         outcome.rounds += 1
-        outcome.reached_fixpoint = not any(_changes(phase, graph, context, outcome, observe) for phase in active)
+        changes = (_changes(phase, graph, context, outcome, progress, observe) for phase in active)
+        outcome.reached_fixpoint = not any(changes)
     if "infer_shapes" not in disabled:
         context.facts.annotate(graph)
     return outcome
 
 
-def _changes(phase: Iterable[Pass], graph: Graph, context: Context, outcome: Outcome, observe: Observer | None) -> int:
-    """Run each of these passes once; how many rewrites they made."""
+class _Progress:
+    """Which passes have nothing to do: those that found nothing, as long as nothing has changed since."""
+
+    def __init__(self) -> None:
+        self._version = 0
+        self._idle_at: dict[str, int] = {}
+
+    def is_idle(self, step: Pass) -> bool:
+        return self._idle_at.get(step.name) == self._version
+
+    def add(self, step: Pass, result: PassResult) -> None:
+        self._version += bool(result.rewrites or result.learned)
+        if not result.rewrites:
+            self._idle_at[step.name] = self._version
+
+
+def _changes(
+    phase: Iterable[Pass],
+    graph: Graph,
+    context: Context,
+    outcome: Outcome,
+    progress: _Progress,
+    observe: Observer | None,
+) -> int:
+    """Run each of these passes that may find something once; how many rewrites they made."""
     changes = 0
     for step in phase:
+        if progress.is_idle(step):
+            continue
         started = time.perf_counter()
         result = _run(step, graph, context)
         outcome.add(step, result, time.perf_counter() - started)
+        progress.add(step, result)
         changes += result.rewrites
         if context.check:
             _check(graph, step)
