@@ -159,7 +159,8 @@ def test_a_loop_that_accumulates_is_a_plain_scan():
     assert [node.op for node in graph.nodes] == ["Scan"]
     assert (len(scan.sequences), len(scan.states), len(scan.traces), len(scan.invariants)) == (1, 1, 1, 0)
     assert (scan.n_steps, scan.cond, scan.body_cond, scan.iteration) == (None, None, None, None)
-    assert ops(scan.body) == {"Mul": 1, "Add": 1}
+    assert {"Mul": 1, "Add": 1}.items() <= ops(scan.body).items()
+    assert len(scan.body.nodes) <= 2
     arguments = [floats(6, 1, 8), floats(1, 8)]
     for want, result in zip(Executor(before).run(arguments), Executor(graph).run(arguments), strict=True):
         np.testing.assert_array_equal(want, result)
