@@ -146,7 +146,7 @@ class _Generator:
             pool.append(i)
 
     def _round_trip(self, b: GraphBuilder, x: Value, y: Value) -> Value:
-        choice = self.rng.randrange(6)
+        choice = self.rng.randrange(8)
         if choice == 0:
             return b.op("Transpose", b.op("Transpose", x, perm=[1, 0]), perm=[1, 0])
         if choice == 1:
@@ -161,6 +161,13 @@ class _Generator:
             size = b.op("Gather", b.op("Shape", x), b.ints(0))
             shape = b.op("Concat", size, b.ints(SIZE), axis=0)
             return b.op("Expand", b.op("Slice", y, b.ints(0), b.ints(1), b.ints(0)), shape)
+        if choice == 5:
+            kernel, axes = b.constant(self._array(SIZE, SIZE, 1)), b.ints(2)
+            return b.op("Squeeze", b.op("Conv", b.op("Unsqueeze", x, axes), kernel), axes)
+        if choice == 6:
+            centred = b.op("Sub", x, b.op("ReduceMean", x, b.ints(1)))
+            variance = b.op("ReduceMean", b.op("Mul", centred, centred), b.ints(-1))
+            return b.op("Div", centred, b.op("Sqrt", b.op("Add", variance, b.constant(np.float32(0.1)))))
         return b.op("Softmax", x, axis=self.rng.choice([0, 1, -1]))
 
     def _if(self, b: GraphBuilder, pool: list[Value]) -> None:

@@ -127,3 +127,28 @@ def test_a_bias_is_added_once():
     other = b.op("MatMul", b.graph.inputs[0], b.constant(floats(K, N, seed=7)))
     counts, _ = fused(b, b.op("Add", b.op("Add", made, other), b.constant(floats(N))), floats(ROWS, K))
     assert counts == {"Linear": 2, "Add": 2}
+
+
+@pytest.mark.parametrize(
+    ("op", "numbers", "left"),
+    [
+        ("Reshape", (2, 2, N), {"Linear": 1, "Reshape": 1}),
+        ("Unsqueeze", (0,), {"Linear": 1, "Unsqueeze": 1}),
+        ("Reshape", (N, ROWS), {"Linear": 1, "Reshape": 1, "Add": 1}),
+    ],
+)
+def test_a_constant_behind_rearranged_rows(op, numbers, left):
+    b, made = product()
+    moved = b.op(op, made, b.ints(*numbers))
+    width = numbers[-1] if op == "Reshape" else N
+    counts, _ = fused(b, b.op("Add", moved, b.constant(floats(width))), floats(ROWS, K))
+    assert counts == left
+
+
+def test_rearranged_rows_that_are_read_elsewhere():
+    b, made = product()
+    moved = b.op("Unsqueeze", made, b.ints(0))
+    b.graph.outputs = [b.op("Add", moved, b.constant(floats(N))), b.op("Neg", moved)]
+    assert_keeps_results(b.graph, [floats(ROWS, K)], "fuse_linear")
+    apply(b.graph, "fuse_linear")
+    assert ops(b.graph) == {"Linear": 1, "Unsqueeze": 1, "Add": 1, "Neg": 1}

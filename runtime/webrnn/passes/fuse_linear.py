@@ -2,8 +2,9 @@
 
 Requires: facts from infer_shapes.
 Ensures: MatMul of a tensor of two axes or more and a matrix is Linear, and so is Gemm; an Add of a vector for the
-columns, or of a constant that is one, goes into the Linear before it. A matrix that Gemm transposes is transposed
-before it; what Gemm scales is scaled behind it, a constant C at once.
+columns, or of a constant that is one, goes into the Linear before it, a constant also through a Reshape, Squeeze or
+Unsqueeze that leaves rows as they are. A matrix that Gemm transposes is transposed before it; what Gemm scales is
+scaled behind it, a constant C at once.
 Declines: "a rank is not known", "it is no product of rows and a matrix" (a vector, or a stack of matrices), "its type
 is not float32"; for an Add "the product is read elsewhere" and "what is added is not one row".
 """
@@ -38,6 +39,7 @@ class FuseLinear(Pass):
             nodes.extend(made)
         graph.nodes = nodes
         self._add_biases(graph, context, result, new)
+        self._add_later_biases(graph, context, result)
         new.drop_unused(graph.nodes)
 
     def _products(
@@ -73,6 +75,35 @@ class FuseLinear(Pass):
                     done.append(linear)
                     break
         drop_nodes(graph, done)
+
+    def _add_later_biases(self, graph: Graph, context: Context, result: PassResult) -> None:
+        """Biases that are added behind a node that only rearranges rows."""
+        producers, consumers = graph.producers(), graph.consumers()
+        done: list[Node] = []
+        for node in graph.nodes:
+            for product, added in (node.inputs, node.inputs[::-1]) if is_plain(node, "Add") else ():
+                between = producers.get(product) if product is not None else None
+                source = between.inputs[0] if between is not None and is_plain(between, *_KEEP_ROWS) else None
+                linear = producers.get(source) if source is not None else None
+                if product is None or between is None or source is None:
+                    continue
+                if linear is None or not is_linear(linear) or len(linear.inputs) > 2:
+                    continue
+                array, sizes = constant_of(graph, added), [context.facts.shape(value) for value in (source, product)]
+                is_row = array is not None and all(shape and shape[-1:] == array.shape for shape in sizes)
+                read_once = all(consumers[value] == [reader] for value, reader in ((source, between), (product, node)))
+                if not is_row or not read_once or {source, product} & {*graph.outputs}:
+                    continue
+                if result.fires(f"Add {node.label}"):
+                    linear.inputs = [*linear.inputs, added]
+                    between.outputs = node.outputs
+                    done.append(node)
+                    break
+        drop_nodes(graph, done)
+
+
+_KEEP_ROWS = ("Reshape", "Squeeze", "Unsqueeze", "Flatten")
+"""Ops that move no row if the last axis stays as long as it is."""
 
 
 def _reason_against(node: Node, context: Context) -> str | None:
