@@ -9,7 +9,7 @@
 #define COPY_2D(type)                                                                                                 \
   static void copy_2d_##type(const type *src, type *dst, int rows, int cols, const int32_t s[2], const int32_t d[2]) { \
     if (s[1] == 1 && d[1] == 1) {                                                                                     \
-      for (int i = 0; i < rows; i++, src += s[0], dst += d[0]) __builtin_memcpy(dst, src, (size_t)cols * sizeof *dst); \
+      for (int i = 0; i < rows; i++, src += s[0], dst += d[0]) __builtin_memmove(dst, src, (size_t)cols * sizeof *dst); \
       return;                                                                                                         \
     }                                                                                                                 \
     for (int i0 = 0; i0 < rows; i0 += BLOCK)                                                                          \
@@ -59,13 +59,17 @@ int32_t wr_copy_strided(const uint8_t *src, uint8_t *dst, int32_t item, int32_t 
 }
 
 /* dst[outer, count, inner] = src[outer, size, inner] at index[count]; negative indices count from the end.
- * inner is in bytes. Returns 0, or 1 + the position of the first index out of range, before anything is written. */
+ * inner is in bytes. Returns 0, or 1 + the position of the first index out of range, before anything is written (or while it
+ * is, if dst overlaps index: each index is looked at where it is used). */
 int32_t wr_gather(const uint8_t *src, const int64_t *index, uint8_t *dst, int32_t outer, int32_t size, int32_t inner, int32_t count) {
   for (int i = 0; i < count; i++)
     if (index[i] < -(int64_t)size || index[i] >= size) return i + 1;
   for (int o = 0; o < outer; o++, src += (ptrdiff_t)size * inner)
-    for (int i = 0; i < count; i++, dst += inner)
-      __builtin_memcpy(dst, src + (ptrdiff_t)(index[i] < 0 ? index[i] + size : index[i]) * inner, (size_t)inner);
+    for (int i = 0; i < count; i++, dst += inner) {
+      const int64_t at = index[i] < 0 ? index[i] + size : index[i];
+      if (at < 0 || at >= size) return i + 1;
+      __builtin_memmove(dst, src + (ptrdiff_t)at * inner, (size_t)inner);
+    }
   return 0;
 }
 

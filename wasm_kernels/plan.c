@@ -18,8 +18,11 @@ typedef struct {
 
 typedef struct {
   char *data;
-  int64_t offset;    /* of its first element in its buffer, in bytes */
-  int64_t low, high; /* how far loops move it, in bytes */
+  int64_t offset; /* of its first element in its buffer, in elements, as all that follows */
+  /* While the code is checked: how far the loops around an instruction move it, the tensor whose place it takes between the
+   * steps of one of them (or -1), how far the loops inside that one move it from there, and the loop that moved it last. */
+  int64_t low, high, inner_low, inner_high;
+  int32_t follows, moved_by;
   int32_t buffer, dtype, rank, count, contiguous;
   int32_t size[MAX_RANK], stride[MAX_RANK];
 } Tensor;
@@ -65,6 +68,7 @@ static int check_header(const int32_t *plan, int32_t bytes) {
   int64_t words = HEADER_COUNT + (int64_t)SIZE_WORDS * plan[HEADER_SIZES] + (int64_t)BUFFER_WORDS * plan[HEADER_BUFFERS] +
                   (int64_t)TENSOR_WORDS * plan[HEADER_TENSORS] + plan[HEADER_CODE_WORDS];
   REQUIRE(words == plan[HEADER_WORDS] && words * 4 <= bytes, BAD_HEADER);
+  REQUIRE(plan[HEADER_SLOTS] <= plan[HEADER_BUFFERS] && plan[HEADER_SYMBOLS] <= plan[HEADER_SIZES], BAD_HEADER);
   int64_t data = plan[HEADER_DATA_OFFSET], data_bytes = plan[HEADER_DATA_BYTES];
   REQUIRE(data % 64 == 0 && data >= words * 4 && data_bytes >= 0 && data + data_bytes <= bytes, BAD_HEADER);
   return OK;
@@ -167,10 +171,11 @@ INLINE Loop loop_of(const int32_t *w) {
   return (Loop){w[0], w[1], w[2], w[3], w[4], w[5], w[6], w[7], w[8], w[9], w[10], w[11], w + 12};
 }
 
-static int check_loop(const int32_t *plan, const int32_t *w, int32_t n) {
+/* `*moves`: those of the loops before it, each of which has its own place to save addresses */
+static int check_loop(const int32_t *plan, const int32_t *w, int32_t n, int32_t *moves) {
   Loop l = loop_of(w);
-  REQUIRE(l.moves >= 0 && l.first_move >= 0 && (int64_t)l.first_move + l.moves <= plan[HEADER_MOVES], BAD_INSTRUCTION);
-  REQUIRE(n == 12 + 3 * (int64_t)l.moves, BAD_INSTRUCTION);
+  REQUIRE(l.moves >= 0 && l.first_move == *moves && n == 12 + 3 * (int64_t)l.moves, BAD_INSTRUCTION);
+  *moves += l.moves;
   const int32_t scalars[] = {l.steps_tensor, l.iteration, l.taken}, flags[] = {l.condition, l.body_condition};
   for (int i = 0; i < 3; i++) REQUIRE(scalars[i] < 0 || dtype_of(plan, scalars[i]) == DTYPE_I64, BAD_INSTRUCTION);
   for (int i = 0; i < 2; i++) REQUIRE(flags[i] < 0 || dtype_of(plan, flags[i]) == DTYPE_U8, BAD_INSTRUCTION);
@@ -197,12 +202,10 @@ static int check_word(const int32_t *plan, char letter, int32_t word) {
   }
 }
 
-/* `*where` is left at the word at fault */
-static int check_block(const int32_t *plan, int32_t from, int32_t to, int depth, int32_t *where) {
+static int check_block(const int32_t *plan, int32_t from, int32_t to, int depth, int32_t *moves) {
   REQUIRE(depth <= MAX_DEPTH, TOO_DEEP);
   for (int32_t at = from; at < to;) {
     const int32_t *w = code_of(plan) + at;
-    *where = at;
     REQUIRE(to - at >= 2 && below(w[0], I_COUNT) && w[1] >= 0 && w[1] <= to - at - 2, BAD_INSTRUCTION);
     const char *form = FORMS[w[0]];
     int n = 0;
@@ -213,13 +216,13 @@ static int check_block(const int32_t *plan, int32_t from, int32_t to, int depth,
     if (w[0] == I_expression) error = check_expression(plan, w + 2, w[1]);
     if (w[0] == I_sizes)
       for (int i = n; i < w[1]; i++) REQUIRE(below(w[2 + i], plan[HEADER_SIZES]), BAD_INSTRUCTION);
-    if (w[0] == I_loop) error = check_loop(plan, w + 2, w[1]);
+    if (w[0] == I_loop) error = check_loop(plan, w + 2, w[1], moves);
     REQUIRE(error == OK, error);
     if (w[0] == I_branch || w[0] == I_loop) {
       const int32_t first = w[0] == I_branch ? w[3] : w[2 + 9], second = w[0] == I_branch ? w[4] : w[2 + 10];
       REQUIRE(first >= 0 && second >= 0 && (int64_t)first + second <= to - at, BAD_INSTRUCTION);
-      if ((error = check_block(plan, at, at + first, depth + 1, where))) return error;
-      if ((error = check_block(plan, at + first, at + first + second, depth + 1, where))) return error;
+      if ((error = check_block(plan, at, at + first, depth + 1, moves))) return error;
+      if ((error = check_block(plan, at + first, at + first + second, depth + 1, moves))) return error;
       at += first + second;
     }
   }
@@ -228,9 +231,10 @@ static int check_block(const int32_t *plan, int32_t from, int32_t to, int depth,
 
 int32_t wr_plan_check(const int32_t *plan, int32_t bytes) {
   int error;
-  int32_t where = 0;
+  int32_t moves = 0;
   if ((error = check_header(plan, bytes)) || (error = check_sizes(plan)) || (error = check_buffers(plan)) || (error = check_tensors(plan))) return error;
-  return check_block(plan, 0, plan[HEADER_CODE_WORDS], 0, &where);
+  if ((error = check_block(plan, 0, plan[HEADER_CODE_WORDS], 0, &moves))) return error;
+  return moves == plan[HEADER_MOVES] ? OK : BAD_HEADER;
 }
 
 /* --- sizes, buffers and tensors as numbers --------------------------------------------------------------------------- */
@@ -288,6 +292,7 @@ static int bind_buffers(Vm *vm) {
     Buffer *b = vm->buffer + i;
     REQUIRE(vm->size[w[2]] >= 0, BAD_SIZE);
     *b = (Buffer){NULL, (int64_t)vm->size[w[2]] * ITEM[w[1]], w[0], w[3], w[0] == BUFFER_ARENA};
+    REQUIRE(b->bytes <= INT32_MAX, NO_MEMORY);
     if (b->kind == BUFFER_CONSTANT) {
       REQUIRE(b->place + b->bytes <= plan[HEADER_DATA_BYTES], OUT_OF_BUFFER);
       b->base = (char *)plan + plan[HEADER_DATA_OFFSET] + b->place;
@@ -312,7 +317,7 @@ static int bind_tensors(Vm *vm) {
   const int32_t *w = tensor_table(vm->plan);
   for (int i = 0; i < vm->plan[HEADER_TENSORS]; i++, w += TENSOR_WORDS) {
     Tensor *t = vm->tensor + i;
-    *t = (Tensor){.offset = (int64_t)vm->size[w[3]] * ITEM[w[1]], .buffer = w[0], .dtype = w[1], .rank = w[2], .contiguous = 1};
+    *t = (Tensor){.offset = vm->size[w[3]], .follows = -1, .moved_by = -1, .buffer = w[0], .dtype = w[1], .rank = w[2], .contiguous = 1};
     int64_t count = 1;
     for (int a = 0; a < t->rank; a++) {
       t->size[a] = vm->size[w[4 + a]], t->stride[a] = vm->size[w[4 + MAX_RANK + a]];
@@ -323,7 +328,7 @@ static int bind_tensors(Vm *vm) {
     int64_t dense = 1;
     for (int a = t->rank; a-- > 0;) {
       t->contiguous &= t->size[a] == 1 || t->stride[a] == dense;
-      dense *= t->size[a];
+      if (dense <= INT32_MAX) dense *= t->size[a];
     }
     t->count = (int32_t)count;
   }
@@ -334,27 +339,45 @@ static int bind_tensors(Vm *vm) {
 
 static int bind_block(Vm *vm, int32_t from, int32_t to);
 
-static int bind_extents(Vm *vm) {
-  for (int i = 0; i < vm->plan[HEADER_TENSORS]; i++) {
-    const Tensor *t = vm->tensor + i;
-    if (!t->count) continue;
-    int64_t low = t->offset + t->low, high = t->offset + t->high + ITEM[t->dtype];
-    for (int a = 0; a < t->rank; a++) {
-      int64_t reach = (int64_t)(t->size[a] - 1) * t->stride[a] * ITEM[t->dtype];
-      if (reach < 0) low += reach;
-      else high += reach;
-    }
-    REQUIRE(low >= 0 && high <= vm->buffer[t->buffer].bytes, OUT_OF_BUFFER);
+/* Whether the elements of t, standing from `low` to `high` elements after the place of `at`, lie in the buffer of `at`. */
+static int lies_inside(const Vm *vm, const Tensor *t, const Tensor *at, int64_t low, int64_t high) {
+  low += at->offset, high += at->offset;
+  for (int a = 0; a < t->rank; a++) {
+    int64_t reach = (int64_t)(t->size[a] - 1) * t->stride[a];
+    if (reach < -INT32_MAX || reach > INT32_MAX) return 0;
+    *(reach < 0 ? &low : &high) += reach;
   }
+  return low >= 0 && (high + 1) * ITEM[t->dtype] <= vm->buffer[at->buffer].bytes;
+}
+
+/* What holds for each tensor that an instruction reads or writes, wherever the loops around it have moved that. */
+static int bind_access(const Vm *vm, int32_t tensor, int written) {
+  const Tensor *t = vm->tensor + tensor, *followed = t->follows < 0 ? t : vm->tensor + t->follows;
+  REQUIRE(!written || (vm->buffer[t->buffer].writable && vm->buffer[followed->buffer].writable), NOT_WRITABLE);
+  REQUIRE(!t->count || lies_inside(vm, t, t, t->low, t->high), OUT_OF_BUFFER);
+  REQUIRE(!t->count || followed == t || lies_inside(vm, t, followed, followed->low + t->inner_low, followed->high + t->inner_high), OUT_OF_BUFFER);
   return OK;
+}
+
+static int bind_accesses(const Vm *vm, const int32_t *w) {
+  const char *form = FORMS[w[0]];
+  int error = OK;
+  for (int i = 0; !error && form[i] && form[i] != '*'; i++) {
+    const int reads = form[i] == 'r' || form[i] == 'R', writes = form[i] == 'w' || form[i] == 'W';
+    if ((reads || writes) && w[2 + i] >= 0) error = bind_access(vm, w[2 + i], writes);
+  }
+  if (w[0] != I_expression) return error;
+  Expression e = expression_of(w + 2);
+  for (int i = 0; !error && i < e.inputs; i++) error = bind_access(vm, e.input[i], 0);
+  for (int i = 0; !error && i < e.outputs; i++) error = bind_access(vm, e.output[2 * i], 1);
+  return error;
 }
 
 int32_t wr_plan_bind(const int32_t *plan, const int32_t *symbols, uint8_t *tables) {
   Vm *vm = lay_out(plan, (char *)tables);
   int error;
   if ((error = bind_sizes(vm, symbols)) || (error = bind_buffers(vm)) || (error = bind_tensors(vm))) return error;
-  if ((error = bind_block(vm, 0, plan[HEADER_CODE_WORDS]))) return error;
-  return bind_extents(vm);
+  return bind_block(vm, 0, plan[HEADER_CODE_WORDS]);
 }
 
 int32_t wr_plan_arena_bytes(const uint8_t *tables) {
@@ -370,7 +393,7 @@ int32_t wr_plan_external_bytes(const uint8_t *tables, int32_t external) {
     const Buffer *b = vm->buffer + i;
     if (b->kind == BUFFER_EXTERNAL && b->place == external && b->bytes > bytes) bytes = b->bytes;
   }
-  return bytes > INT32_MAX ? -1 : (int32_t)bytes;
+  return (int32_t)bytes;
 }
 
 int32_t wr_plan_where(const uint8_t *tables) { return ((const Vm *)tables)->where; }
@@ -385,7 +408,7 @@ static void place(Vm *vm, char *arena, char *const *externals) {
   }
   for (int i = 0; i < vm->plan[HEADER_TENSORS]; i++) {
     Tensor *t = vm->tensor + i;
-    t->data = vm->buffer[t->buffer].base + t->offset;
+    t->data = vm->buffer[t->buffer].base + t->offset * ITEM[t->dtype];
   }
 }
 

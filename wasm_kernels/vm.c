@@ -85,7 +85,7 @@ static int check_gemm(Vm *vm, const int32_t *w) {
   const Tensor *x = T(0), *packed = T(1), *y = T(3);
   ASK(is_rows(x) && is_rows(y) && x->size[0] == y->size[0]);
   ASK(is_dense(packed, 1) && packed->count >= packed_floats(y->size[1], x->size[1]));
-  ASK(w[2] < 0 || is_vector(T(2), y->size[1]));
+  ASK((w[2] < 0 || is_vector(T(2), y->size[1])) && below(w[4], ACT_SOFTPLUS + 1));
   return OK;
 }
 static int run_gemm(Vm *vm, const int32_t *w) {
@@ -356,7 +356,7 @@ static int check_conv(Vm *vm, const int32_t *w) {
   if (error) return error;
   ASK(groups > 0 && x->size[1] % groups == 0 && y->size[1] % groups == 0);
   int64_t taps = (int64_t)(x->size[1] / groups) * window[0] * window[1];
-  ASK(fits(taps * PANEL) && taps > 0);
+  ASK(taps > 0 && fits(taps) && fits(taps * PANEL));
   ASK(is_dense(weights, 4) && weights->size[0] == y->size[1] && weights->size[1] == x->size[1] / groups && weights->size[2] == window[0] && weights->size[3] == window[1]);
   ASK((w[2] < 0 || is_vector(T(2), y->size[1])) && is_dense(T(4), 1) && T(4)->count >= taps * PANEL);
   return OK;
@@ -393,42 +393,74 @@ static int run_branch(Vm *vm, const int32_t *w, int32_t at) {
   return *T(0)->data ? run_block(vm, at, at + w[1]) : run_block(vm, at + w[1], at + w[1] + w[2]);
 }
 
-static int bind_moves(Vm *vm, const Loop *l, int64_t steps) {
+/* How far a move takes a tensor in `steps` steps; what is farther than any buffer is long is as good as infinite. */
+static int64_t reach_of(const Vm *vm, const int32_t *move, int64_t steps) {
+  const int64_t after = vm->size[move[2]], moved = steps - 1 - (after > 0 ? after : 0);
+  const int64_t reach = moved > 0 ? moved * vm->size[move[1]] : 0, limit = (int64_t)1 << 34;
+  return reach < -limit ? -limit : reach > limit ? limit : reach;
+}
+static void bind_reach(Tensor *t, int64_t reach, int sign) {
+  *(reach < 0 ? &t->low : &t->high) += sign * reach;
+  if (t->follows >= 0) *(reach < 0 ? &t->inner_low : &t->inner_high) += sign * reach;
+}
+
+/* A tensor follows in one loop at a time, and follows one that does not; it is not moved in another way by the same loop. */
+static int bind_moves(Vm *vm, const Loop *l, int64_t steps, int32_t loop) {
   for (int i = 0; i < l->moves; i++) {
     const int32_t *m = l->move + 3 * i;
     Tensor *t = vm->tensor + m[0];
-    if (m[1] < 0) {
-      const Tensor *followed = vm->tensor + m[2];
-      ASK(t->dtype == followed->dtype && same_sizes(t, followed));
-      for (int a = 0; a < t->rank; a++) ASK(t->stride[a] == followed->stride[a] || t->size[a] <= 1);
-      continue;
-    }
-    int64_t moved = steps - 1 - vm->size[m[2]];
-    int64_t reach = (moved > 0 ? moved : 0) * vm->size[m[1]] * ITEM[t->dtype];
-    *(reach < 0 ? &t->low : &t->high) += reach;
-    if (steps == 0) t->count = 0; /* no step reads or writes it */
+    if (m[1] >= 0) bind_reach(t, reach_of(vm, m, steps), 1), t->moved_by = loop;
   }
+  for (int i = 0; i < l->moves; i++) {
+    const int32_t *m = l->move + 3 * i;
+    Tensor *t = vm->tensor + m[0];
+    const Tensor *followed = vm->tensor + m[2];
+    if (m[1] >= 0) continue;
+    ASK(t->follows < 0 && t->moved_by != loop && t->dtype == followed->dtype && same_sizes(t, followed));
+    for (int a = 0; a < t->rank; a++) ASK(t->stride[a] == followed->stride[a] || t->size[a] <= 1);
+    t->follows = m[2];
+  }
+  for (int i = 0; i < l->moves; i++)
+    if (l->move[3 * i + 1] < 0) ASK(vm->tensor[l->move[3 * i + 2]].follows < 0);
   return OK;
+}
+static void unbind_moves(Vm *vm, const Loop *l, int64_t steps) {
+  for (int i = 0; i < l->moves; i++) {
+    const int32_t *m = l->move + 3 * i;
+    Tensor *t = vm->tensor + m[0];
+    if (m[1] >= 0) bind_reach(t, reach_of(vm, m, steps), -1);
+    else t->follows = -1, t->inner_low = t->inner_high = 0;
+  }
+}
+
+static int bind_scalar(const Vm *vm, int32_t tensor, int written) {
+  if (tensor < 0) return OK;
+  ASK(vm->tensor[tensor].count == 1);
+  return bind_access(vm, tensor, written);
 }
 
 static int bind_loop(Vm *vm, const int32_t *w, int32_t at) {
   Loop l = loop_of(w);
   const int64_t most = vm->size[l.most], steps = l.steps < 0 ? most : vm->size[l.steps];
   ASK(most >= 0 && steps >= 0 && steps <= most);
-  const int32_t scalars[] = {l.steps_tensor, l.condition, l.body_condition, l.iteration, l.taken};
-  for (int i = 0; i < 5; i++) ASK(scalars[i] < 0 || vm->tensor[scalars[i]].count == 1);
-  int error = bind_moves(vm, &l, steps);
-  if (!error && steps) error = bind_block(vm, at, at + l.body);
-  return error ? error : bind_block(vm, at + l.body, at + l.body + l.epilogue);
+  int error;
+  if ((error = bind_scalar(vm, l.steps_tensor, 0)) || (error = bind_scalar(vm, l.condition, 0)) || (error = bind_scalar(vm, l.taken, 1))) return error;
+  if (!steps) return bind_block(vm, at + l.body, at + l.body + l.epilogue);
+  if ((error = bind_moves(vm, &l, steps, at))) return error;
+  if ((error = bind_scalar(vm, l.body_condition, 0)) || (error = bind_scalar(vm, l.iteration, 1)) || (error = bind_scalar(vm, l.taken, 1))) return error;
+  if ((error = bind_block(vm, at, at + l.body)) || (error = bind_block(vm, at + l.body, at + l.body + l.epilogue))) return error;
+  unbind_moves(vm, &l, steps);
+  return OK;
 }
 
-/* Moves happen between steps: first those that follow another tensor, to where that one stands now. */
-INLINE void move_on(Vm *vm, const Loop *l, int32_t step) {
+/* Between steps tensors move, first those that follow another, to where that one stands now. Behind the last step only these
+ * do: the epilogue finds all others where that step has left them. */
+INLINE void move_on(Vm *vm, const Loop *l, int32_t step, int is_last) {
   for (int i = 0; i < l->moves; i++) {
     const int32_t *m = l->move + 3 * i;
     if (m[1] < 0) vm->tensor[m[0]].data = vm->tensor[m[2]].data;
   }
-  for (int i = 0; i < l->moves; i++) {
+  for (int i = 0; !is_last && i < l->moves; i++) {
     const int32_t *m = l->move + 3 * i;
     Tensor *t = vm->tensor + m[0];
     if (m[1] >= 0 && step >= vm->size[m[2]]) t->data += (ptrdiff_t)vm->size[m[1]] * ITEM[t->dtype];
@@ -453,7 +485,7 @@ static int run_steps(Vm *vm, const Loop *l, int32_t at) {
     int error = run_block(vm, at, at + l->body);
     if (error) return error;
     if (l->body_condition >= 0) going = *vm->tensor[l->body_condition].data;
-    move_on(vm, l, (int32_t)taken);
+    move_on(vm, l, (int32_t)taken, !going || taken + 1 >= steps);
   }
   if (l->taken >= 0) *(int64_t *)vm->tensor[l->taken].data = taken;
   REQUIRE(!going || taken >= asked, LOOP_LIMIT);
@@ -471,13 +503,6 @@ static int run_loop(Vm *vm, const int32_t *w, int32_t at) {
 
 /* --- dispatch -------------------------------------------------------------------------------------------------------- */
 
-static int check_writable(Vm *vm, const int32_t *w) {
-  const char *form = FORMS[w[0]];
-  for (int i = 0; form[i] && form[i] != '*'; i++)
-    if ((form[i] == 'w' || (form[i] == 'W' && w[2 + i] >= 0)) && !vm->buffer[vm->tensor[w[2 + i]].buffer].writable) return NOT_WRITABLE;
-  return OK;
-}
-
 #define CHECK_CASE(name) case I_##name: error = check_##name(vm, w + 2); break;
 #define RUN_CASE(name) case I_##name: error = run_##name(vm, w + 2); break;
 #define SIMPLE(X) X(require) X(copy) X(fill) X(gather) X(gemm) X(matmul) X(rnn_cell) X(gru_cell) X(gru_reset) X(gru_update) X(lstm_cell) \
@@ -486,7 +511,7 @@ static int check_writable(Vm *vm, const int32_t *w) {
 static int bind_block(Vm *vm, int32_t from, int32_t to) {
   for (int32_t at = from; at < to;) {
     const int32_t *w = vm->code + at;
-    int error = check_writable(vm, w);
+    int error = w[0] == I_loop ? OK : bind_accesses(vm, w);
     vm->where = at;
     at += 2 + w[1];
     if (error) return error;

@@ -34,7 +34,7 @@ static void gather_panel(const Window *s, const float *x, int channels, int firs
       float *out = panel + ((ptrdiff_t)ky * s->kernel_w + kx) * width;
       const float *in = x;
       for (int c = 0; c < channels; c++, in += plane, out += taps * width) {
-        if (contiguous) __builtin_memcpy(out, in + offsets[0], (size_t)width * sizeof *out);
+        if (contiguous) __builtin_memmove(out, in + offsets[0], (size_t)width * sizeof *out);
         else for (int i = 0; i < width; i++) out[i] = offsets[i] < 0 ? 0.0f : in[offsets[i]];
       }
     }
