@@ -5,36 +5,11 @@
 //   kernels.call.exp(x, y, 2);
 //   y.array; // Float32Array [1, 2.718...]
 
+import { chooseVariant, fetchBytes } from "./instance.js";
+
 const PAGE = 65536;
 const ALIGNMENT = 64;
 const INITIAL_PAGES = 16; // at least what the modules ask for; allocations grow it
-
-// Bodies of functions () -> v128 that only an engine with the feature accepts.
-const ZERO = [0x41, 0, 0xfd, 0x0f]; // i32.const 0, i8x16.splat
-const FEATURES = {
-  relaxed: [...ZERO, ...ZERO, ...ZERO, 0xfd, 0x85, 0x02], // f32x4.relaxed_madd
-  simd: ZERO,
-  scalar: null,
-};
-
-function supports(body) {
-  if (!body) return true;
-  const code = [1, body.length + 2, 0, ...body, 0x0b]; // one function, no locals, end
-  const sections = [1, 5, 1, 0x60, 0, 1, 0x7b, 3, 2, 1, 0, 10, code.length, ...code];
-  return WebAssembly.validate(new Uint8Array([0, 0x61, 0x73, 0x6d, 1, 0, 0, 0, ...sections]));
-}
-
-/** Bytes of a URL, as an ArrayBuffer or Uint8Array. Node's fetch does not read file: URLs. */
-export async function fetchBytes(url) {
-  try {
-    if (url.protocol === "file:") return await (await import("node:fs/promises")).readFile(url);
-    const response = await fetch(url);
-    if (!response.ok) throw new Error(`HTTP ${response.status}`);
-    return await response.arrayBuffer();
-  } catch (error) {
-    throw new Error(`${url.pathname} could not be loaded: ${error.message}`, { cause: error });
-  }
-}
 
 export async function fetchJson(url) {
   const text = new TextDecoder().decode(await fetchBytes(url));
@@ -71,17 +46,9 @@ class Buffer {
 export class Kernels {
   #top;
 
-  /** The variants that this engine can run, fastest first. */
-  static supported() {
-    return Object.keys(FEATURES).filter((variant) => supports(FEATURES[variant]));
-  }
-
   /** Loads kernels.json and wasm_<variant>.wasm from a folder; without a variant, the fastest that runs here. */
-  static async load(baseUrl, variant = Kernels.supported()[0]) {
-    if (!Object.hasOwn(FEATURES, variant)) {
-      throw new Error(`unknown variant ${variant}: expected one of ${Object.keys(FEATURES).join(", ")}`);
-    }
-    if (!supports(FEATURES[variant])) throw new Error(`this WebAssembly engine does not support the ${variant} variant`);
+  static async load(baseUrl, wanted) {
+    const variant = chooseVariant(wanted);
     const file = `wasm_${variant}.wasm`;
     const [manifest, bytes] = await Promise.all([
       fetchJson(new URL("kernels.json", baseUrl)),

@@ -1,7 +1,8 @@
 // Runs the demo's GRU on every variant of the kernels, compares it with the native results and times it.
 
 import { Gru } from "./gru.js";
-import { fetchBytes, fetchJson, Kernels } from "./kernels.js";
+import { fetchBytes, supportedVariants } from "./instance.js";
+import { fetchJson, Kernels } from "./kernels.js";
 
 export const VARIANTS = ["relaxed", "simd", "scalar"];
 const ROUNDS = 15;
@@ -56,7 +57,7 @@ export async function measure(baseUrl, progress = () => {}) {
     floats(file("expected.bin")),
   ]);
   const size = model.steps * model.hidden;
-  const supported = Kernels.supported();
+  const supported = supportedVariants();
   const rows = VARIANTS.map((variant) => ({ variant, unsupported: !supported.includes(variant) }));
 
   for (const [i, row] of rows.entries()) {

@@ -1,0 +1,264 @@
+// webrnn.js in Node: node webrnn.test.mjs <file URL of a folder with the demo, and cases/ in it>
+
+import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
+import { test } from "node:test";
+
+import { check, readCase } from "./webrnn_cases.mjs";
+
+const base = process.argv[2];
+const webrnn = await import(new URL("webrnn.js", base));
+const { ERRORS } = await import(new URL("plan_file.js", base));
+const { Model, ModelError, PlanError, ShapeError, supportedVariants } = webrnn;
+
+const read = async (file) => new Uint8Array(await readFile(new URL(`cases/${file}`, base)));
+const expectations = JSON.parse(await readFile(new URL("cases/expectations.json", base)));
+const names = JSON.parse(await readFile(new URL("cases/cases.json", base)));
+const load = async (name, options) => Model.load(await read(`${name}.rnn`), options);
+const variants = supportedVariants();
+const frame = () => ({ x: Float32Array.from({ length: 12 }, (_, i) => Math.sin(i)) });
+
+test("the errors are those of the VM", () => assert.deepEqual(ERRORS, expectations.errors));
+
+test("the fastest variant is taken", async () => {
+  assert.deepEqual(variants, ["relaxed", "simd", "scalar"]);
+  assert.equal((await load("gru")).variant, "relaxed");
+});
+
+for (const variant of variants) {
+  test(`${variant}: the bits that Python computes`, async () => {
+    assert.deepEqual(await check(webrnn, names, variant, {}, read), []);
+  });
+}
+
+test("plan and wasm from URLs, bytes or a module", async () => {
+  const url = new URL("cases/gru.rnn", base);
+  const wasm = new URL("wasm_simd.wasm", base);
+  const bytes = await readFile(wasm);
+  const { runs } = await readCase("gru", "simd", read);
+  const expected = (await Model.load(url, { variant: "simd" })).run(runs[0]);
+  for (const given of [wasm, wasm.href, bytes, await WebAssembly.compile(bytes)]) {
+    assert.deepEqual((await Model.load(url.href, { wasm: given })).run(runs[0]), expected);
+  }
+  const [plan] = [await readFile(url)];
+  assert.deepEqual(Model.loadSync(plan, { wasm: bytes }).run(runs[0]), expected);
+  const copy = plan.buffer.slice(plan.byteOffset, plan.byteOffset + plan.length);
+  assert.deepEqual(Model.loadSync(copy, { wasm: new WebAssembly.Module(bytes) }).run(runs[0]), expected);
+});
+
+test("inputs and outputs are described", async () => {
+  const { inputs, outputs } = await load("lstm_symbolic");
+  assert.deepEqual(inputs[0], { name: "x", type: "float32", shape: ["time", "batch", 12] });
+  assert.deepEqual(outputs.map(({ name }) => name), ["y", "y_h", "y_c"]);
+  assert.deepEqual((await load("types")).inputs.map(({ type }) => type), ["int32", "int64", "bool", "float32"]);
+  assert.deepEqual((await load("countdown")).outputs[1], { name: "all", type: "float32", shape: [null, 2] });
+});
+
+test("results are copies, borrowed ones are views that the next call overwrites", async () => {
+  const model = await load("gru");
+  const { runs } = await readCase("gru", "relaxed", read);
+  const copied = model.run(runs[0]);
+  const kept = copied.y.slice();
+  const borrowed = model.run(runs[0], { borrow: true });
+  assert.deepEqual(borrowed.y, kept);
+  model.run(runs[1]);
+  assert.deepEqual(copied.y, kept);
+  assert.notDeepEqual(borrowed.y, kept);
+  assert.equal(model.run(runs[0], { borrow: true }), borrowed);
+});
+
+test("a bool is anything but zero", async () => {
+  const { runs, results } = await readCase("types", "relaxed", read);
+  const given = (await load("types")).run({ ...runs[0], p: Uint8Array.of(255, 0, 2) });
+  assert.deepEqual(given.not_p, results[0].not_p.data);
+  assert.deepEqual(given.kept, results[0].kept.data);
+});
+
+test("feeds of a stream need no shapes where sizes are given", async () => {
+  const model = await load("lstm_symbolic");
+  const sizes = { time: 2, batch: 3 };
+  const stream = model.stream({ carry: { h: "y_h", c: "y_c" }, sizes });
+  assert.equal(stream.step({ x: new Float32Array(72) }).y.length, 120);
+  assert.deepEqual(stream.shapes, { y: [2, 1, 3, 20], y_h: [1, 3, 20], y_c: [1, 3, 20] });
+  const feeds = { x: new Float32Array(72), h: new Float32Array(60), c: new Float32Array(60) };
+  assert.deepEqual(model.run(feeds, { sizes }).y.length, 120);
+  const other = { sizes: { time: 3, batch: 3 } };
+  assert.throws(() => model.run(feeds, other), /input 'x' has 72 elements, but \[3,3,12\] has 108/);
+});
+
+test("states are saved, restored and reset", async () => {
+  const model = await load("lstm_stream");
+  const { carry, runs } = await readCase("lstm_stream", "relaxed", read);
+  const stream = model.stream({ carry });
+  assert.deepEqual(stream.state, { h: new Float32Array(20), c: new Float32Array(20) });
+  const first = runs.map((feeds) => stream.step(feeds).y);
+  stream.reset();
+  assert.deepEqual(stream.state.h, new Float32Array(20));
+  for (const feeds of runs.slice(0, 3)) stream.step(feeds);
+  const state = stream.state;
+  assert.deepEqual(stream.step(runs[3]).y, first[3]);
+  assert.deepEqual(stream.step(runs[4]).y, first[4]);
+  stream.load(state);
+  assert.deepEqual(stream.state, state);
+  const other = model.stream({ carry });
+  other.load({ h: { data: state.h, shape: [1, 1, 20] }, c: state.c });
+  state.h.fill(9);
+  for (const one of [stream, other]) assert.deepEqual(runs.slice(3).map((feeds) => one.step(feeds).y), first.slice(3));
+});
+
+test("streams and runs of one model do not disturb each other, also when memory grows", async () => {
+  const model = await load("lstm_symbolic");
+  const carry = { h: "y_h", c: "y_c" };
+  const feed = (seed, time, batch) => {
+    const data = Float32Array.from({ length: time * batch * 12 }, (_, i) => Math.sin(seed + i));
+    return { x: { data, shape: [time, batch, 12] } };
+  };
+  const alone = [0, 1, 2, 3].map(() => model.stream({ carry })).map((stream, seed) =>
+    [1, 5, 2].map((time) => stream.step(feed(seed, time, 1 + seed)).y));
+  const streams = alone.map(() => model.stream({ carry }));
+  const together = alone.map(() => []);
+  for (const time of [1, 5, 2]) {
+    for (const [seed, stream] of streams.entries()) {
+      together[seed].push(stream.step(feed(seed, time, 1 + seed)).y);
+      model.stream({ carry }).step(feed(7, 60, 100 * time));
+    }
+  }
+  assert.deepEqual(together, alone);
+});
+
+test("a stream that is disposed of gives its memory back", async () => {
+  const bytes = await readFile(new URL("wasm_relaxed.wasm", base));
+  const model = await load("gru_stream", { wasm: bytes });
+  const { carry } = await readCase("gru_stream", "relaxed", read);
+  const buffers = new Set();
+  for (let i = 0; i < 500; i++) {
+    const stream = model.stream({ carry });
+    buffers.add(stream.step(frame(), { borrow: true }).y.buffer);
+    stream.dispose();
+    assert.throws(() => stream.step(frame()));
+  }
+  assert.equal(buffers.size, 1);
+});
+
+test("wrong feeds are named and leave the stream as it was", async () => {
+  const { carry, runs, results } = await readCase("gru_stream", "relaxed", read);
+  const model = await load("gru_stream");
+  const stream = model.stream({ carry });
+  const wrong = (feeds, message) => {
+    assert.throws(() => stream.step(feeds), { name: "ShapeError", message });
+  };
+  for (const [index, feeds] of runs.entries()) {
+    wrong({}, /^input 'x' takes a Float32Array, or \{data, shape\} with one, not undefined$/);
+    wrong({ x: new Float64Array(12) }, /takes a Float32Array.* not Float64Array/);
+    wrong({ x: [1, 2] }, /takes a Float32Array.* not object/);
+    wrong({ x: new Float32Array(11) }, /^input 'x' has 11 elements, but \[1,1,12\] has 12$/);
+    wrong({ x: { ...feeds.x, shape: [1, 12] } }, /^input 'x' has shape \[1,12\], the plan takes \[1,1,12\]$/);
+    wrong({ ...feeds, h: new Float32Array(20) }, /^'h' is not expected here, only x$/);
+    assert.deepEqual(stream.step(feeds).y, results[index].y.data);
+  }
+  assert.throws(() => stream.load({}), /input 'h' takes a Float32Array/);
+  assert.throws(() => stream.load({ h: new Float32Array(3) }), /input 'h' has 3 elements/);
+  assert.deepEqual(stream.state.h, results.at(-1).y_h.data);
+  assert.throws(() => model.stream(), /which states are carried/);
+  assert.throws(() => model.stream({ carry: { q: "y_h" } }), /carry: there is no input 'q'/);
+  assert.throws(() => model.stream({ carry: { h: "q" } }), /carry: there is no output 'q'/);
+  assert.throws(() => model.stream({ carry: { h: "y_h", x: "y_h" } }), /output 'y_h' is carried to two inputs/);
+  const crossed = model.stream({ carry: { x: "y_h" } });
+  assert.throws(() => crossed.step({ h: new Float32Array(20) }), /carry: output 'y_h' has shape \[1,1,20\]/);
+});
+
+test("symbolic sizes must be said, fit and stay", async () => {
+  const model = await load("lstm_symbolic");
+  const x = (time, batch) => ({ x: { data: new Float32Array(time * batch * 12), shape: [time, batch, 12] } });
+  const stream = model.stream({ carry: { h: "y_h", c: "y_c" } });
+  assert.throws(() => stream.step({ x: new Float32Array(12) }), /how large is time, batch\? Pass \{data, shape\}/);
+  assert.throws(() => stream.state, /how large is time, batch/);
+  assert.deepEqual(stream.shapes, {});
+  const shaped = (...shape) => ({ x: { data: new Float32Array(12), shape } });
+  assert.throws(() => stream.step(shaped(-1, -1, 12)), /-1 is not a size/);
+  assert.throws(() => stream.step(shaped(2 ** 32 + 1, 1, 12)), /4294967297 is not a size/);
+  assert.throws(() => stream.step(shaped(2 ** 20, 2 ** 20, 12)), /has 12 elements, but/);
+  stream.step(x(2, 3));
+  assert.throws(() => stream.step(x(2, 4)), /input 'h' has shape \[1,4,20\] here, its state has \[1,3,20\]/);
+  stream.step(x(5, 3));
+  stream.reset();
+  assert.equal(stream.step(x(2, 4)).y.length, 160);
+});
+
+test("what goes wrong inside names the node", async () => {
+  const gather = await load("gather");
+  assert.deepEqual(gather.run({ i: BigInt64Array.of(1n) }).y, Float32Array.of(2));
+  assert.throws(() => gather.run({ i: BigInt64Array.of(9n) }), (error) =>
+    error instanceof ShapeError && error.node === "pick" && error.message === "node 'pick': an index is out of range");
+  const endless = await load("endless");
+  assert.throws(() => endless.run({ x: new Float32Array(1) }), (error) =>
+    error instanceof ModelError && error.node === "forever" && /did not end within its limit/.test(error.message));
+});
+
+test("damaged plans raise PlanError", async () => {
+  const plan = await read("gru.rnn");
+  const words = (edit) => {
+    const copy = plan.slice();
+    edit(new Int32Array(copy.buffer), copy);
+    return copy;
+  };
+  const rejected = (bytes, message) => assert.rejects(Model.load(bytes), { name: "PlanError", message });
+  await rejected(plan.slice(0, 20), /shorter than the header/);
+  await rejected(words((w) => (w[0] = 1)), /not a plan file/);
+  await rejected(words((w) => (w[1] = 99)), /of version 99, this webrnn reads version 1/);
+  await rejected(words((w) => w[4]++), /the header is damaged|metadata/);
+  await rejected(words((w) => (w[4] = -1)), /table of sizes/);
+  await rejected(words((w) => (w[8] = 1 << 24)), /the header is damaged/);
+  await rejected(words((w) => (w[13] += 4)), /metadata/);
+  await rejected(plan.slice(0, -1), /metadata do not fit/);
+  await rejected(words((w, bytes) => (bytes[bytes.length - 1] = 0)), /the metadata are damaged/);
+  await rejected(words((w) => (w[15] = 77)), /a table is damaged/);
+});
+
+test("plans with flipped bits raise what they should, or run", async () => {
+  const bytes = await readFile(new URL("wasm_relaxed.wasm", base));
+  const wasm = await WebAssembly.compile(bytes);
+  const messages = new Map();
+  let ran = 0;
+  for (const name of ["gru", "scan", "lstm_symbolic"]) {
+    const plan = await read(`${name}.rnn`);
+    const { runs } = await readCase(name, "relaxed", read);
+    const head = new DataView(plan.buffer).getInt32(8, true) * 4; // data follow: flips there change numbers only
+    for (let bit = 0; bit < 8 * head; bit += 37) {
+      const damaged = plan.slice();
+      damaged[bit >> 3] ^= 1 << (bit & 7);
+      try {
+        Model.loadSync(damaged, { wasm }).run(runs[0]);
+        ran++;
+      } catch (error) {
+        const expected = [PlanError, ShapeError, ModelError, RangeError].some((Kind) => error instanceof Kind);
+        assert.ok(expected, `bit ${bit} of ${name}: ${error.stack}`);
+        messages.set(error.message, (messages.get(error.message) ?? 0) + 1);
+      }
+    }
+  }
+  assert.ok(ran > 10);
+  for (const text of [
+    "the header is damaged", "a table is damaged", "an instruction is damaged",
+    "node 'GRU': an instruction's operands do not fit each other",
+  ]) assert.ok(messages.get(text), `${text}: not among ${[...messages.keys()].join("\n")}`);
+});
+
+test("what cannot be loaded is named", async () => {
+  await assert.rejects(load("gru", { variant: "avx2" }), /unknown variant avx2: expected one of relaxed, simd, scalar/);
+  await assert.rejects(Model.load(new URL("missing.rnn", base)), /missing.rnn could not be loaded/);
+  await assert.rejects(load("gru", { wasm: new Uint8Array(8) }), /is not a module of kernels that can run here/);
+});
+
+test("steps that borrow allocate nothing", async () => {
+  const model = await load("gru_stream");
+  const { carry } = await readCase("gru_stream", "relaxed", read);
+  const stream = model.stream({ carry });
+  const [feeds, options] = [frame(), { borrow: true }];
+  for (let i = 0; i < 50_000; i++) stream.step(feeds, options);
+  globalThis.gc();
+  const before = process.memoryUsage().heapUsed;
+  for (let i = 0; i < 100_000; i++) stream.step(feeds, options);
+  const grown = process.memoryUsage().heapUsed - before;
+  assert.ok(grown < 100_000, `${grown} bytes in 100,000 steps`);
+});

@@ -1,0 +1,228 @@
+"""Models, inputs and results that the JavaScript host is held to: what PlanProgram computes, bit for bit."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
+
+from webrnn.engine import kernels
+from webrnn.engine.plan_program import PlanProgram
+from webrnn.onnx.reader import read_model
+from webrnn.passes.pipeline import run_passes
+from webrnn.plan import opcodes
+from webrnn.plan.encode import encode
+from webrnn.plan.lowering import lower
+
+VARIANTS = ("relaxed", "simd", "scalar")
+FLOAT, INT32, INT64, BOOL = TensorProto.FLOAT, TensorProto.INT32, TensorProto.INT64, TensorProto.BOOL
+Arrays = dict[str, np.ndarray]
+
+
+@dataclass
+class Case:
+    """`runs` are feeds; with `carry` they are steps of one stream, and do not name the states."""
+
+    name: str
+    model: ModelProto
+    runs: list[Arrays]
+    carry: dict[str, str] = field(default_factory=dict)
+
+    def plan(self) -> bytes:
+        return plan_of(self.model)
+
+    def results(self, plan: bytes, variant: str) -> list[Arrays]:
+        program = PlanProgram(plan, kernels.load(f"wasm:{variant}"))
+        inputs, outputs = program.file.inputs, program.file.outputs
+        states = {
+            port.name: np.zeros([int(d) for d in port.shape], np.float32) for port in inputs if port.name in self.carry
+        }
+        found = []
+        for feeds in self.runs:
+            values = program.run([{**states, **feeds}[port.name] for port in inputs])
+            by_name = {port.name: value for port, value in zip(outputs, values, strict=True)}
+            states = {to: by_name[source] for to, source in self.carry.items()}
+            found.append(by_name)
+        return found
+
+
+def plan_of(model: ModelProto) -> bytes:
+    graph = read_model(model.SerializeToString())
+    run_passes(graph)
+    return encode(lower(graph, most_steps=1000))
+
+
+def encoded(arrays: Arrays) -> dict[str, Any]:
+    return {
+        name: {"dtype": str(a.dtype), "shape": a.shape, "bytes": base64.b64encode(a.tobytes()).decode()}
+        for name, a in arrays.items()
+    }
+
+
+def write(folder: Path, cases: Sequence[Case]) -> None:
+    """<name>.rnn and <name>.json for each case."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for case in cases:
+        plan = case.plan()
+        results = {variant: [encoded(run) for run in case.results(plan, variant)] for variant in VARIANTS}
+        content = {"carry": case.carry, "runs": [encoded(feeds) for feeds in case.runs], "results": results}
+        (folder / f"{case.name}.rnn").write_bytes(plan)
+        (folder / f"{case.name}.json").write_text(json.dumps(content))
+    (folder / "cases.json").write_text(json.dumps([case.name for case in cases]))
+    (folder / "gather.rnn").write_bytes(plan_of(gather()))
+    (folder / "endless.rnn").write_bytes(plan_of(endless()))
+    (folder / "expectations.json").write_text(json.dumps({"errors": opcodes.ERRORS}))
+
+
+# --- the models ------------------------------------------------------------------------------------------------------
+
+
+def all_cases() -> list[Case]:
+    rng = np.random.default_rng(11)
+
+    def x(*shape: int) -> np.ndarray:
+        return rng.standard_normal(shape, dtype=np.float32)
+
+    frames = [{"x": x(1, 1, 12)} for _ in range(6)]
+    symbolic = recurrent("LSTM", rng, steps="time", batch="batch")
+    return [
+        Case("gru", recurrent("GRU", rng, steps=7, batch=1), [{"x": x(7, 1, 12), "h": x(1, 1, 20)} for _ in range(2)]),
+        Case("gru_stream", recurrent("GRU", rng, steps=1, batch=1), frames, carry={"h": "y_h"}),
+        Case("lstm_stream", recurrent("LSTM", rng, steps=1, batch=1), frames, carry={"h": "y_h", "c": "y_c"}),
+        Case(
+            "audio",
+            recurrent("GRU", rng, steps=1, batch=1, size=128, hidden=128),
+            [{"x": x(1, 1, 128)} for _ in range(50)],
+            carry={"h": "y_h"},
+        ),
+        Case(
+            "lstm_symbolic",
+            symbolic,
+            [
+                {"x": x(time, batch, 12), "h": x(1, batch, 20), "c": x(1, batch, 20)}
+                for time, batch in [(3, 1), (3, 2), (300, 40), (1, 3), (3, 2)]
+            ],
+        ),
+        Case(
+            "rnn", recurrent("RNN", rng, steps=4, batch="batch"), [{"x": x(4, b, 12), "h": x(1, b, 20)} for b in (2, 5)]
+        ),
+        Case("scan", scan(), [{"s": x(3), "xs": x(t, 3)} for t in (5, 2)]),
+        Case("loop", loop(), [{"n": np.int64(n), "x": x(4)} for n in (3, 5, 0)]),
+        Case("countdown", countdown(), [{"x": np.float32([start, 1])} for start in (5.5, 1, 0, 7)]),
+        Case(
+            "types",
+            types(),
+            [{"i": np.int32([5, -6]), "a": np.int64([1, -(2**40), 7]), "p": np.array([True, False, True]), "x": x(3)}],
+        ),
+    ]
+
+
+def tensor(name: str, kind: int, *shape: int | str) -> ValueInfoProto:
+    return helper.make_tensor_value_info(name, kind, shape)
+
+
+def model(
+    nodes: list[NodeProto], inputs: list[ValueInfoProto], outputs: list[ValueInfoProto], weights: Arrays | None = None
+) -> ModelProto:
+    initializers = [numpy_helper.from_array(array, name) for name, array in (weights or {}).items()]
+    graph = helper.make_graph(nodes, "graph", inputs, outputs, initializers)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+def recurrent(
+    op: str, rng: np.random.Generator, steps: int | str, batch: int | str, size: int = 12, hidden: int = 20
+) -> ModelProto:
+    gates = {"RNN": 1, "GRU": 3, "LSTM": 4}[op]
+    states = ["h", "c"] if op == "LSTM" else ["h"]
+    weights = {
+        "w": rng.uniform(-0.3, 0.3, (1, gates * hidden, size)).astype(np.float32),
+        "r": rng.uniform(-0.3, 0.3, (1, gates * hidden, hidden)).astype(np.float32),
+        "b": rng.uniform(-0.3, 0.3, (1, 2 * gates * hidden)).astype(np.float32),
+    }
+    attributes = {"linear_before_reset": 1} if op == "GRU" else {}
+    outputs = ["y", *(f"y_{state}" for state in states)]
+    node = helper.make_node(op, ["x", "w", "r", "b", "", *states], outputs, hidden_size=hidden, name=op, **attributes)
+    return model(
+        [node],
+        [tensor("x", FLOAT, steps, batch, size), *(tensor(state, FLOAT, 1, batch, hidden) for state in states)],
+        [tensor("y", FLOAT, steps, 1, batch, hidden), *(tensor(f"y_{s}", FLOAT, 1, batch, hidden) for s in states)],
+        weights,
+    )
+
+
+def scan() -> ModelProto:
+    body = helper.make_graph(
+        [helper.make_node("Mul", ["s", "x"], ["p"]), helper.make_node("Tanh", ["p"], ["t"]),
+         helper.make_node("Add", ["t", "x"], ["s_next"]), helper.make_node("Identity", ["s_next"], ["y"])],
+        "body",
+        [tensor("s", FLOAT, 3), tensor("x", FLOAT, 3)],
+        [tensor("s_next", FLOAT, 3), tensor("y", FLOAT, 3)],
+    )  # fmt: skip
+    node = helper.make_node("Scan", ["s", "xs"], ["last", "all"], body=body, num_scan_inputs=1, name="scan")
+    outputs = [tensor("last", FLOAT, 3), tensor("all", FLOAT, "steps", 3)]
+    return model([node], [tensor("s", FLOAT, 3), tensor("xs", FLOAT, "steps", 3)], outputs)
+
+
+def loop() -> ModelProto:
+    body = helper.make_graph(
+        [helper.make_node("Identity", ["going"], ["going_on"]), helper.make_node("Sin", ["v"], ["s"]),
+         helper.make_node("Add", ["s", "v"], ["v_next"])],
+        "body",
+        [tensor("i", INT64), tensor("going", BOOL), tensor("v", FLOAT, 4)],
+        [tensor("going_on", BOOL), tensor("v_next", FLOAT, 4)],
+    )  # fmt: skip
+    node = helper.make_node("Loop", ["n", "", "x"], ["y"], body=body, name="loop")
+    return model([node], [tensor("n", INT64), tensor("x", FLOAT, 4)], [tensor("y", FLOAT, 4)])
+
+
+def countdown() -> ModelProto:
+    """1 is taken off as long as the first element is above it, at most 10 times; all values on the way are given."""
+    body = helper.make_graph(
+        [helper.make_node("Sub", ["v", "one"], ["v_next"]), helper.make_node("Gather", ["v_next", "zero"], ["first"]),
+         helper.make_node("Greater", ["first", "bound"], ["going_on"]),
+         helper.make_node("Identity", ["v_next"], ["y"])],
+        "body",
+        [tensor("i", INT64), tensor("going", BOOL), tensor("v", FLOAT, 2)],
+        [tensor("going_on", BOOL), tensor("v_next", FLOAT, 2), tensor("y", FLOAT, 2)],
+    )  # fmt: skip
+    node = helper.make_node("Loop", ["ten", "", "x"], ["last", "all"], body=body, name="countdown")
+    numbers = {"ten": np.int64(10), "one": np.float32([1, 1]), "zero": np.int64(0), "bound": np.float32(1)}
+    outputs = [tensor("last", FLOAT, 2), tensor("all", FLOAT, "steps", 2)]
+    return model([node], [tensor("x", FLOAT, 2)], outputs, {name: np.array(value) for name, value in numbers.items()})
+
+
+def types() -> ModelProto:
+    nodes = [
+        helper.make_node("Add", ["a", "a"], ["twice"]),
+        helper.make_node("Where", ["p", "x", "zero"], ["kept"]),
+        helper.make_node("Not", ["p"], ["not_p"]),
+        helper.make_node("Neg", ["i"], ["minus_i"]),
+    ]
+    return model(
+        nodes,
+        [tensor("i", INT32, 2), tensor("a", INT64, 3), tensor("p", BOOL, 3), tensor("x", FLOAT, 3)],
+        [tensor("minus_i", INT32, 2), tensor("twice", INT64, 3), tensor("kept", FLOAT, 3), tensor("not_p", BOOL, 3)],
+        {"zero": np.zeros(3, np.float32)},
+    )
+
+
+def gather() -> ModelProto:
+    node = helper.make_node("Gather", ["table", "i"], ["y"], name="pick")
+    return model([node], [tensor("i", INT64, 1)], [tensor("y", FLOAT, 1)], {"table": np.float32([1, 2, 3])})
+
+
+def endless() -> ModelProto:
+    body = helper.make_graph(
+        [helper.make_node("Mul", ["v", "v"], ["v_next"]), helper.make_node("Less", ["v_next", "one"], ["going_on"])],
+        "body",
+        [tensor("i", INT64), tensor("going", BOOL), tensor("v", FLOAT, 1)],
+        [tensor("going_on", BOOL), tensor("v_next", FLOAT, 1)],
+    )
+    node = helper.make_node("Loop", ["", "", "x"], ["y"], body=body, name="forever")
+    return model([node], [tensor("x", FLOAT, 1)], [tensor("y", FLOAT, 1)], {"one": np.float32([1])})

@@ -1,0 +1,56 @@
+// webrnn.js in a page, a worker and an AudioWorklet; each function gives what was wrong.
+
+import { check, readCase } from "./webrnn_cases.js";
+
+const fetched = async (url) => {
+  const response = await fetch(url);
+  if (!response.ok) throw new Error(`${url}: HTTP ${response.status}`);
+  return new Uint8Array(await response.arrayBuffer());
+};
+const read = (file) => fetched(new URL(`cases/${file}`, import.meta.url));
+
+export async function page() {
+  const webrnn = await import("./webrnn.js");
+  const names = JSON.parse(new TextDecoder().decode(await read("cases.json")));
+  const found = [];
+  const variants = webrnn.supportedVariants();
+  if (variants.join() !== "relaxed,simd,scalar") found.push(`supported: ${variants}`);
+  for (const variant of variants) found.push(...(await check(webrnn, names, variant, {}, read)));
+  const broken = (await read("gru.rnn")).slice(0, -1);
+  const message = await webrnn.Model.load(broken).then(() => "none", (error) => `${error.name}: ${error.message}`);
+  if (message !== "PlanError: the metadata do not fit into the file") found.push(message);
+  return found;
+}
+
+export async function worker() {
+  const worker = new Worker(new URL("webrnn_worker.js", import.meta.url), { type: "module" });
+  const found = await new Promise((resolve) => {
+    worker.onmessage = ({ data }) => resolve(data);
+    worker.onerror = ({ message }) => resolve([`worker: ${message}`]);
+  });
+  worker.terminate();
+  return found;
+}
+
+/** Each 128 samples of the input are a frame, and each result 128 samples of the output. */
+export async function audioWorklet() {
+  const { carry, runs, results } = await readCase("audio", "relaxed", read);
+  const samples = runs.length * 128;
+  const context = new OfflineAudioContext(1, samples, 48000);
+  await context.audioWorklet.addModule(new URL("webrnn_processor.js", import.meta.url));
+  const sound = context.createBuffer(1, samples, 48000);
+  runs.forEach(({ x }, index) => sound.copyToChannel(x.data, 0, index * 128));
+  const [plan, wasm] = [await read("audio.rnn"), await fetched(new URL("wasm_relaxed.wasm", import.meta.url))];
+  const node = new AudioWorkletNode(context, "webrnn", { processorOptions: { plan, wasm, carry } });
+  const failed = new Promise((resolve) => (node.onprocessorerror = () => resolve(["the processor failed"])));
+  node.port.onmessage = ({ data }) => console.error(data);
+  const source = new AudioBufferSourceNode(context, { buffer: sound });
+  source.connect(node).connect(context.destination);
+  source.start();
+  const rendered = context.startRendering().then((buffer) => {
+    const given = buffer.getChannelData(0);
+    const same = ({ y }, index) => y.data.every((sample, i) => Object.is(sample, given[128 * index + i]));
+    return results.map(same).flatMap((right, index) => (right ? [] : [`quantum ${index} differs`]));
+  });
+  return Promise.race([failed, rendered]);
+}

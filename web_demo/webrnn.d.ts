@@ -1,0 +1,86 @@
+export type Data = Float32Array | Int32Array | BigInt64Array | Uint8Array;
+
+/** A typed array (BigInt64Array for int64, Uint8Array for bool), with its shape where the plan's has names in it. */
+export type Feed = Data | { data: Data; shape?: readonly number[] };
+export type Feeds = Readonly<Record<string, Feed>>;
+export type Results = Record<string, Data>;
+
+export type Variant = "relaxed" | "simd" | "scalar";
+
+export interface Port {
+  readonly name: string;
+  readonly type: "float32" | "int32" | "int64" | "bool";
+  /** Sizes that are known when the model runs have a name; null is the number of steps that a loop will take. */
+  readonly shape: readonly (number | string | null)[];
+}
+
+export interface StepOptions {
+  /** Results are views of the VM's memory instead of copies, and nothing is allocated; they are valid until the next
+   * call on this model or one of its streams. The returned object is the same each time. */
+  borrow?: boolean;
+  /** Numbers for named sizes, instead of shapes. */
+  sizes?: Readonly<Record<string, number>>;
+}
+
+export interface Stream {
+  /** One run, from the states that the last one left. Raises before anything changed if a feed is wrong. */
+  step(feeds: Feeds, options?: StepOptions): Results;
+  /** Copies of the states by the names of their inputs; zeros before the first step. */
+  readonly state: Results;
+  /** Goes on from these states; all that are carried. */
+  load(states: Feeds): void;
+  /** Back to zeros. Afterwards states may have other sizes. */
+  reset(): void;
+  /** The shapes of the last results. */
+  readonly shapes: Record<string, number[]>;
+  /** Gives its memory back to the model; it cannot be used any more. */
+  dispose(): void;
+}
+
+export class Model {
+  private constructor();
+
+  /**
+   * Loads a plan file from a URL or its bytes, and checks it.
+   *
+   * `variant` is by default the fastest that this engine supports. Its module is fetched from beside this file, unless
+   * `wasm` gives it: a compiled module, its bytes or a URL.
+   */
+  static load(
+    source: string | URL | ArrayBuffer | ArrayBufferView,
+    options?: { variant?: Variant; wasm?: WebAssembly.Module | string | URL | ArrayBuffer | ArrayBufferView },
+  ): Promise<Model>;
+
+  /** The same without waiting, for the constructor of an AudioWorkletProcessor. */
+  static loadSync(
+    plan: ArrayBuffer | ArrayBufferView,
+    options: { wasm: WebAssembly.Module | ArrayBuffer | ArrayBufferView; variant?: Variant },
+  ): Model;
+
+  /** The variant that was chosen; undefined if only `wasm` was given. */
+  readonly variant: Variant | undefined;
+  readonly inputs: readonly Port[];
+  readonly outputs: readonly Port[];
+  /** One run that keeps no state. */
+  run(feeds: Feeds, options?: StepOptions): Results;
+  /** The shapes of the last run's results. */
+  readonly shapes: Record<string, number[]>;
+
+  /** Runs in which outputs become inputs of the next one: `carry` is { name of an input: name of an output }. They stay
+   * in the VM's memory. `sizes` gives numbers for named sizes, so that feeds need no shapes. */
+  stream(options: { carry: Readonly<Record<string, string>>; sizes?: Readonly<Record<string, number>> }): Stream;
+}
+
+/** The variants that this engine can run, fastest first. */
+export function supportedVariants(): Variant[];
+
+/** Base of the errors of plans; `node` names the part of the model, where that is known. */
+export class WebrnnError extends Error {
+  readonly node?: string;
+}
+/** A plan is malformed, of another version, or failed verification. */
+export class PlanError extends WebrnnError {}
+/** An input, or a value inside the model, has the wrong type or size. */
+export class ShapeError extends WebrnnError {}
+/** The model does what it must not, such as looping without end. */
+export class ModelError extends WebrnnError {}

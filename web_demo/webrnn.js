@@ -1,0 +1,87 @@
+// Hosts the VM of webrnn: runs plan files (.rnn) in a page, a worker, an AudioWorklet or Node. Types: webrnn.d.ts.
+//
+//   const model = await Model.load("denoise.rnn");
+//   const { y } = model.run({ x: new Float32Array(256) }); // a new array
+//   const stream = model.stream({ carry: { h_in: "h_out" } });
+//   const { y } = stream.step({ x: frame }, { borrow: true }); // synchronous; a view, overwritten by the next step
+
+import { Heap, bytesOf, chooseVariant, compile } from "./instance.js";
+import { PlanError, PlanFile } from "./plan_file.js";
+import { Stream } from "./stream.js";
+
+export { supportedVariants } from "./instance.js";
+export { ModelError, PlanError, ShapeError, WebrnnError } from "./plan_file.js";
+
+export class Model {
+  #vm;
+  #runs = null;
+
+  static async load(source, { variant, wasm } = {}) {
+    const chosen = wasm ? variant : chooseVariant(variant);
+    const [plan, module] = await Promise.all([bytesOf(source), compile(chosen, wasm)]);
+    const heap = new Heap();
+    return new Model(plan, heap, await WebAssembly.instantiate(module, { env: { memory: heap.memory } }), chosen);
+  }
+
+  /** For an AudioWorklet's constructor: plan and wasm (a module or its bytes) are there already. */
+  static loadSync(plan, { variant, wasm }) {
+    const module = wasm instanceof WebAssembly.Module ? wasm : new WebAssembly.Module(wasm);
+    const heap = new Heap();
+    return new Model(plan, heap, new WebAssembly.Instance(module, { env: { memory: heap.memory } }), variant);
+  }
+
+  constructor(plan, heap, instance, variant) {
+    this.variant = variant;
+    this.#vm = new Vm(plan, heap, instance.exports);
+    const shown = ({ shape, taken }) => (taken < 0 ? shape : [null, ...shape.slice(1)]);
+    const port = (row) => ({ name: row.name, type: row.type, shape: shown(row) });
+    this.inputs = this.#vm.file.inputs.map(port);
+    this.outputs = this.#vm.file.outputs.map(port);
+  }
+
+  run(feeds, options) {
+    this.#runs ??= new Stream(this.#vm, {}, {});
+    return this.#runs.step(feeds, options);
+  }
+
+  /** The shapes of the results of the last run, by name. */
+  get shapes() {
+    return this.#runs?.shapes ?? {};
+  }
+
+  stream({ carry, sizes = {} } = {}) {
+    if (!carry) throw new TypeError('which states are carried? As in stream({ carry: { h_in: "h_out" } })');
+    return new Stream(this.#vm, carry, sizes);
+  }
+}
+
+/** What the streams of a model share: the instance, the plan in its memory, and the arena, which keeps nothing. */
+class Vm {
+  arena = null;
+
+  constructor(plan, heap, exports) {
+    const { buffer, byteOffset } = ArrayBuffer.isView(plan) ? plan : { buffer: plan, byteOffset: 0 };
+    const bytes = new Uint8Array(buffer, byteOffset, plan.byteLength);
+    this.file = new PlanFile(bytes);
+    this.heap = heap;
+    this.call = exports;
+    heap.start(exports.__heap_base.value);
+    this.plan = heap.allocate(bytes.length).address;
+    heap.view(Uint8Array, this.plan, bytes.length).set(bytes);
+    this.raise(exports.wr_plan_check(this.plan, bytes.length));
+    this.tableBytes = exports.wr_plan_table_bytes(this.plan);
+    if (this.tableBytes <= 0) throw new PlanError("the memory is too small");
+  }
+
+  /** Throws for a number other than 0 that the VM returned. */
+  raise(error, tables) {
+    if (error) throw this.file.error(error, tables && this.call.wr_plan_where(tables));
+  }
+
+  /** Bytes that an external needs for the sizes that are bound in `tables`. */
+  externalBytes(tables, external) {
+    const bytes = this.call.wr_plan_external_bytes(tables, external);
+    if (bytes < 0) throw new PlanError("the memory is too small");
+    return bytes;
+  }
+}
