@@ -32,29 +32,40 @@ class PlanProgram:
     """
 
     def __init__(self, data: bytes, kernels: Kernels):
-        self.file = PlanFile(data)
-        self._kernels = kernels
-        self._plan = kernels.buffer(np.frombuffer(data, np.uint8), np.uint8)
+        plan = kernels.buffer(np.frombuffer(data, np.uint8), np.uint8)
+        self._set_up(PlanFile(data), plan, kernels)
+
+    def _set_up(self, file: PlanFile, plan: Buffer, kernels: Kernels) -> None:
+        self.file, self._plan, self._kernels = file, plan, kernels
         check = kernels.function("plan_check")
-        self._raise_for(check(self._plan.address, len(data)))
+        self._raise_for(check(self._plan.address, len(file.data)))
         n_bytes = kernels.function("plan_table_bytes")(self._plan.address)
         self._tables = kernels.empty(max(n_bytes, 1), np.uint8)
-        n_externals = max(self.file.header["externals"], 1)
-        pointer = np.uint64 if kernels.pointer_bytes == 8 else np.uint32
-        self._externals = kernels.empty(n_externals, pointer)
+        self._externals = self._new_externals()
         self._symbols = kernels.empty(max(len(self.file.symbols), 1), np.int32)
         self._arena = kernels.empty(0, np.uint8)
         self._places: dict[int, Buffer] = {}
         self._shapes: tuple[tuple[int, ...], ...] | None = None
         self._bound_symbols: list[int] | None = None
         self._run = kernels.function("plan_run")
-        self._inputs: list[np.ndarray] = []
-        self._outputs: list[np.ndarray] = []
+        self.inputs: list[np.ndarray] = []
+        """Where the inputs are, for the shapes that are bound."""
+        self.outputs: list[np.ndarray] = []
         self._lengths: dict[int, np.ndarray] = {}
         self._named_inputs: list[tuple[str, np.ndarray, tuple[int, ...], np.dtype[Any]]] = []
         self._arguments = (0, 0, 0)
         self._lock = Lock()
         """One run at a time: the kernels run without Python's lock, on memory that belongs to this program."""
+
+    def another(self) -> PlanProgram:
+        """The same plan with inputs, outputs and an arena of its own; the weights are shared."""
+        program = object.__new__(PlanProgram)
+        program._set_up(self.file, self._plan, self._kernels)
+        return program
+
+    def _new_externals(self) -> Buffer:
+        pointer = np.uint64 if self._kernels.pointer_bytes == 8 else np.uint32
+        return self._kernels.empty(max(self.file.header["externals"], 1), pointer)
 
     def signature(self) -> tuple[list[Value], list[Value]]:
         """The inputs and outputs as a session shows them."""
@@ -73,8 +84,8 @@ class PlanProgram:
         shapes = tuple([argument.shape for argument in arguments])
         with self._lock:
             if shapes != self._shapes or sizes is not None:
-                self._bind(shapes, sizes)
-            for place, argument in zip(self._inputs, arguments, strict=True):
+                self.bind(shapes, sizes)
+            for place, argument in zip(self.inputs, arguments, strict=True):
                 place[...] = argument
             return self._results()
 
@@ -90,20 +101,37 @@ class PlanProgram:
                 place[...] = array
             return self._results()
 
+    def swapped(self, pairs: Sequence[tuple[int, int]]) -> Buffer:
+        """A table of addresses in which each of these inputs has changed places with an output of the same shape."""
+        table = self._new_externals()
+        table.array[...] = self._externals.array
+        for before, after in pairs:
+            first, second = self.file.inputs[before].external, self.file.outputs[after].external
+            table.array[first], table.array[second] = self._externals.array[second], self._externals.array[first]
+        return table
+
+    def execute(self, externals: Buffer | None = None) -> None:
+        """Run on what the places of the inputs hold."""
+        tables, arena, own = self._arguments
+        error = self._run(tables, arena, own if externals is None else externals.address)
+        if error:
+            self._raise_for(error)
+
     def _results(self) -> list[np.ndarray]:
         error = self._run(*self._arguments)
         if error:
             self._raise_for(error)
         if self._lengths:
-            return [self._cut(output, index) for index, output in enumerate(self._outputs)]
-        return [output.copy() for output in self._outputs]
+            return [self._cut(output, index) for index, output in enumerate(self.outputs)]
+        return [output.copy() for output in self.outputs]
 
     def _cut(self, output: np.ndarray, index: int) -> np.ndarray:
         """An output that is as long as a loop took steps, without what no step has written."""
         length = self._lengths.get(index)
         return output.copy() if length is None else output[: int(length[()])].copy()
 
-    def _bind(self, shapes: tuple[tuple[int, ...], ...], known: Mapping[str, int] | None) -> None:
+    def bind(self, shapes: tuple[tuple[int, ...], ...], known: Mapping[str, int] | None = None) -> None:
+        """Prepare for inputs of these shapes."""
         symbols = self.file.symbols_of(shapes, known)
         if shapes == self._shapes and symbols == self._bound_symbols:
             return
@@ -126,11 +154,11 @@ class PlanProgram:
                 self._places[port.taken] = kernels.empty(1, np.int64)
         for external, place in self._places.items():
             self._externals.array[external] = place.address
-        self._inputs = [self._array(port, sizes) for port in self.file.inputs]
-        self._outputs = [self._array(port, sizes) for port in self.file.outputs]
+        self.inputs = [self._array(port, sizes) for port in self.file.inputs]
+        self.outputs = [self._array(port, sizes) for port in self.file.outputs]
         self._named_inputs = [
             (port.name, place, place.shape, place.dtype)
-            for port, place in zip(self.file.inputs, self._inputs, strict=True)
+            for port, place in zip(self.file.inputs, self.inputs, strict=True)
         ]
         self._lengths = {
             index: self._places[port.taken].part(0, (), np.int64).array

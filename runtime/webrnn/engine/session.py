@@ -16,9 +16,12 @@ from webrnn.passes import run_passes
 
 from .backends import Program, fastest_backend, make_program
 from .exporting import describe, export_plan, load_plan, plan_bytes
+from .carry import Carry
 from .feeds import checked_feed
 from .limits import Limits
 from .ownership import own
+from .stream import Stream
+from .streaming import StreamingModel
 
 
 @dataclass(frozen=True)
@@ -65,6 +68,10 @@ class InferenceSession:
     ):
         self.backend = fastest_backend() if backend == "auto" else backend
         self._notes: list[str] = []
+        self._disable = disable if isinstance(disable, str) else tuple(disable)
+        self._limits = limits or Limits()
+        self._source: Graph | None = None
+        """The model as it was read."""
         plan = plan_bytes(model)
         if plan is not None:
             if fixed:
@@ -77,14 +84,34 @@ class InferenceSession:
             """Optimized; its values are what passes found out, not what the model declares."""
             self.inputs = [value.like(value.name) for value in self.graph.inputs]
             self.outputs = [value.like(value.name) for value in self.graph.outputs]
-            optimize = partial(run_passes, disable=disable if isinstance(disable, str) else tuple(disable))
-            source = self.graph.copy()
+            optimize = partial(run_passes, disable=self._disable)
+            self._source = self.graph.copy()
             optimize(self.graph)
             self._program = make_program(
-                self.graph, self.backend, limits or Limits(), optimize, source, say=self._notes.append
+                self.graph, self.backend, self._limits, optimize, self._source, say=self._notes.append
             )
         self._inputs = {value.name: value for value in self.inputs}
         self._output_names = [value.name for value in self.outputs]
+
+    def stream(self, carry: Carry = "auto", check_finite: bool = False) -> Stream:
+        """A stream: the state lives between calls of `step`.
+
+        `carry` says which output is which input in the next step: {"h_in": "h_out"}; "auto" finds the pairs where that
+        is unambiguous (`stream.carry` says which); "internal" carries the states of loops that start from constants.
+        With `check_finite` a step whose results are not finite raises.
+        """
+        return self._streaming(carry).stream(check_finite)
+
+    def _streaming(self, carry: Carry) -> StreamingModel:
+        if self._source is None:
+            return StreamingModel.of_plan(self._program, self.inputs, self.outputs, carry)
+        return StreamingModel.of_graph(self._source.copy(), carry, self._make_streaming_program)
+
+    def _make_streaming_program(self, graph: Graph) -> Program:
+        optimize = partial(run_passes, disable=self._disable, semantics="stream")
+        source = graph.copy()
+        optimize(graph)
+        return make_program(graph, self.backend, self._limits, optimize, source, say=self._notes.append)
 
     def export(self, path: str | os.PathLike[str], shapes: Mapping[str, Sequence[int]] | None = None) -> None:
         """Write the plan of the model to a file, by convention `.rnn`, which runs without the model and without Python.

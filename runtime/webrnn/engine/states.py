@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from difflib import SequenceMatcher
 
 from webrnn.ir import Graph, Value
@@ -28,6 +29,17 @@ def carried_pairs(graph: Graph) -> list[tuple[str, str]]:
             pairs.append((value.name, best.name))
             outputs.remove(best)
     return pairs
+
+
+def likely_pairs(inputs: Sequence[Value], outputs: Sequence[Value]) -> dict[str, list[str]]:
+    """For each input that looks like a state the outputs that may be its next value; names that agree decide."""
+    found = {}
+    for value in inputs:
+        likeness = {out.name: _likeness(value.name, out.name) for out in outputs if _may_carry(value, out)}
+        if likeness:
+            best = max(likeness.values())
+            found[value.name] = [name for name, score in likeness.items() if score > best - 0.1]
+    return found
 
 
 def _may_carry(before: Value, after: Value) -> bool:

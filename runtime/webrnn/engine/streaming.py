@@ -1,0 +1,81 @@
+"""A model prepared for streams: its pairs of states, a program that carries them, and what they start from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from webrnn.errors import ModelError
+from webrnn.ir import Graph, Value
+
+from .backends import Program
+from .carriers import ArrayCarrier, Carrier, PlanCarrier
+from .carry import Carry, guess, resolve
+from .executor import Executor
+from .internal_states import expose_states
+from .plan_program import PlanProgram
+from .stream import Initial, Stream
+
+
+class StreamingModel:
+    """Makes streams of one model that share its weights."""
+
+    def __init__(
+        self,
+        program: Program,
+        inputs: Sequence[Value],
+        outputs: Sequence[Value],
+        pairs: list[tuple[int, int]],
+        initial: Initial | None,
+    ):
+        self.program, self.inputs, self.outputs, self.pairs, self.initial = program, inputs, outputs, pairs, initial
+
+    @staticmethod
+    def of_graph(graph: Graph, carry: Carry, make_program: Callable[[Graph], Program]) -> StreamingModel:
+        initial = None
+        if carry == "internal":
+            exposed = expose_states(graph)
+            if not exposed.pairs:
+                raise ModelError('carry="internal": no loop of the model starts from constants')
+            carry, initial = dict(exposed.pairs), _initial_of(exposed.initial)
+        inputs = [value.like(value.name) for value in graph.inputs]
+        outputs = [value.like(value.name) for value in graph.outputs]
+        pairs = _pairs(carry, inputs, outputs)
+        return StreamingModel(make_program(graph), inputs, outputs, pairs, initial)
+
+    @staticmethod
+    def of_plan(program: Program, inputs: Sequence[Value], outputs: Sequence[Value], carry: Carry) -> StreamingModel:
+        if carry == "internal":
+            raise ModelError(
+                'carry="internal" is chosen when a plan is exported: session.export(..., carry="internal")'
+            )
+        return StreamingModel(program, inputs, outputs, _pairs(carry, inputs, outputs), None)
+
+    def stream(self, check_finite: bool = False) -> Stream:
+        return Stream(self.inputs, self.outputs, self.pairs, self.carrier(), self.initial, check_finite)
+
+    def carrier(self) -> Carrier:
+        plan = self.program if isinstance(self.program, PlanProgram) else getattr(self.program, "plan", None)
+        if plan is not None and not any(port.taken >= 0 for port in plan.file.outputs):
+            return PlanCarrier(plan, self.pairs)
+        return ArrayCarrier(self.program, self.pairs)
+
+
+def _pairs(carry: Carry, inputs: Sequence[Value], outputs: Sequence[Value]) -> list[tuple[int, int]]:
+    if isinstance(carry, str):
+        if carry != "auto":
+            raise ModelError(f'carry is {{"input": "output"}}, "auto" or "internal", not {carry!r}')
+        carry = guess(inputs, outputs)
+    return resolve(carry, inputs, outputs)
+
+
+def _initial_of(graph: Graph) -> Initial:
+    executor = Executor(graph)
+    n_inputs = len(graph.inputs)
+
+    def initial(arguments: Sequence[Any]) -> list[np.ndarray]:
+        return [np.array(array) for array in executor.run(list(arguments[:n_inputs]))]
+
+    return initial
