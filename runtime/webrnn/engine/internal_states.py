@@ -1,6 +1,6 @@
 """States that a model keeps to itself: a loop that starts from constants gives and takes its state nowhere.
 
-`expose_states` makes them inputs and outputs, so that a model that was exported for whole sequences runs chunk by chunk.
+`expose_states` makes them inputs and outputs, so that a model that was exported for whole sequences runs by chunks.
 """
 
 from __future__ import annotations

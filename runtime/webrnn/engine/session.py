@@ -15,11 +15,13 @@ from webrnn.onnx.types import spell_type
 from webrnn.passes import run_passes
 
 from .backends import Program, fastest_backend, make_program
-from .exporting import describe, export_plan, load_plan, plan_bytes
+from .batching import find_batch_axes, with_batch
 from .carry import Carry
+from .exporting import describe, export_plan, load_plan, plan_bytes
 from .feeds import checked_feed
 from .limits import Limits
 from .ownership import own
+from .pool import Batched, StreamPool
 from .stream import Stream
 from .streaming import StreamingModel
 
@@ -101,6 +103,25 @@ class InferenceSession:
         With `check_finite` a step whose results are not finite raises.
         """
         return self._streaming(carry).stream(check_finite)
+
+    def pool(self, max_streams: int = 64, carry: Carry = "auto", max_batch: int | None = None) -> StreamPool:
+        """Many streams, one batched run a tick; `carry` as for `stream`.
+
+        More streams than `max_batch` are run in several batches. A model whose streams cannot be put side by side is
+        run one stream after the other (`pool.batched` says which).
+        """
+        model = self._streaming(carry)
+        return StreamPool(model, max_streams, self._batched(model), max_batch)
+
+    def _batched(self, model: StreamingModel) -> Batched | None:
+        if model.graph is None:
+            return None
+        for axes in find_batch_axes(model.graph):
+            program = self._make_streaming_program(with_batch(model.graph, axes.inputs))
+            plan = getattr(program, "plan", None)
+            if plan is not None:
+                return Batched(plan, axes)
+        return None
 
     def _streaming(self, carry: Carry) -> StreamingModel:
         if self._source is None:

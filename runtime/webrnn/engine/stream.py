@@ -14,7 +14,7 @@ from webrnn.ir import SymbolicDim, Value
 from .carriers import Carrier
 from .feeds import checked_feed
 
-Initial = Callable[[Sequence[Any]], list[np.ndarray] | None]
+Initial = Callable[[Sequence[Any]], list[np.ndarray]]
 """What the states start from, given the arguments of the first step (None in the place of states)."""
 
 
@@ -31,7 +31,7 @@ class Stream:
         outputs: Sequence[Value],
         pairs: Sequence[tuple[int, int]],
         carrier: Carrier,
-        initial: Initial | None = None,
+        initial: Initial,
         check_finite: bool = False,
     ):
         self._inputs, self._outputs, self._pairs = list(inputs), list(outputs), list(pairs)
@@ -149,7 +149,7 @@ class Stream:
         if running and self._pending is None:
             states = [state.copy() for state in self._carrier.states()]
         else:
-            states = self._first_states(arguments, sizes)
+            states = self._first_states(arguments)
         shapes = [np.shape(argument) for argument in arguments]
         for (before, _), state in zip(self._pairs, states, strict=True):
             shapes[before] = state.shape
@@ -164,14 +164,10 @@ class Stream:
             place[...] = state
         self._pending, self._sizes = None, {**sizes, "": 1}
 
-    def _first_states(self, arguments: list[Any], sizes: dict[str, int]) -> list[np.ndarray]:
+    def _first_states(self, arguments: list[Any]) -> list[np.ndarray]:
         if self._pending is not None:
             return [self._pending[name] for name in self._state_names]
-        if self._initial is not None:
-            found = self._initial(arguments)
-            if found is not None:
-                return found
-        return [_zeros(self._inputs[before], sizes) for before, _ in self._pairs]
+        return self._initial(arguments)
 
     def _checked_state(self, state: Mapping[str, Any]) -> dict[str, np.ndarray]:
         if state.keys() != set(self._state_names):
@@ -201,7 +197,7 @@ class Stream:
                 raise ModelError(f"output {value.name!r} is not finite; the stream is as it was before this step")
 
 
-def _zeros(value: Value, sizes: Mapping[str, int]) -> np.ndarray:
+def zeros_of(value: Value, sizes: Mapping[str, int]) -> np.ndarray:
     """A state of zeros. Sizes that no input of the first step names are 1: one stream."""
     if value.shape is None or value.dtype is None:
         raise ShapeError(f"the shape of state {value.name!r} is not declared: give it with load()")

@@ -14,9 +14,10 @@ from .backends import Program
 from .carriers import ArrayCarrier, Carrier, PlanCarrier
 from .carry import Carry, guess, resolve
 from .executor import Executor
+from .feeds import checked_feed
 from .internal_states import expose_states
 from .plan_program import PlanProgram
-from .stream import Initial, Stream
+from .stream import Initial, Stream, zeros_of
 
 
 class StreamingModel:
@@ -29,8 +30,11 @@ class StreamingModel:
         outputs: Sequence[Value],
         pairs: list[tuple[int, int]],
         initial: Initial | None,
+        graph: Graph | None = None,
     ):
         self.program, self.inputs, self.outputs, self.pairs, self.initial = program, inputs, outputs, pairs, initial
+        self.graph = graph
+        """Before the passes, its states inputs and outputs; None for a plan from a file."""
 
     @staticmethod
     def of_graph(graph: Graph, carry: Carry, make_program: Callable[[Graph], Program]) -> StreamingModel:
@@ -43,7 +47,7 @@ class StreamingModel:
         inputs = [value.like(value.name) for value in graph.inputs]
         outputs = [value.like(value.name) for value in graph.outputs]
         pairs = _pairs(carry, inputs, outputs)
-        return StreamingModel(make_program(graph), inputs, outputs, pairs, initial)
+        return StreamingModel(make_program(graph.copy()), inputs, outputs, pairs, initial, graph)
 
     @staticmethod
     def of_plan(program: Program, inputs: Sequence[Value], outputs: Sequence[Value], carry: Carry) -> StreamingModel:
@@ -53,8 +57,18 @@ class StreamingModel:
             )
         return StreamingModel(program, inputs, outputs, _pairs(carry, inputs, outputs), None)
 
+    def first_states(self, arguments: Sequence[Any]) -> list[np.ndarray]:
+        """What the states of a stream start from, given the arguments of its first step."""
+        if self.initial is not None:
+            return self.initial(arguments)
+        sizes: dict[str, int] = {}
+        for value, argument in zip(self.inputs, arguments, strict=True):
+            if argument is not None:
+                checked_feed(value, argument, sizes)
+        return [zeros_of(self.inputs[before], sizes) for before, _ in self.pairs]
+
     def stream(self, check_finite: bool = False) -> Stream:
-        return Stream(self.inputs, self.outputs, self.pairs, self.carrier(), self.initial, check_finite)
+        return Stream(self.inputs, self.outputs, self.pairs, self.carrier(), self.first_states, check_finite)
 
     def carrier(self) -> Carrier:
         plan = self.program if isinstance(self.program, PlanProgram) else getattr(self.program, "plan", None)

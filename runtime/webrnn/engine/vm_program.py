@@ -43,7 +43,7 @@ class VmProgram:
     """Runs a graph. A plan for all sizes is made at once if there is one; others when inputs of a shape first come."""
 
     def __init__(self, graph: Graph, setting: Setting, source: Graph | None = None):
-        """`source` is the graph before the passes: when sizes are known they can do more to it than to the optimized."""
+        """`source` is the graph before the passes: when sizes are known they can do more to it."""
         self._source, self._setting = source or graph, setting
         self.plan: PlanProgram | None = None
         """For all sizes."""
