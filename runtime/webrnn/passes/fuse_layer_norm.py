@@ -72,7 +72,13 @@ class _Finder:
             for variance, epsilon in (added.inputs, added.inputs[::-1]):
                 mean, mean_square = self._node(sub.inputs[1], "ReduceMean"), self._node(variance, "ReduceMean")
                 number = constant_of(self.graph, epsilon)
-                if mean is None or mean_square is None or number is None or number.size != 1:
+                if (
+                    mean is None
+                    or mean_square is None
+                    or number is None
+                    or number.dtype.kind != "f"
+                    or number.size != 1
+                ):
                     continue
                 square = self._square_of(mean_square.inputs[0], centred)
                 x = sub.inputs[0]

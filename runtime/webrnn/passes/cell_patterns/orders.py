@@ -26,6 +26,6 @@ def complement(view: View, value: Value, of: Value | None = None) -> Node | None
     if node is None or (of is not None and node.inputs[1] is not of):
         return None
     array = view.constant(node.inputs[0])
-    if array is None or array.ndim > 2 or not np.all(array == 1):
+    if array is None or array.dtype != np.float32 or array.ndim > 2 or not np.all(array == 1):
         return None
     return node if view.shape(value) == view.shape(node.inputs[1]) else None

@@ -66,7 +66,9 @@ class View:
     def scalar(self, value: Value | None) -> float | None:
         """The number that a constant of one element is; it does not give a matrix more axes."""
         array = self.constant(value)
-        return float(array.reshape(())) if array is not None and array.size == 1 and array.ndim <= 2 else None
+        if array is None or array.dtype != np.float32 or array.size != 1 or array.ndim > 2:
+            return None
+        return float(array.reshape(()))
 
     def shape(self, value: Value | None) -> Shape | None:
         return self.facts.shape(value)
