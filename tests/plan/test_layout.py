@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.plan.harness import arguments_of, check_graph, graph_of, plan_of, run_plan
-from webrnn.errors import ShapeError
+from webrnn.errors import PlanError, ShapeError
 from webrnn.plan.lowering import NotLowered
 
 KINDS = "fib"
@@ -217,6 +217,13 @@ def test_pad_of_some_axes():
     check_graph(graph_of(lambda b, x: b.op("Pad", x, b.ints(1, 2), None, b.ints(-1)), "f n 4"))
 
 
+def test_reflection_of_a_named_size():
+    graph = graph_of(lambda b, x: b.op("Pad", x, b.ints(2, 1), None, mode="reflect"), "f n")
+    check_graph(graph, sizes=[{"n": 3}, {"n": 5}])
+    with pytest.raises(PlanError):
+        run_plan(plan_of(graph), "native", [arguments_of(graph, {"n": 2})])
+
+
 def test_constant_of_shape():
     def build(b, x):
         shape = b.op("Shape", x)
@@ -297,7 +304,6 @@ def test_seven_axes_collapse_or_are_refused():
         (lambda b, x: b.op("Slice", x, b.ints(1), b.ints(3), b.ints(0)), ("f n 2",), "depends on a size|not known"),
         (lambda b, x: b.op("Pad", x, b.ints(-1, 0), None), ("f 3",), "takes away"),
         (lambda b, x: b.op("Pad", x, b.ints(1, 1, 1, 1), None, mode="edge"), ("f 3 3",), "edge on 2 axes"),
-        (lambda b, x: b.op("Pad", x, b.ints(1, 1), None, mode="reflect"), ("f n",), "not known"),
         (lambda b, x: b.op("Pad", x, b.ints(1, 1)), ("i 3",), "not a constant float"),
         (lambda b, x, y: b.op("Expand", x, y), ("f 3", "i 2"), "not known"),
         (lambda b, x: b.op("NoSuchOp", x), ("f 3",), "no instruction|not known"),

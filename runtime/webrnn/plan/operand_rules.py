@@ -1,0 +1,333 @@
+"""What each instruction asks of its operands, once sizes are numbers: one rule for each row of opcodes.INSTRUCTIONS.
+
+A rule takes the operands in the order of the row's letters, tensors as `BoundTensor` (None for one that is left out),
+sizes and numbers as int, and says whether they fit each other. The VM asks the same (wasm_kernels/vm.c, check_<name>).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import prod
+
+from .lowerings.linear import GRAIN, PANEL
+from .opcodes import REDUCTIONS
+
+INT_MAX = 2**31 - 1
+LAST_ACTIVATION = 11
+
+
+@dataclass(frozen=True, slots=True)
+class BoundTensor:
+    dtype: str
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    buffer: int
+    offset: int
+
+    @property
+    def rank(self) -> int:
+        return len(self.shape)
+
+    @property
+    def count(self) -> int:
+        return prod(self.shape)
+
+    @property
+    def is_contiguous(self) -> bool:
+        dense = 1
+        for size, stride in zip(reversed(self.shape), reversed(self.strides), strict=True):
+            if size != 1 and stride != dense:
+                return False
+            if dense <= INT_MAX:
+                dense *= size
+        return True
+
+
+Maybe = BoundTensor | None
+
+
+def is_float(t: BoundTensor, rank: int) -> bool:
+    return t.dtype == "f32" and t.rank == rank
+
+
+def is_dense(t: BoundTensor, rank: int) -> bool:
+    return is_float(t, rank) and t.is_contiguous
+
+
+def is_vector(t: BoundTensor, n: int) -> bool:
+    return t.dtype == "f32" and t.is_contiguous and t.count == n
+
+
+def has_rows(t: BoundTensor) -> bool:
+    """Rows of floats, which may be apart."""
+    return is_float(t, 2) and (t.strides[1] == 1 or t.shape[1] == 1)
+
+
+def is_block(t: BoundTensor, rows: int, width: int) -> bool:
+    return is_dense(t, 2) and t.shape == (rows, width)
+
+
+def fits(number: int) -> bool:
+    return 0 <= number <= INT_MAX
+
+
+def packed_floats(n: int, k: int) -> int:
+    return -(-n // GRAIN) * GRAIN * k
+
+
+def _copy(x: BoundTensor, y: BoundTensor) -> bool:
+    return x.dtype == y.dtype and x.shape == y.shape
+
+
+def _fill(y: BoundTensor, value: int) -> bool:
+    return y.dtype == "f32" and y.is_contiguous
+
+
+def _sizes(y: BoundTensor, *sizes: int) -> bool:
+    return y.dtype == "i64" and y.is_contiguous and y.count == len(sizes)
+
+
+def _gather(x: BoundTensor, index: BoundTensor, y: BoundTensor) -> bool:
+    return (
+        x.rank == y.rank == 3
+        and x.dtype == y.dtype
+        and x.is_contiguous
+        and y.is_contiguous
+        and index.dtype == "i64"
+        and index.is_contiguous
+        and index.count == y.shape[1]
+        and (x.shape[0], x.shape[2]) == (y.shape[0], y.shape[2])
+        and fits(x.shape[2] * {"f32": 4, "i64": 8, "u8": 1, "i32": 4}[x.dtype])
+    )
+
+
+def _gemm(
+    x: BoundTensor, packed: BoundTensor, bias: Maybe, y: BoundTensor, activation: int, alpha: int, beta: int
+) -> bool:
+    return (
+        has_rows(x)
+        and has_rows(y)
+        and x.shape[0] == y.shape[0]
+        and is_dense(packed, 1)
+        and packed.count >= packed_floats(y.shape[1], x.shape[1])
+        and (bias is None or is_vector(bias, y.shape[1]))
+        and 0 <= activation <= LAST_ACTIVATION
+    )
+
+
+def _matmul(a: BoundTensor, b: BoundTensor, y: BoundTensor, scratch: BoundTensor) -> bool:
+    if not (is_float(a, 3) and is_float(b, 3) and is_float(y, 3) and is_dense(scratch, 1)):
+        return False
+    count, m, n = y.shape
+    k = a.shape[2]
+    return (
+        a.shape == (count, m, k)
+        and b.shape == (count, k, n)
+        and (a.strides[2] == 1 or k == 1)
+        and (y.strides[2] == 1 or n == 1)
+        and scratch.count >= packed_floats(n, k)
+    )
+
+
+def _activations(params: BoundTensor, activations: int, count: int) -> bool:
+    return is_vector(params, 1 + 2 * count) and all(activations >> 8 * i & 255 <= LAST_ACTIVATION for i in range(count))
+
+
+def _blocks(leader: BoundTensor, *others: tuple[BoundTensor, int]) -> bool:
+    """[rows, hidden] without gaps, and others that are so many times as wide."""
+    if not is_dense(leader, 2):
+        return False
+    rows, hidden = leader.shape
+    return all(is_block(other, rows, width * hidden) for other, width in others)
+
+
+def _rnn_cell(xw: BoundTensor, hw: BoundTensor, y: BoundTensor, params: BoundTensor, activations: int) -> bool:
+    return _blocks(y, (xw, 1), (hw, 1)) and _activations(params, activations, 1)
+
+
+def _gru_cell(
+    xw: BoundTensor, hw: BoundTensor, h: BoundTensor, y: BoundTensor, params: BoundTensor, activations: int
+) -> bool:
+    return _blocks(y, (xw, 3), (hw, 3), (h, 1)) and _activations(params, activations, 2)
+
+
+def _gru_reset(
+    xw: BoundTensor, hw: BoundTensor, h: BoundTensor, z: BoundTensor, rh: BoundTensor, params: BoundTensor, acts: int
+) -> bool:
+    return _blocks(z, (xw, 3), (hw, 2), (h, 1), (rh, 1)) and _activations(params, acts, 2)
+
+
+def _gru_update(
+    xw: BoundTensor, hn: BoundTensor, z: BoundTensor, h: BoundTensor, y: BoundTensor, params: BoundTensor, acts: int
+) -> bool:
+    return _blocks(y, (xw, 3), (hn, 1), (z, 1), (h, 1)) and _activations(params, acts, 2)
+
+
+def _is_peephole(peephole: Maybe, hidden: int) -> bool:
+    return peephole is None or (fits(3 * hidden) and is_vector(peephole, 3 * hidden))
+
+
+def _lstm_cell(
+    xw: BoundTensor, hw: BoundTensor, c: BoundTensor, peephole: Maybe, h: BoundTensor, c_next: BoundTensor,
+    params: BoundTensor, acts: int, couple: int,
+) -> bool:  # fmt: skip
+    return (
+        _blocks(h, (xw, 4), (hw, 4), (c, 1), (c_next, 1))
+        and _is_peephole(peephole, h.shape[1])
+        and _activations(params, acts, 3)
+    )
+
+
+def _steps_are_dense(t: BoundTensor, rows: int, width: int) -> bool:
+    """[steps, rows, width] whose steps may be apart."""
+    return (
+        is_float(t, 3)
+        and t.shape[1:] == (rows, width)
+        and (t.strides[2] == 1 or width == 1)
+        and (t.strides[1] == width or rows == 1)
+    )
+
+
+def _sequence(
+    gates: int, xw: BoundTensor, packed: BoundTensor, bias: Maybe, h0: BoundTensor, scratch: BoundTensor,
+    final: BoundTensor, trace: Maybe,
+) -> bool:  # fmt: skip
+    if not is_dense(final, 2):
+        return False
+    rows, hidden = final.shape
+    width = gates * hidden
+    return (
+        fits(width)
+        and _steps_are_dense(xw, rows, width)
+        and is_dense(packed, 1)
+        and packed.count >= packed_floats(width, hidden)
+        and (bias is None or is_vector(bias, width))
+        and is_block(h0, rows, hidden)
+        and is_block(scratch, rows, width)
+        and (trace is None or (_steps_are_dense(trace, rows, hidden) and trace.shape[0] == xw.shape[0]))
+    )
+
+
+def _rnn_sequence(*operands: object) -> bool:
+    *tensors, params, acts = operands
+    return _sequence(1, *tensors) and _activations(params, acts, 1)  # type: ignore[arg-type]
+
+
+def _gru_sequence(*operands: object) -> bool:
+    *tensors, params, acts = operands
+    return _sequence(3, *tensors) and _activations(params, acts, 2)  # type: ignore[arg-type]
+
+
+def _lstm_sequence(
+    xw: BoundTensor, packed: BoundTensor, bias: Maybe, h0: BoundTensor, c0: BoundTensor, peephole: Maybe,
+    scratch: BoundTensor, h: BoundTensor, c: BoundTensor, trace: Maybe, params: BoundTensor, acts: int, couple: int,
+) -> bool:  # fmt: skip
+    return (
+        _sequence(4, xw, packed, bias, h0, scratch, h, trace)
+        and is_block(c0, *h.shape)
+        and is_block(c, *h.shape)
+        and _is_peephole(peephole, h.shape[1])
+        and _activations(params, acts, 3)
+    )
+
+
+def _reduce(x: BoundTensor, y: BoundTensor, kind: int) -> bool:
+    return (
+        is_dense(x, 3)
+        and is_dense(y, 2)
+        and (x.shape[0], x.shape[2]) == y.shape
+        and 0 <= kind < len(REDUCTIONS)
+        and (REDUCTIONS[kind] not in ("max", "min") or x.shape[1] > 0)
+    )
+
+
+def _softmax(x: BoundTensor, y: BoundTensor, logarithm: int) -> bool:
+    return is_dense(x, 2) and is_dense(y, 2) and x.shape == y.shape
+
+
+def _layer_norm(x: BoundTensor, scale: BoundTensor, bias: Maybe, y: BoundTensor, epsilon: int) -> bool:
+    return _softmax(x, y, 0) and all(vector is None or is_vector(vector, x.shape[1]) for vector in (scale, bias))
+
+
+def _channels(x: BoundTensor, y: BoundTensor, vectors: Sequence[BoundTensor]) -> bool:
+    same = is_dense(x, 3) and is_dense(y, 3) and x.shape == y.shape
+    return same and all(is_vector(vector, x.shape[1]) for vector in vectors)
+
+
+def _instance_norm(x: BoundTensor, scale: BoundTensor, bias: BoundTensor, y: BoundTensor, epsilon: int) -> bool:
+    return _channels(x, y, (scale, bias))
+
+
+def _batch_norm(
+    x: BoundTensor, scale: BoundTensor, bias: BoundTensor, mean: BoundTensor, variance: BoundTensor, y: BoundTensor,
+    epsilon: int,
+) -> bool:  # fmt: skip
+    return _channels(x, y, (scale, bias, mean, variance))
+
+
+def _window(x: BoundTensor, y: BoundTensor, window: Sequence[int]) -> bool:
+    """kernel, stride, pads before, dilation, of the height and the width each."""
+    if not (is_dense(x, 4) and is_dense(y, 4) and x.shape[0] == y.shape[0]):
+        return False
+    kernel, stride, pads, dilation = (window[i : i + 2] for i in range(0, 8, 2))
+    if not all(1 <= number < 2**15 for number in (*kernel, *stride, *dilation)) or not all(
+        0 <= p < 2**15 for p in pads
+    ):
+        return False
+    positions = [(y.shape[2 + a] + 1) * stride[a] + kernel[a] * dilation[a] + x.shape[2 + a] for a in range(2)]
+    return all(map(fits, (*positions, x.shape[2] * x.shape[3], y.shape[2] * y.shape[3])))
+
+
+def _conv(
+    x: BoundTensor, weights: BoundTensor, bias: Maybe, y: BoundTensor, scratch: BoundTensor, *numbers: int
+) -> bool:
+    *window, groups = numbers
+    if not _window(x, y, window) or groups <= 0 or x.shape[1] % groups or y.shape[1] % groups:
+        return False
+    channels = x.shape[1] // groups
+    taps = channels * window[0] * window[1]
+    return (
+        0 < taps <= INT_MAX // PANEL
+        and is_dense(weights, 4)
+        and weights.shape == (y.shape[1], channels, window[0], window[1])
+        and (bias is None or is_vector(bias, y.shape[1]))
+        and is_dense(scratch, 1)
+        and scratch.count >= taps * PANEL
+    )
+
+
+def _pool(x: BoundTensor, y: BoundTensor, kind: int, *window: int) -> bool:
+    return x.rank == y.rank == 4 and x.shape[1] == y.shape[1] and 0 <= kind < 3 and _window(x, y, window)
+
+
+def _branch(condition: BoundTensor, then: int, other: int) -> bool:
+    return condition.dtype == "u8" and condition.count == 1
+
+
+OPERAND_RULES: dict[str, Callable[..., bool]] = {
+    "require": lambda size: size >= 0,
+    "copy": _copy,
+    "fill": _fill,
+    "sizes": _sizes,
+    "gemm": _gemm,
+    "matmul": _matmul,
+    "rnn_cell": _rnn_cell,
+    "gru_cell": _gru_cell,
+    "gru_reset": _gru_reset,
+    "gru_update": _gru_update,
+    "lstm_cell": _lstm_cell,
+    "rnn_sequence": _rnn_sequence,
+    "gru_sequence": _gru_sequence,
+    "lstm_sequence": _lstm_sequence,
+    "reduce": _reduce,
+    "softmax": _softmax,
+    "layer_norm": _layer_norm,
+    "instance_norm": _instance_norm,
+    "batch_norm": _batch_norm,
+    "conv": _conv,
+    "pool": _pool,
+    "gather": _gather,
+    "branch": _branch,
+}
+"""Not of "expression" and "loop", whose operands are lists: verify.py has theirs."""

@@ -1,0 +1,236 @@
+"""The verifier: whether a plan keeps to its memory, found out without running it.
+
+It asks what plan_check and plan_bind of the VM ask (wasm_kernels/plan.c), in code of its own: both refuse the same.
+
+>>> verify(b"nonsense")
+Traceback (most recent call last):
+    ...
+webrnn.errors.PlanError: the file is shorter than the header of a plan
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from webrnn.errors import PlanError
+
+from .decode import Decoded, Move, Tables, decode
+from .file import PlanFile
+from .opcodes import DTYPES, ITEM_BYTES
+from .operand_rules import INT_MAX, OPERAND_RULES, BoundTensor
+
+ITEM = dict(zip(DTYPES, ITEM_BYTES, strict=True))
+
+
+def verify(data: bytes, symbols: Mapping[str, int] | None = None) -> None:
+    """Raise PlanError, naming the instruction, if a plan is damaged or, for given sizes, reaches out of bounds."""
+    file = PlanFile(data)
+    tables = decode(data)
+    written = {buffer.place for buffer in tables.buffers if buffer.kind == "external" and buffer.writable}
+    for port in file.inputs:
+        if port.external in written:
+            raise PlanError(f"the input {port.name!r} is written")
+    if symbols is not None:
+        missing = [name for name in file.symbols if name not in symbols]
+        if missing:
+            raise PlanError(f"no number for the size {', '.join(missing)}")
+        verify_tables(tables, [symbols[name] for name in file.symbols], file)
+
+
+def verify_tables(tables: Tables, symbols: Sequence[int], file: PlanFile | None = None) -> None:
+    """The part of `verify` that depends on sizes."""
+    _Verifier(tables, symbols, file).run()
+
+
+@dataclass(slots=True)
+class _Loop:
+    """A loop around the instruction that is looked at, with what it moves."""
+
+    reaches: dict[int, list[int]] = field(default_factory=dict)
+    """By tensor: how far each of its moves takes it, in elements."""
+    follows: dict[int, int] = field(default_factory=dict)
+
+
+class _Verifier:
+    def __init__(self, tables: Tables, symbols: Sequence[int], file: PlanFile | None):
+        self.tables, self.file = tables, file
+        self.sizes = bound_sizes(tables, symbols)
+        self.buffer_bytes = [self._buffer_bytes(index) for index in range(len(tables.buffers))]
+        self.arena_bytes = arena_bytes(tables, self.sizes)
+        if self.arena_bytes > INT_MAX:
+            raise PlanError("the arena is too large")
+        self.tensors = [self._bound(index) for index in range(len(tables.tensors))]
+        self.loops: list[_Loop] = []
+
+    def run(self) -> None:
+        self._block(self.tables.code)
+
+    def _buffer_bytes(self, index: int) -> int:
+        buffer = self.tables.buffers[index]
+        size = self.sizes[buffer.size]
+        n_bytes = size * ITEM[buffer.dtype]
+        if not 0 <= n_bytes <= INT_MAX:
+            raise PlanError(f"buffer {index} of {size} elements is too large")
+        if buffer.kind == "constant" and buffer.place + n_bytes > self.tables.header["data_bytes"]:
+            raise PlanError(f"buffer {index} reaches beyond the weights")
+        return n_bytes
+
+    def _bound(self, index: int) -> BoundTensor:
+        tensor = self.tables.tensors[index]
+        shape = tuple(self.sizes[size] for size in tensor.shape)
+        count = 1
+        for size in shape:
+            count *= size
+            if size < 0 or count > INT_MAX:
+                raise PlanError(f"tensor {index} has the sizes {list(shape)}")
+        strides = tuple(self.sizes[stride] for stride in tensor.strides)
+        return BoundTensor(tensor.dtype, shape, strides, tensor.buffer, self.sizes[tensor.offset])
+
+    # --- instructions ------------------------------------------------------------------------------------------------
+
+    def _block(self, block: list[Decoded]) -> None:
+        for instruction in block:
+            if instruction.name == "loop":
+                self._loop(instruction)
+                continue
+            for tensor, written in instruction.tensors():
+                self._access(instruction, tensor, written)
+            if instruction.expression is not None:
+                self._expression(instruction)
+            elif not OPERAND_RULES[instruction.name](*self._operands(instruction)):
+                raise self._error(instruction, "its operands do not fit each other")
+            for inner in instruction.blocks:
+                self._block(inner)
+
+    def _operands(self, instruction: Decoded) -> list[BoundTensor | int | None]:
+        found: list[BoundTensor | int | None] = []
+        for letter, word in zip(instruction.form.rstrip("*"), instruction.operands, strict=True):
+            if letter in "rRwW":
+                found.append(None if word < 0 else self.tensors[word])
+            else:
+                found.append(self.sizes[word] if letter == "d" else word)
+        return [*found, *(self.sizes[size] for size in instruction.rest)]
+
+    def _expression(self, instruction: Decoded) -> None:
+        shapes = {self.tensors[tensor].shape for tensor, _ in instruction.tensors()}
+        if len(shapes) != 1:
+            raise self._error(instruction, "its operands have different sizes")
+
+    def _loop(self, instruction: Decoded) -> None:
+        steps_size, steps_tensor, most_size, condition, body_condition, iteration, taken, *_ = instruction.operands
+        most = self.sizes[most_size]
+        steps = most if steps_size < 0 else self.sizes[steps_size]
+        if not 0 <= steps <= most:
+            raise self._error(instruction, f"{steps} of at most {most} steps")
+        body, epilogue = instruction.blocks
+        for tensor, written in ((steps_tensor, False), (condition, False), (taken, True)):
+            self._scalar(instruction, tensor, written)
+        if not steps:
+            self._block(epilogue)
+            return
+        self.loops.append(self._moves(instruction, steps))
+        for tensor, written in ((body_condition, False), (iteration, True), (taken, True)):
+            self._scalar(instruction, tensor, written)
+        self._block(body)
+        self._block(epilogue)
+        self.loops.pop()
+
+    def _scalar(self, instruction: Decoded, tensor: int, written: bool) -> None:
+        if tensor < 0:
+            return
+        if self.tensors[tensor].count != 1:
+            raise self._error(instruction, f"tensor {tensor} is not one number")
+        self._access(instruction, tensor, written)
+
+    def _moves(self, instruction: Decoded, steps: int) -> _Loop:
+        loop = _Loop()
+        for move in instruction.moves:
+            if move.follows < 0:
+                times = max(steps - 1 - max(self.sizes[move.after], 0), 0)
+                loop.reaches.setdefault(move.tensor, []).append(times * self.sizes[move.stride])
+        for move in instruction.moves:
+            if move.follows >= 0:
+                self._follow(instruction, loop, move)
+        if any(self._followed((*self.loops, loop), tensor) is not None for tensor in loop.follows.values()):
+            raise self._error(instruction, "a tensor follows one that follows another")
+        return loop
+
+    def _follow(self, instruction: Decoded, loop: _Loop, move: Move) -> None:
+        tensor, followed = self.tensors[move.tensor], self.tensors[move.follows]
+        if move.tensor in loop.reaches or self._followed((*self.loops, loop), move.tensor) is not None:
+            raise self._error(instruction, f"tensor {move.tensor} follows and moves, or follows twice")
+        same_strides = all(
+            size <= 1 or stride == other
+            for size, stride, other in zip(tensor.shape, tensor.strides, followed.strides, strict=False)
+        )
+        if (tensor.dtype, tensor.shape) != (followed.dtype, followed.shape) or not same_strides:
+            raise self._error(instruction, f"tensor {move.tensor} follows tensor {move.follows}, which is not like it")
+        loop.follows[move.tensor] = move.follows
+
+    @staticmethod
+    def _followed(loops: Sequence[_Loop], tensor: int) -> tuple[int, int] | None:
+        """The loop, by its depth, in which a tensor follows another, and that one."""
+        return next(((depth, loop.follows[tensor]) for depth, loop in enumerate(loops) if tensor in loop.follows), None)
+
+    # --- memory ------------------------------------------------------------------------------------------------------
+
+    def _access(self, instruction: Decoded, index: int, written: bool) -> None:
+        """What holds for a tensor wherever the loops around an instruction have moved it."""
+        tensor = self.tensors[index]
+        places = [(tensor, self._reach(index, self.loops))]
+        found = self._followed(self.loops, index)
+        if found is not None:
+            depth, followed = found
+            there, further = self._reach(followed, self.loops), self._reach(index, self.loops[depth + 1 :])
+            places.append((self.tensors[followed], (there[0] + further[0], there[1] + further[1])))
+        for place, (low, high) in places:
+            if written and not self.tables.buffers[place.buffer].writable:
+                raise self._error(instruction, f"tensor {index} must not be written")
+            if tensor.count:
+                self._check_extent(instruction, index, place, low, high)
+
+    def _reach(self, tensor: int, loops: Sequence[_Loop]) -> tuple[int, int]:
+        reaches = [reach for loop in loops for reach in loop.reaches.get(tensor, ())]
+        return sum(min(reach, 0) for reach in reaches), sum(max(reach, 0) for reach in reaches)
+
+    def _check_extent(self, instruction: Decoded, index: int, place: BoundTensor, low: int, high: int) -> None:
+        tensor = self.tensors[index]
+        spans = [(size - 1) * stride for size, stride in zip(tensor.shape, tensor.strides, strict=True)]
+        first = place.offset + low + sum(min(span, 0) for span in spans)
+        last = place.offset + high + sum(max(span, 0) for span in spans)
+        if first < 0 or (last + 1) * ITEM[tensor.dtype] > self.buffer_bytes[place.buffer]:
+            elements = self.buffer_bytes[place.buffer] // ITEM[tensor.dtype]
+            what = f"tensor {index} reaches from element {first} to {last} of a buffer of {elements}"
+            raise self._error(instruction, what)
+
+    def _error(self, instruction: Decoded, what: str) -> PlanError:
+        node = self.file.node_at(instruction.at) if self.file is not None else ""
+        return PlanError(f"instruction at word {instruction.at}, {instruction.name}: {what}", node=node or None)
+
+
+def bound_sizes(tables: Tables, symbols: Sequence[int]) -> list[int]:
+    """All sizes as numbers."""
+    found: list[int] = []
+    for index, (kind, a, b) in enumerate(tables.sizes):
+        if kind == "number":
+            value = a
+        elif kind == "symbol":
+            value = symbols[a]
+        elif kind == "sum":
+            value = found[a] + found[b]
+        else:
+            value = found[a] * found[b] if kind == "product" else found[a] // b
+        if abs(value) > INT_MAX or (kind == "symbol" and value < 0):
+            raise PlanError(f"size {index} is {value}")
+        found.append(value)
+    return found
+
+
+def arena_bytes(tables: Tables, sizes: Sequence[int]) -> int:
+    """Bytes of the arena: each slot as large as the largest buffer in it, in units of 64 bytes."""
+    slots = [0] * tables.header["slots"]
+    for buffer in tables.buffers:
+        if buffer.kind == "arena":
+            slots[buffer.place] = max(slots[buffer.place], sizes[buffer.size] * ITEM[buffer.dtype])
+    return sum(-(-n_bytes // 64) * 64 for n_bytes in slots)

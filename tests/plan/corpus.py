@@ -1,0 +1,116 @@
+"""Plans to damage: small, and with every instruction in some of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+
+from tests.passes.random_graphs import random_graph
+from tests.plan.harness import graph_of, plan_of
+from tests.plan.test_cells import OPERANDS, cell
+from tests.plan.test_control import branches
+from tests.plan.test_fused_sequences import GATES, array, recurrence
+from tests.plan.test_loops import _counting, _nested
+from webrnn.ir import Graph
+from webrnn.ir.scan import TraceSpec
+from webrnn.plan.file import PlanFile
+from webrnn.plan.lowering import NotLowered
+
+LOOP = frozenset({"fused_sequences"})
+SIZE_NUMBERS = {"n": 2, "t": 3, "steps": 3}
+
+
+@dataclass(frozen=True)
+class Sample:
+    name: str
+    data: bytes
+    symbols: tuple[int, ...]
+    """Numbers for its named sizes."""
+
+
+def _vector(n: int) -> np.ndarray:
+    return np.linspace(0.5, 1.5, n, dtype=np.float32)
+
+
+def _norms(b, x):
+    vectors = [b.constant(_vector(3)) for _ in range(4)]
+    return (
+        b.op("LayerNormalization", x, b.constant(_vector(5)), b.constant(_vector(5))),
+        b.op("InstanceNormalization", x, *vectors[:2]),
+        b.op("BatchNormalization", x, *vectors),
+        b.op("Softmax", x, axis=-1),
+        b.op("LogSoftmax", x, axis=-1),
+    )
+
+
+def _layouts(b, x):
+    return (
+        b.op("Transpose", x, perm=[2, 0, 1]),
+        b.op("Concat", x, b.op("Neg", x), axis=1),
+        b.op("Pad", x, b.ints(0, 0, 1, 0, 0, 2), b.constant(np.float32(2)), mode="constant"),
+        b.op("Gather", x, b.ints(2, 0), axis=1),
+        b.op("Shape", x),
+        b.op("Slice", x, b.ints(-1), b.ints(-9), b.ints(1), b.ints(-1)),
+        b.op("ReduceSum", x, b.ints(1)),
+        b.op("ReduceMax", x, b.ints(2)),
+    )
+
+
+def _expressions(b, x, y, k):
+    wide = b.op("Where", b.op("Less", x, y), b.op("Tanh", x), b.op("Div", x, y))
+    count = b.op("Add", b.op("Cast", wide, to=7), k)
+    return wide, count, b.op("Not", b.op("Equal", count, k)), b.op("Clip", y, b.constant(np.float32(-1)))
+
+
+def _windows(b, x):
+    convolved = b.op("Conv", x, b.constant(array(4, 1, 2, 3)), b.constant(array(4)), group=2, pads=[1, 0, 0, 2])
+    return b.op("MaxPool", convolved, kernel_shape=[2, 2]), b.op("AveragePool", x, kernel_shape=[1, 2], strides=[2, 1])
+
+
+def _if(b, p, x):
+    return branches(b, p, [x], lambda i, x: [i.op("Tanh", x)], lambda i, x: [x])
+
+
+def _graphs() -> dict[str, tuple[Graph, frozenset[str]]]:
+    every: dict[str, Graph] = {
+        "norms": graph_of(_norms, "f n 3 5"),
+        "layouts": graph_of(_layouts, "f n 3 5"),
+        "expressions": graph_of(_expressions, "f n 3", "f 3", "i n 1"),
+        "windows": graph_of(_windows, "f n 2 4 5"),
+        "branch": graph_of(_if, "b", "f n 3"),
+        "product": graph_of(lambda b, x, y: b.op("MatMul", x, y), "f 2 n 3", "f 2 3 t"),
+        "linear": graph_of(lambda b, x: b.op("MatMul", x, b.constant(array(5, 9))), "f n 5"),
+        "count": graph_of(lambda b, x, y: _counting(b, x, y), "f", "f"),
+        "nested": _nested(True, True, True),
+        "nested, finals only": _nested(False, False),
+        **{
+            op: graph_of(
+                lambda b, *xs, op=op: cell(b, op, xs, ("sigmoid", "tanh", "tanh")), *(f"f n {w * 3}" for w in widths)
+            )
+            for op, widths in OPERANDS.items()
+        },
+    }
+    found = {name: (graph, frozenset[str]()) for name, graph in every.items()}
+    for op in GATES:
+        found[f"{op} sequence"] = (recurrence(op, 3, peephole=op == "LstmCell"), frozenset())
+        found[f"{op} loop"] = (recurrence(op, 3, trace=TraceSpec(1, True)), LOOP)
+    return found
+
+
+@cache
+def samples() -> list[Sample]:
+    found = []
+    for name, (graph, options) in _graphs().items():
+        data = plan_of(graph, options)
+        found.append(Sample(name, data, tuple(SIZE_NUMBERS[symbol] for symbol in PlanFile(data).symbols)))
+    for seed in range(40):
+        case = random_graph(seed)
+        try:
+            data = plan_of(case.graph)
+        except NotLowered:
+            continue
+        symbols = PlanFile(data).symbols_of([argument.shape for argument in case.arguments])
+        found.append(Sample(f"random {seed}", data, tuple(symbols)))
+    return found
