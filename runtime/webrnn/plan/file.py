@@ -91,6 +91,8 @@ class PlanFile:
                     found.append(found[a] * found[b])
                 else:
                     found.append(found[a] // b)
+                if abs(found[-1]) >= 2**31:
+                    raise PlanError(f"a size of {found[-1]}")
         except (IndexError, ZeroDivisionError) as error:
             raise PlanError("the table of sizes is damaged") from error
         return found
