@@ -40,7 +40,9 @@ class PlanProgram:
         check = kernels.function("plan_check")
         self._raise_for(check(self._plan.address, len(file.data)))
         n_bytes = kernels.function("plan_table_bytes")(self._plan.address)
-        self._tables = kernels.empty(max(n_bytes, 1), np.uint8)
+        if not n_bytes:
+            raise PlanError("the tables of the plan do not fit into memory")
+        self._tables = kernels.empty(n_bytes, np.uint8)
         self._externals = self._new_externals()
         self._symbols = kernels.empty(max(len(self.file.symbols), 1), np.int32)
         self._arena = kernels.empty(0, np.uint8)
@@ -107,6 +109,9 @@ class PlanProgram:
         table.array[...] = self._externals.array
         for before, after in pairs:
             first, second = self.file.inputs[before].external, self.file.outputs[after].external
+            n_bytes = max(self._places[first].nbytes, self._places[second].nbytes)
+            if min(self._places[first].nbytes, self._places[second].nbytes) < n_bytes:
+                raise PlanError("a state and its next value are of different sizes")
             table.array[first], table.array[second] = self._externals.array[second], self._externals.array[first]
         return table
 
@@ -146,12 +151,13 @@ class PlanProgram:
         needed = kernels.function("plan_arena_bytes")(self._tables.address)
         if needed > self._arena.nbytes:
             self._arena = kernels.empty(needed + (needed // 2 if self._arena.nbytes else 0), np.uint8)
-        ports = [*self.file.inputs, *self.file.outputs]
-        for port in ports:
-            self._place(port, kernels.function("plan_external_bytes")(self._tables.address, port.external), sizes)
-        for port in self.file.outputs:
-            if port.taken >= 0 and port.taken not in self._places:
-                self._places[port.taken] = kernels.empty(1, np.int64)
+        external_bytes = kernels.function("plan_external_bytes")
+        for external in range(self.file.header["externals"]):
+            self._make_room(external, external_bytes(self._tables.address, external))
+        for port in (*self.file.inputs, *self.file.outputs):
+            self._make_room(port.external, self._n_bytes(port, sizes))
+            if port.taken >= 0:
+                self._make_room(port.taken, 8)
         for external, place in self._places.items():
             self._externals.array[external] = place.address
         self.inputs = [self._array(port, sizes) for port in self.file.inputs]
@@ -168,12 +174,17 @@ class PlanProgram:
         self._arguments = (self._tables.address, self._arena.address, self._externals.address)
         self._shapes, self._bound_symbols = shapes, symbols
 
-    def _place(self, port: PlanPort, n_bytes: int, sizes: list[int]) -> None:
-        """Make room for an input or output."""
-        count = int(np.prod([sizes[index] for index in port.sizes], dtype=np.int64))
-        needed = max(n_bytes, count * ARRAY_TYPES[port.dtype].itemsize)
-        if port.external not in self._places or self._places[port.external].nbytes < needed:
-            self._places[port.external] = self._kernels.empty(needed, np.uint8)
+    def _make_room(self, external: int, n_bytes: int) -> None:
+        if external not in self._places or self._places[external].nbytes < n_bytes:
+            self._places[external] = self._kernels.empty(n_bytes, np.uint8)
+
+    def _n_bytes(self, port: PlanPort, sizes: list[int]) -> int:
+        n_bytes = ARRAY_TYPES[port.dtype].itemsize
+        for index in port.sizes:
+            n_bytes *= sizes[index]
+            if sizes[index] < 0 or n_bytes >= 2**31:
+                raise PlanError(f"{port.name!r} would be of shape {[sizes[index] for index in port.sizes]}")
+        return n_bytes
 
     def _array(self, port: PlanPort, sizes: list[int]) -> np.ndarray:
         shape = tuple(sizes[index] for index in port.sizes)
