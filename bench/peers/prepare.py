@@ -1,0 +1,46 @@
+"""`python -m bench.peers.prepare <folder of the benchmark's models>`: what the web plugins need, in build/peers/web.
+
+That is the plugins, webrnn.js, the wasm modules and the plans of the models, in one folder: the benchmark serves a
+plugin from its own folder only.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+from pathlib import Path
+
+import webrnn
+from webrnn.engine import kernels
+from webrnn.engine.wasm import VARIANTS
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+OUTPUT = ROOT / "build" / "peers" / "web"
+HOST = ("webrnn.js", "stream.js", "instance.js", "plan_file.js")
+
+
+def write(models: Path, folder: Path = OUTPUT) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
+    (folder / "plans").mkdir(parents=True)
+    for plugin in HERE.glob("*.mjs"):
+        shutil.copy(plugin, folder)
+    for name in HOST:
+        shutil.copy(ROOT / "web_demo" / name, folder)
+    for variant in VARIANTS:
+        shutil.copy(kernels.module_file(kernels.FOLDER, f"wasm_{variant}.wasm"), folder)
+    for entry in json.loads((models / "manifest.json").read_text())["models"]:
+        session = webrnn.InferenceSession(models / entry["file"], backend="native")
+        session.export(folder / "plans" / f"{entry['name']}.rnn")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench.peers.prepare", description=(__doc__ or "").split("\n\n")[0])
+    parser.add_argument("models", type=Path, help="the folder with manifest.json")
+    write(parser.parse_args().models)
+    print(f"{OUTPUT.relative_to(ROOT)}: webrnn.mjs, webrnn_stream.mjs")
+
+
+if __name__ == "__main__":
+    main()
