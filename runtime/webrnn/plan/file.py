@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from webrnn.errors import PlanError
+from webrnn.errors import PlanError, ShapeError
 
 from . import opcodes
 
@@ -48,10 +48,13 @@ class PlanFile:
         end = n_header + opcodes.SIZE_WORDS * rows
         self._sizes: list[list[int]] = words[n_header:end].reshape(rows, opcodes.SIZE_WORDS).tolist()
         meta = self._read_meta()
-        self.symbols: list[str] = meta["symbols"]
+        self.symbols: list[str] = [str(name) for name in meta["symbols"]]
         self.inputs = [_port(row, rows, header["externals"]) for row in meta["inputs"]]
         self.outputs = [_port(row, rows, header["externals"]) for row in meta["outputs"]]
-        self.nodes: list[tuple[int, str]] = [(int(at), str(label)) for at, label in meta["nodes"]]
+        try:
+            self.nodes: list[tuple[int, str]] = [(int(at), str(label)) for at, label in meta["nodes"]]
+        except (TypeError, ValueError, OverflowError) as error:
+            raise PlanError("the metadata are damaged") from error
         if len(self.symbols) != header["symbols"]:
             raise PlanError("the plan does not name its symbols")
 
@@ -61,14 +64,19 @@ class PlanFile:
             raise PlanError("the metadata do not fit into the file")
         try:
             meta = json.loads(self.data[start : start + length])
-            return {key: meta[key] for key in ("symbols", "inputs", "outputs", "nodes")}
+            found = {key: meta[key] for key in ("symbols", "inputs", "outputs", "nodes")}
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise PlanError("the metadata are damaged") from error
+        if not all(isinstance(part, list) for part in found.values()):
+            raise PlanError("the metadata are damaged")
+        return found
 
     def symbols_of(self, shapes: Sequence[tuple[int, ...]], known: Mapping[str, int] | None = None) -> list[int]:
         """The numbers of the symbols when the inputs have these shapes."""
         found = dict(known or {})
         for port, shape in zip(self.inputs, shapes, strict=True):
+            if len(port.shape) != len(shape):
+                raise ShapeError(f"input {port.name!r} has shape {list(shape)}, the plan takes {list(port.shape)}")
             found.update((name, size) for name, size in zip(port.shape, shape, strict=True) if isinstance(name, str))
         missing = [name for name in self.symbols if name not in found]
         if missing:
@@ -112,11 +120,12 @@ def _port(row: Any, n_sizes: int, n_externals: int) -> PlanPort:
             int(row["external"]),
             int(row.get("taken", -1)),
         )
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise PlanError("the metadata are damaged") from error
     numbers = [*port.sizes, *(size for size in port.shape if not isinstance(size, str))]
     fits = (
-        port.dtype in opcodes.DTYPES
+        isinstance(port.dtype, str)
+        and port.dtype in opcodes.DTYPES
         and len(port.sizes) == len(port.shape)
         and all(type(number) is int for number in numbers)
         and all(0 <= size < n_sizes for size in port.sizes)
