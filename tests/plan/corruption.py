@@ -134,5 +134,5 @@ def _swap_tensors(data: bytearray, rng: random.Random) -> None:
         data[one : one + size] = data[other : other + size]
 
 
-_DAMAGES = (_flip, _truncate, _edit, _edit, _edit_header, _edit_size, _edit_size, _edit_size, _edit_buffer, _edit_tensor,
-            _edit_tensor, _edit_tensor, _edit_code, _edit_code, _edit_code, _swap_tensors)  # fmt: skip
+_DAMAGES = (_flip, _truncate, _edit, _edit, _edit_header, _edit_size, _edit_size, _edit_size, _edit_buffer,
+            _edit_tensor, _edit_tensor, _edit_tensor, _edit_code, _edit_code, _edit_code, _swap_tensors)  # fmt: skip
