@@ -145,6 +145,23 @@ def test_cells_in_order_are_left_to_fuse_cells():
     assert any(is_scan(node) for node in graph.nodes)
 
 
+@pytest.mark.parametrize("form", ["difference", "subtracted"])
+def test_gates_in_order_that_are_mixed_in_another_way(form):
+    """The fused cell rounds otherwise, so that it is none for fuse_cells."""
+
+    def step(b, x, h):
+        (xz, xr, xn), (hz, hr, hn) = (
+            cells.chunks(b, cells.linear(b, *given), 3) for given in ((x, 3, 12, 1), (h, 4, 12, 2))
+        )
+        z, r = b.op("Sigmoid", b.op("Add", xz, hz)), b.op("Sigmoid", b.op("Add", xr, hr))
+        return [cells.mixed(b, z, b.op("Tanh", b.op("Add", xn, b.op("Mul", r, hn))), h, form)]
+
+    graph = cells.outside(step, 1)
+    assert not apply(graph, "fuse_linear", "fuse_cells").rewrites["fuse_cells"]
+    assert apply(graph, NAME).rewrites[NAME] == 1
+    assert ops(graph)["GruCell"] == 1
+
+
 def test_columns_are_moved_with_their_biases():
     """Gate by gate: the fused LSTM of PyTorch against a plain computation."""
     graph = cells.outside(cells.torch_lstm, 2)
