@@ -1,7 +1,7 @@
 PYTHON ?= python3
 PY := .venv/bin/python
 
-.PHONY: setup demo test test-exhaustive bench bench-kernels lint clean
+.PHONY: setup demo test test-exhaustive fuzz-passes bench bench-kernels lint clean
 
 # Everything a checkout needs. Quick the second time: pip is called only when pyproject.toml changed.
 setup: .venv/ready
@@ -24,6 +24,10 @@ test: setup
 # exp, tanh and sigmoid over all 2^32 floats: about 20 minutes
 test-exhaustive: setup
 	$(PY) -m pytest tests/wasm_kernels/test_ulp.py -m exhaustive -s -n 2
+
+# random graphs through the passes, until one of them goes wrong or you stop it
+fuzz-passes: .venv/ready
+	$(PY) -m tests.passes.fuzz
 
 bench: bench-kernels
 

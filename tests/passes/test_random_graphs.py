@@ -1,81 +1,73 @@
 """Each pass alone and the whole pipeline on random graphs, against the graph as it was.
 
-A failure names its seed; `random_graph(seed)` makes the graph again.
+A failure names its seed; `random_graph(seed)` makes the graph again, and `python -m tests.passes.fuzz --seed` with that
+seed finds the rewrite that is wrong.
 """
 
 import pytest
 
-from tests.passes.differential import BY_NAME, assert_keeps_results, assert_same_results
+from tests.passes import examine, fuzz
+from tests.passes.differential import BY_NAME, assert_same_results
 from tests.passes.random_graphs import random_graph
-from tests.passes.watching import run_and_compare
-from webrnn.ir.check import check
-from webrnn.ir.text import to_text
-from webrnn.passes import run_passes
-from webrnn.passes.infer_shapes import infer
+from webrnn.passes import Pass, run_passes
 
-BLOCKS = [range(first, first + 25) for first in range(0, 300, 25)]
-SEEDS = pytest.mark.parametrize("seeds", BLOCKS, ids=lambda seeds: f"{seeds[0]}-{seeds[-1]}")
+GRAPHS = 2000
+ELSEWHERE = {"infer_shapes", "fold_batchnorm", "simplify_powers", "remove_checks", "prune_branches"}
+"""Passes that never have anything to do on these graphs; they have tests of their own."""
+SELDOM_ALONE = {"count_steps", "merge_scans"}
+"""Passes that wait for others."""
 
 
-def for_each(seeds, examine):
+def blocks(count, size):
+    ranges = [range(first, first + size) for first in range(0, count, size)]
+    return pytest.mark.parametrize("seeds", ranges, ids=lambda seeds: f"{seeds[0]}-{seeds[-1]}")
+
+
+def for_each(seeds, examination):
     for seed in seeds:
         try:
-            examine(random_graph(seed))
+            examination(random_graph(seed))
         except BaseException as error:
             error.add_note(f"seed {seed}")
             raise
 
 
-@SEEDS
-def test_facts_hold(seeds):
-    def examine(case):
-        check(case.graph)
-        run_and_compare(case.graph, case.arguments, infer(case.graph))
-
-    for_each(seeds, examine)
-
-
-@pytest.mark.parametrize("name", [name for name in BY_NAME if name != "infer_shapes"])
-def test_each_pass_alone(name):
-    for_each(range(120), lambda case: assert_keeps_results(case.graph, case.arguments, name))
-
-
-@SEEDS
+@blocks(GRAPHS, 100)
 def test_pipeline(seeds):
-    def examine(case):
-        graph = case.graph.copy()
-        outcome = run_passes(graph, check=True)
-        assert outcome.reached_fixpoint
-        assert_same_results(case.graph, graph, case.arguments, bits=False)
-        text = to_text(graph)
-        assert not sum(run_passes(graph).rewrites.values())
-        assert to_text(graph) == text
-
-    for_each(seeds, examine)
+    for_each(seeds, examine.pipeline_keeps_results)
 
 
-@SEEDS
+@blocks(GRAPHS, 500)
+def test_each_pass_alone(seeds):
+    alone = examine.EachPassAlone()
+    for_each(seeds, alone)
+    assert BY_NAME.keys() - alone.runs.keys() - SELDOM_ALONE == ELSEWHERE
+
+
+@blocks(400, 100)
 def test_pipeline_of_exact_passes_keeps_every_bit(seeds):
-    reordering = [name for name, step in BY_NAME.items() if step.reorders_arithmetic]
-
-    def examine(case):
-        graph = case.graph.copy()
-        run_passes(graph, disable=reordering, check=True)
-        assert_same_results(case.graph, graph, case.arguments, bits=True)
-
-    for_each(seeds, examine)
+    for_each(seeds, examine.exact_passes_keep_bits)
 
 
-def test_each_pass_fires_on_some_graph():
+@blocks(300, 100)
+def test_facts_hold(seeds):
+    for_each(seeds, examine.facts_hold)
+
+
+@blocks(300, 100)
+def test_order_does_not_matter(seeds):
+    for_each(seeds, examine.order_does_not_matter)
+
+
+def test_each_pass_fires_in_the_pipeline():
     fired = set()
     for seed in range(150):
-        fired |= {name for name, count in run_passes(random_graph(seed).graph).rewrites.items() if count}
-    elsewhere = {"infer_shapes", "fold_batchnorm", "simplify_powers", "remove_checks", "prune_branches"}
-    assert BY_NAME.keys() - fired == elsewhere
+        fired |= run_passes(random_graph(seed).graph).fired.keys()
+    assert BY_NAME.keys() - fired == ELSEWHERE
 
 
 def test_every_prefix_of_the_rewrites_is_right():
-    def examine(case):
+    def every_prefix(case):
         total = sum(run_passes(case.graph.copy()).rewrites.values())
         for count in range(0, total, max(total // 6, 1)):
             graph = case.graph.copy()
@@ -83,4 +75,32 @@ def test_every_prefix_of_the_rewrites_is_right():
             assert sum(outcome.rewrites.values()) == count
             assert_same_results(case.graph, graph, case.arguments, bits=False)
 
-    for_each(range(15), examine)
+    for_each(range(15), every_prefix)
+
+
+def test_fuzzing_ends_where_it_is_told_to(capsys):
+    assert fuzz.main(["--seed", "5", "--count", "3"]) == 0
+    assert capsys.readouterr().out == "from seed 5\n3 graphs, nothing found\n"
+
+
+class _Wrong(Pass):
+    """Swaps the operands of differences; of the first two rewrites the second changes a result."""
+
+    name = "wrong"
+
+    def rewrite(self, graph, context, result):
+        for node in graph.nodes:
+            if node.op == "Sub" and node.name != "swapped" and result.fires(f"Sub {node.label}"):
+                node.name = "swapped"
+                node.inputs.reverse()
+
+
+def test_fuzzing_finds_the_wrong_rewrite(monkeypatch, capsys):
+    step = _Wrong()
+    monkeypatch.setitem(BY_NAME, step.name, step)
+    monkeypatch.setattr(fuzz, "EXAMINATIONS", {"each pass alone": examine.EachPassAlone()})
+    assert fuzz.main(["--seed", "0", "--count", "50"]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[-2].endswith(": each pass alone")
+    assert lines[-1].startswith("wrong, stop_after=")
+    assert "is the first with a wrong result: wrong: Sub ->" in lines[-1]

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from webrnn.ir import Graph, Node, Scan, State, Trace, Value
+from webrnn.ir import Graph, Node, Scan, SequenceInput, State, Trace, Value
 
 from .base import Context, PassResult, ScanPass
 
@@ -33,7 +33,7 @@ class RemoveUnused(ScanPass):
         states, needed, nodes = _surviving(scan, traces, read)
         sequences = [item for item in scan.sequences if item.element in needed]
         if not sequences and scan.sequences and scan.n_steps is None:
-            sequences = scan.sequences[:1]
+            sequences = [min(scan.sequences, key=lambda item: _as_counter(graph, item))]
             result.declines_at(node, "its last sequence says how many steps there are")
         invariants = [item for item in scan.invariants if item.inner in needed]
         iteration = scan.iteration if scan.iteration in needed else None
@@ -53,6 +53,14 @@ class RemoveUnused(ScanPass):
         scan.states, scan.traces, scan.sequences, scan.invariants = states, traces, sequences, invariants
         scan.iteration, scan.body.nodes = iteration, nodes
         return [scan.to_node()]
+
+
+def _as_counter(graph: Graph, item: SequenceInput) -> tuple[bool, str, int, bool]:
+    """How little a sequence is wanted as the one that only says how many steps there are: what is there anyway is
+    best, and which one it is must not depend on their order.
+    """
+    computed = item.whole not in graph.inputs and item.whole not in graph.constants
+    return computed, item.whole.name, item.spec.axis, item.spec.reverse
 
 
 def _surviving(
