@@ -88,7 +88,12 @@ INLINE void tile(const int rows, const int vecs, const int panels, const float *
       UNROLL for (int v = 0; v < total; v++) acc[r * total + v] = mfma(weight[v], input, acc[r * total + v]);
     }
   }
-  if (out.cols >= total * ML && !out.bias && !out.row_bias) {
+  if (out.cols >= total * ML && !out.row_bias) {
+    if (out.bias)
+      UNROLL for (int v = 0; v < total; v++) {
+        const mf bias = mload(out.bias + v * ML);
+        UNROLL for (int r = 0; r < rows; r++) acc[r * total + v] = acc[r * total + v] + bias;
+      }
     UNROLL for (int r = 0; r < rows; r++)
       UNROLL for (int v = 0; v < total; v++) mstore(out.y + r * out.stride + v * ML, acc[r * total + v]);
     return;
@@ -98,21 +103,36 @@ INLINE void tile(const int rows, const int vecs, const int panels, const float *
   store_tile(rows, total * ML, sums, out);
 }
 
-/* one row of X against all of W */
-NOINLINE void row_times_panels(const float *x, const float *w, int n, int k, Output out) {
-  int col = 0;
-#if ML > 1 /* a panel of scalars has more accumulators than any machine has registers */
-  const ptrdiff_t next_panel = (ptrdiff_t)k * PANEL;
-  for (; col + VECTOR_PANELS * PANEL <= n; col += VECTOR_PANELS * PANEL, w += VECTOR_PANELS * next_panel)
-    tile(1, PANEL_VECS, VECTOR_PANELS, x, 0, w, PANEL, next_panel, k, shifted(out, 0, col));
-  for (; VECTOR_PANELS > 1 && col + PANEL <= n; col += PANEL, w += next_panel)
-    tile(1, PANEL_VECS, 1, x, 0, w, PANEL, 0, k, shifted(out, 0, col));
-#endif
-  while (col < n) {
+/* the panels behind `col`, the last of which may be narrow, one row of X */
+NOINLINE void row_times_tail(const float *x, const float *w, int col, int n, int k, Output out) {
+  for (w += (ptrdiff_t)col * k; col < n;) {
     const int width = panel_width(n - col);
     for (int i = 0; i < width; i += GRAIN, col += GRAIN) tile(1, GRAIN_VECS, 1, x, 0, w + i, width, 0, k, shifted(out, 0, col));
     w += (ptrdiff_t)k * width;
   }
+}
+
+/* One row of X against all of W, from the first panel to the last or the other way round: a loop that takes turns finds the
+ * panels that it read last still in the nearest cache. */
+NOINLINE void row_times_panels(const float *x, const float *w, int n, int k, Output out, int backwards) {
+#if ML > 1 /* a panel of scalars has more accumulators than any machine has registers */
+  const ptrdiff_t next_panel = (ptrdiff_t)k * PANEL;
+  const int wide = n / (VECTOR_PANELS * PANEL), panels = n / PANEL;
+  if (backwards) row_times_tail(x, w, panels * PANEL, n, k, out);
+  for (int i = 0; i < wide + panels - wide * VECTOR_PANELS; i++) {
+    const int at = backwards ? wide + panels - wide * VECTOR_PANELS - 1 - i : i;
+    if (at < wide) {
+      tile(1, PANEL_VECS, VECTOR_PANELS, x, 0, w + at * VECTOR_PANELS * next_panel, PANEL, next_panel, k, shifted(out, 0, at * VECTOR_PANELS * PANEL));
+    } else {
+      const int panel = at - wide + wide * VECTOR_PANELS;
+      tile(1, PANEL_VECS, 1, x, 0, w + panel * next_panel, PANEL, 0, k, shifted(out, 0, panel * PANEL));
+    }
+  }
+  if (!backwards) row_times_tail(x, w, panels * PANEL, n, k, out);
+#else
+  (void)backwards;
+  row_times_tail(x, w, 0, n, k, out);
+#endif
 }
 
 /* `rows` rows of X against one panel that is `width` wide */
@@ -126,7 +146,7 @@ INLINE void rows_times_panel(const int rows, const float *x, ptrdiff_t x_stride,
 
 /* Y[m, n] = X[m, k] W^T + biases. Panels are the outer loop: a panel stays in L1 while all rows of X pass. */
 static void matmul(const float *x, ptrdiff_t x_stride, const float *w, int m, int n, int k, Output out) {
-  if (m == 1) { row_times_panels(x, w, n, k, out); return; }
+  if (m == 1) { row_times_panels(x, w, n, k, out, 0); return; }
   for (int col = 0; col < n; col += PANEL) {
     const int width = panel_width(n - col);
     int row = 0;
@@ -147,7 +167,7 @@ void wr_pack_panels(const float *w, float *packed, int32_t n, int32_t k, int32_t
 }
 
 void wr_gemv(const float *packed, const float *x, const float *bias, float *y, int32_t n, int32_t k) {
-  row_times_panels(x, packed, n, k, (Output){y, 0, bias, NULL, n});
+  row_times_panels(x, packed, n, k, (Output){y, 0, bias, NULL, n}, 0);
 }
 
 void wr_gemm(const float *x, const float *packed, const float *bias, float *y, int32_t m, int32_t n, int32_t k,

@@ -203,10 +203,14 @@ static int check_sequence(Vm *vm, const Sequence *s, int32_t bias) {
   return OK;
 }
 
-INLINE const float *project(const Sequence *s, const float *h) {
+/* the recurrent product of step t */
+static const float *project(const Sequence *s, const float *h, int t) {
   float *hw = (float *)s->scratch->data;
+  const float *packed = (float *)s->packed->data;
   const int32_t width = s->gates * s->hidden;
-  wr_gemm(h, (float *)s->packed->data, s->bias, hw, s->rows, width, s->hidden, s->hidden, width, ACT_NONE, 0, 0);
+  Output out = {hw, width, s->bias, NULL, width};
+  if (s->rows == 1) row_times_panels(h, packed, width, s->hidden, out, t & 1);
+  else matmul(h, s->hidden, packed, s->rows, width, s->hidden, out);
   return hw;
 }
 INLINE const float *input_at(const Sequence *s, int t) { return (float *)s->xw->data + (ptrdiff_t)t * s->xw->stride[0]; }
@@ -233,7 +237,7 @@ static int run_rnn_sequence(Vm *vm, const int32_t *w) {
   const float *h = (float *)s.h0->data, *params = F(7);
   for (int t = 0; t < s.steps; t++) {
     float *y = output_at(&s, t);
-    wr_rnn_cell(input_at(&s, t), project(&s, h), y, s.rows, s.hidden, w[8], params);
+    wr_rnn_cell(input_at(&s, t), project(&s, h, t), y, s.rows, s.hidden, w[8], params);
     h = y;
   }
   finish(&s, h);
@@ -246,7 +250,7 @@ static int run_gru_sequence(Vm *vm, const int32_t *w) {
   const float *h = (float *)s.h0->data, *params = F(7);
   for (int t = 0; t < s.steps; t++) {
     float *y = output_at(&s, t);
-    wr_gru_cell(input_at(&s, t), project(&s, h), h, y, s.rows, s.hidden, w[8], params);
+    wr_gru_cell(input_at(&s, t), project(&s, h, t), h, y, s.rows, s.hidden, w[8], params);
     h = y;
   }
   finish(&s, h);
@@ -271,7 +275,7 @@ static int run_lstm_sequence(Vm *vm, const int32_t *w) {
   if (T(4)->data != T(8)->data && T(8)->count) __builtin_memmove(c, T(4)->data, (size_t)T(8)->count * sizeof *c);
   for (int t = 0; t < s.steps; t++) {
     float *y = output_at(&s, t);
-    wr_lstm_cell(input_at(&s, t), project(&s, h), c, peephole, y, c, s.rows, s.hidden, w[12], w[11], params);
+    wr_lstm_cell(input_at(&s, t), project(&s, h, t), c, peephole, y, c, s.rows, s.hidden, w[12], w[11], params);
     h = y;
   }
   finish(&s, h);
