@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from webrnn.errors import BackendError, Error, ModelError, OptionError, PlanError, ShapeError, UnsupportedOp
 
 if TYPE_CHECKING:
+    from webrnn import audio
     from webrnn.engine.limits import Limits
     from webrnn.engine.session import InferenceSession
     from webrnn.passes.report import Report, optimize
@@ -25,6 +26,7 @@ __all__ = [
     "ShapeError",
     "UnsupportedOp",
     "__version__",
+    "audio",
     "optimize",
 ]
 
@@ -38,6 +40,8 @@ _HOME = {
 
 
 def __getattr__(name: str) -> Any:
+    if name == "audio":
+        return import_module("webrnn.audio")
     home = _HOME.get(name)
     if home is None:
         raise AttributeError(f"module 'webrnn' has no attribute {name!r}")
