@@ -5,6 +5,10 @@ def test_refused_cases_are_exactly_the_listed_ones():
     assert refusals() == listed(), "run `python -m tests.conformance.suite` and read the difference"
 
 
+def test_without_passes_the_same_cases_are_refused():
+    assert refusals(disable=["all"]).keys() == listed().keys()
+
+
 def test_only_bfloat16_ranges_are_refused_of_the_cases_with_loops():
     cases = node_cases()
     with_loops = {name for name, case in cases.items() if uses_loops(case)}

@@ -41,8 +41,14 @@ def assert_same_results(
     check(after)
     assert [value.name for value in before.outputs] == [value.name for value in after.outputs]
     assert [value.name for value in before.inputs] == [value.name for value in after.inputs]
-    wanted, results = Executor(before).run(arguments), Executor(after).run(arguments)
-    for value, want, result in zip(before.outputs, wanted, results, strict=True):
+    assert_gives(after, arguments, Executor(before).run(arguments), bits, tolerance)
+
+
+def assert_gives(
+    graph: Graph, arguments: Sequence[Any], wanted: Sequence[np.ndarray], bits: bool = True, tolerance: float = 1e-5
+) -> None:
+    """Types, shapes and numbers; -0.0 and 0.0 are different if `bits`."""
+    for value, want, result in zip(graph.outputs, wanted, Executor(graph).run(arguments), strict=True):
         assert (want.dtype, want.shape) == (result.dtype, result.shape), value.name
         if bits and want.dtype.kind == "f":
             np.testing.assert_array_equal(np.signbit(want), np.signbit(result), err_msg=value.name)

@@ -1,8 +1,11 @@
-"""ONNX's node tests with all passes on."""
+"""ONNX's node tests with all passes on, with each one off, and with all off."""
+
+from functools import cache
 
 import pytest
 
 from tests.conformance.suite import ROUNDING, uses_loops
+from tests.passes.examine import assert_is_fixpoint
 from tests.reference.onnx_cases import assert_same, node_cases, to_webrnn
 from webrnn.engine.executor import Executor
 from webrnn.errors import Error
@@ -43,6 +46,24 @@ def test_all_passes():
     assert count(node_cases().values()) > 1750
 
 
-@pytest.mark.parametrize("disabled", [step.name for step in ALL_PASSES])
-def test_each_pass_off_on_cases_with_loops(disabled):
-    assert count([case for case in node_cases().values() if uses_loops(case)], [disabled]) > 50
+def test_cases_with_loops_are_optimized_once():
+    for case in filter(uses_loops, node_cases().values()):
+        try:
+            graph = read_model(case.model.SerializeToString())
+        except Error:
+            continue
+        run_passes(graph)
+        assert_is_fixpoint(graph)
+
+
+@cache
+def loops_and_a_sample():
+    """The cases with recurrent ops or sub-graphs, and every thirtieth of the others."""
+    loops = [case for case in node_cases().values() if uses_loops(case)]
+    others = [case for _, case in sorted(node_cases().items()) if not uses_loops(case)]
+    return [*loops, *others[::30]]
+
+
+@pytest.mark.parametrize("disabled", ["all", *(step.name for step in ALL_PASSES)])
+def test_each_pass_off(disabled):
+    assert count(loops_and_a_sample(), [disabled]) > 100

@@ -77,3 +77,26 @@ def test_an_observer_sees_each_run(data):
     webrnn.optimize(data, observe=lambda step, result, graph: seen.append((step.name, result.rewrites)))
     assert seen[0] == ("infer_shapes", 0)
     assert sum(count for _, count in seen) == sum(step.count for step in webrnn.optimize(data).steps)
+
+
+PRODUCTS = ("MatMul", "Gemm", "webrnn.Linear")
+
+
+@pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
+@pytest.mark.parametrize(
+    ("op", "options", "left"),
+    [
+        ("RNN", {}, 1),
+        ("LSTM", {}, 1),
+        ("GRU", {}, 2),  # that with the gated state cannot be joined with the other
+        ("GRU", {"linear_before_reset": 1}, 1),
+        ("GRU", {"clip": 0.5}, 2),
+    ],
+)
+def test_products_with_the_input_are_outside_of_every_loop(op, options, left, direction):
+    report = webrnn.optimize(recurrent(op, direction=direction, **options).SerializeToString())
+    loops = 2 if direction == "bidirectional" else 1
+    inside, outside = (sum(work.ops[name] for name in PRODUCTS) for work in (report.after.inside, report.after.outside))
+    assert report.after.loops == loops
+    assert (inside, outside) == (left * loops, loops)
+    assert sum(report.before.inside.ops[name] for name in PRODUCTS) == (left + 1) * loops
