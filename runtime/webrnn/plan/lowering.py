@@ -61,6 +61,8 @@ class Lowering:
         self._kept: list[np.ndarray] = []
         self._number_vectors: dict[tuple[float, ...], np.ndarray] = {}
         self.n_externals = 0
+        self.late: dict[Value, Node] = {}
+        """Products that are made, in parts, by the one node that reads them."""
         self._ports: dict[int, Value] = {}
         self.taken: dict[Value, int] = {}
         """Values that are as long as a loop took steps, and the external that says how many."""
@@ -73,6 +75,10 @@ class Lowering:
             self._place_output(value)
         self.lower_graph(self.graph)
         return Program(inputs, [self._output_port(value) for value in self.graph.outputs], self.block)
+
+    def new_loop(self) -> int:
+        self.n_loops += 1
+        return self.n_loops - 1
 
     def new_external(self) -> int:
         self.n_externals += 1
@@ -124,7 +130,11 @@ class Lowering:
 
     def lower_graph(self, graph: Graph) -> None:
         """Emit what the outputs of a graph need; its inputs have views already."""
+        from .lowerings.sequences import late_projections
+
         self.arrays.update(graph.constants)
+        if "fused_sequences" not in self.options:
+            self.late.update(late_projections(self, graph))
         needed = set(graph.outputs)
         nodes = []
         for node in reversed(graph.nodes):
@@ -169,6 +179,8 @@ class Lowering:
     def _lower_node(self, node: Node) -> None:
         from .lowerings import RULES
 
+        if any(output in self.late for output in node.outputs):
+            return
         outer, self.node = self.node, node
         if all(self._is_known(output) for output in node.outputs if output is not None):
             for output in node.outputs:
@@ -255,12 +267,16 @@ class Lowering:
 
     def packed(self, weights: np.ndarray) -> View:
         """Constant weights [k, n] in the form that products take."""
+        return self.packed_once(weights, lambda array: array)
+
+    def packed_once(self, weights: np.ndarray, arrange: Callable[[np.ndarray], np.ndarray]) -> View:
+        """Constant weights that have to be brought into the form [k, n] first, always in the same way."""
         from .lowerings.linear import pack
 
         key = (id(weights), "packed")
         if key not in self._constants:
             self._kept.append(weights)
-            array = pack(weights)
+            array = pack(arrange(weights))
             self._constants[key] = Storage("constant", "f32", array.size, array, writable=False)
         return dense_view(self._constants[key], (self._constants[key].size,))
 
@@ -274,6 +290,17 @@ class Lowering:
         if value not in self.views:
             self.views[value] = self.destinations.get(value) or self.temporary(self.shape(value), self.dtype(value))
         return self.views[value]
+
+    def output_like(self, value: Value, views: Sequence[View]) -> View:
+        """Where an element-wise rule writes a result: laid out as its operands, if they have no gaps."""
+        if value not in self.views and value not in self.destinations:
+            shape = self.shape(value)
+            for view in views:
+                if view.shape == shape and view.is_permuted:
+                    storage = self.temporary(shape, self.dtype(value)).storage
+                    self.views[value] = View(storage, shape, view.strides)
+                    break
+        return self.output(value)
 
     def dense_output(self, value: Value) -> View:
         """Where a rule that writes without gaps writes a result; if its destination has gaps it is copied later."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import permutations
 from math import prod
 from typing import Literal
 
@@ -78,24 +79,30 @@ class View:
             for size, stride, dense in zip(self.shape, self.strides, dense_strides(self.shape), strict=True)
         )
 
-    def _relaid(self, shape: Iterable[Dim], strides: Iterable[Dim], skip: Dim = 0) -> View:
+    @property
+    def is_permuted(self) -> bool:
+        """Whether it has no gaps once its axes are put into another order."""
+        return self.is_contiguous or (
+            self.rank <= 4 and any(self.transposed(order).is_contiguous for order in permutations(range(self.rank)))
+        )
+
+    def relaid(self, shape: Iterable[Dim], strides: Iterable[Dim], skip: Dim = 0) -> View:
+        """The same storage, seen in another way."""
         shape, strides = tuple(shape), tuple(strides)
-        follows = None if self.follows is None else self.follows._relaid(shape, strides, skip)
+        follows = None if self.follows is None else self.follows.relaid(shape, strides, skip)
         return replace(self, shape=shape, strides=strides, offset=self.offset + skip, follows=follows)
 
     def transposed(self, perm: Sequence[int]) -> View:
-        return self._relaid((self.shape[a] for a in perm), (self.strides[a] for a in perm))
+        return self.relaid((self.shape[a] for a in perm), (self.strides[a] for a in perm))
 
     def with_axis(self, axis: int) -> View:
         """With a new axis of size 1."""
-        return self._relaid(
-            (*self.shape[:axis], 1, *self.shape[axis:]), (*self.strides[:axis], 0, *self.strides[axis:])
-        )
+        return self.relaid((*self.shape[:axis], 1, *self.shape[axis:]), (*self.strides[:axis], 0, *self.strides[axis:]))
 
     def without_axis(self, axis: int, index: Dim = 0) -> View:
         """One element along an axis."""
         skip = self.strides[axis] * index
-        return self._relaid(
+        return self.relaid(
             (*self.shape[:axis], *self.shape[axis + 1 :]), (*self.strides[:axis], *self.strides[axis + 1 :]), skip
         )
 
@@ -103,18 +110,18 @@ class View:
         shape, strides = list(self.shape), list(self.strides)
         skip = strides[axis] * start
         shape[axis], strides[axis] = count, strides[axis] * step
-        return self._relaid(shape, strides, skip)
+        return self.relaid(shape, strides, skip)
 
     def reshaped(self, shape: Sequence[Dim]) -> View | None:
         """The same elements in order under another shape, or None where that needs a copy."""
         shape = tuple(shape)
         if self.is_contiguous:
-            return self._relaid(shape, dense_strides(shape))
+            return self.relaid(shape, dense_strides(shape))
         squeezed = [(size, stride) for size, stride in zip(self.shape, self.strides, strict=True) if size != 1]
         if [size for size, _ in squeezed] != [size for size in shape if size != 1]:
             return None
         rest = iter(squeezed)
-        return self._relaid(shape, (0 if size == 1 else next(rest)[1] for size in shape))
+        return self.relaid(shape, (0 if size == 1 else next(rest)[1] for size in shape))
 
     def broadcast(self, shape: Sequence[Dim]) -> View | None:
         """Repeated to a shape, or None where it is not known to fit."""
@@ -126,7 +133,7 @@ class View:
             if have != need and have != 1:
                 return None
             strides.append(stride if have == need and need != 1 else 0)
-        return self._relaid(shape, strides)
+        return self.relaid(shape, strides)
 
     def moving(self, loop: int, stride: Dim, after: Dim = 0) -> View:
         return replace(self, motions=(*self.motions, Motion(loop, stride, after)))
@@ -165,6 +172,6 @@ def collapsed(views: Sequence[View]) -> list[View]:
         else:
             groups.append([axis])
     return [
-        view._relaid((prod(shape[a] for a in group) for group in groups), (view.strides[group[-1]] for group in groups))
+        view.relaid((prod(shape[a] for a in group) for group in groups), (view.strides[group[-1]] for group in groups))
         for view in views
     ]

@@ -182,7 +182,7 @@ def _node(l: Lowering, node: Node) -> None:
     result = _translate(w, node)
     if result[0] != "op":
         result = w.op("copy", result)
-    w.write([(l.output(output), result)])
+    w.write([(l.output_like(output, w.inputs), result)])
 
 
 def _expression(l: Lowering, node: Node) -> None:
@@ -198,7 +198,7 @@ def _expression(l: Lowering, node: Node) -> None:
     for outer, inner in zip(node.outputs, body.outputs, strict=True):
         if outer is not None:
             result = w.operand(inner)
-            outputs.append((l.output(outer), result if result[0] == "op" else w.op("copy", result)))
+            outputs.append((l.output_like(outer, w.inputs), result if result[0] == "op" else w.op("copy", result)))
     w.write(outputs)
 
 

@@ -116,7 +116,7 @@ def _batched(view: View, sizes: tuple[Dim, Dim, Dim]) -> View | None:
     for (_, outer), (size, inner) in pairwise(leading):
         if outer != inner * size:
             return None
-    return view._relaid(sizes, (leading[-1][1] if leading else 0, *view.strides[-2:]))
+    return view.relaid(sizes, (leading[-1][1] if leading else 0, *view.strides[-2:]))
 
 
 RULES: dict[tuple[str, str], Rule] = {

@@ -1,14 +1,12 @@
 """Loops.
 
-A Scan whose body is one product and one recurrent cell becomes one instruction (`_fused_sequence`); any other becomes
+A Scan whose body is one product and one recurrent cell becomes one instruction (`sequences.py`); any other becomes
 a loop. In a loop the elements of sequences and traces are views that move; a state is either a buffer that the body
 updates, or, where all of its history is kept, the place of the previous step's element in that history: nothing is
 copied between steps.
 """
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 from webrnn.ir import WEBRNN, Dim, Node, Scan, Value
 from webrnn.ir.scan import SequenceInput, State, Trace
@@ -18,7 +16,7 @@ from ..lowering import Lowering, Rule, present
 from ..opcodes import EXACT, LIMITED, UNLIMITED
 from ..program import LoopInstruction
 from ..views import View, count_of
-from .cells import activations
+from .sequences import lower_sequence, match_cell
 
 UPDATES_IN_PLACE = {
     "GruCell": {2},
@@ -37,16 +35,18 @@ def _scan(l: Lowering, node: Node) -> None:
     scan = Scan.of(node)
     if not all(state.spec.is_plain for state in scan.states):
         raise l.refuse("a state with several taps")
-    if "fused_sequences" not in l.options and _fused_sequence(l, scan):
-        return
+    if "fused_sequences" not in l.options:
+        cell = match_cell(l, scan)
+        if cell is not None:
+            lower_sequence(l, scan, cell)
+            return
     _Loop(l, scan).lower()
 
 
 class _Loop:
     def __init__(self, lowering: Lowering, scan: Scan):
         self.l, self.scan = lowering, scan
-        self.id = lowering.n_loops
-        lowering.n_loops += 1
+        self.id = lowering.new_loop()
         self.n_steps = trip_count(scan, lowering.facts)
         self.most = self._most_steps()
         self.after_body: list[tuple[View, View]] = []
@@ -239,123 +239,6 @@ def _moving_element(whole: View, axis: int, reverse: bool, n_steps: Dim, loop: i
     stride = whole.strides[axis]
     first = n_steps - 1 if reverse else 0
     return whole.without_axis(axis, first).moving(loop, stride * (-1 if reverse else 1))
-
-
-# --- whole sequences -------------------------------------------------------------------------------------------------
-
-
-@dataclass
-class _Cell:
-    """A body that is one product of a state with constant weights and one cell."""
-
-    name: str
-    node: Node
-    product: Node
-    xw: SequenceInput
-    h: State
-    c: State | None
-
-
-_SEQUENCES = {"RnnCell": "rnn_sequence", "GruCell": "gru_sequence", "LstmCell": "lstm_sequence"}
-
-
-def _match_cell(l: Lowering, scan: Scan) -> _Cell | None:
-    """The cell of a Scan that is nothing but one."""
-    if scan.cond is not None or scan.body_cond is not None or scan.iteration is not None or len(scan.body.nodes) != 2:
-        return None
-    product, node = scan.body.nodes
-    is_cell = node.domain == WEBRNN and node.op in _SEQUENCES
-    is_product = (product.domain == WEBRNN and product.op == "Linear") or (
-        not product.domain and product.op == "MatMul"
-    )
-    if not is_cell or not is_product or len(scan.states) != (2 if node.op == "LstmCell" else 1):
-        return None
-    h = scan.states[0] if scan.states[0].body_out is node.outputs[0] else scan.states[-1]
-    c = None if len(scan.states) == 1 else scan.states[1] if h is scan.states[0] else scan.states[0]
-    (h_in,) = h.body_in
-    sequences = [item for item in scan.sequences if item.element is node.inputs[0]]
-    fits = (
-        len(sequences) == 1
-        and h.body_out is node.outputs[0]
-        and product.inputs[0] is h_in
-        and product.outputs[0] is node.inputs[1]
-        and (c is None or (node.inputs[2] is c.body_in[0] and c.body_out is node.outputs[1]))
-        and (node.op != "GruCell" or node.inputs[2] is h_in)
-        and all(trace.element is h.body_out and trace.spec.keep is trace.spec.length is None for trace in scan.traces)
-        and len(scan.traces) <= 1
-    )
-    return _Cell(_SEQUENCES[node.op], node, product, sequences[0], h, c) if fits else None
-
-
-def _fused_sequence(l: Lowering, scan: Scan) -> bool:
-    cell = _match_cell(l, scan)
-    n_steps = trip_count(scan, l.facts)
-    if cell is None or n_steps is None:
-        return False
-    constants = {**l.arrays, **scan.body.constants}
-    for item in scan.invariants:
-        if item.outer in l.arrays:
-            constants[item.inner] = l.arrays[item.outer]
-    weights, bias = [*cell.product.inputs[1:], None][:2]
-    peephole = cell.node.inputs[3] if cell.name == "lstm_sequence" and len(cell.node.inputs) > 3 else None
-    vectors = [value for value in (weights, bias, peephole) if value is not None]
-    xw_shape = l.facts.shape(cell.xw.whole)
-    if not all(value in constants for value in vectors) or xw_shape is None or len(xw_shape) != 3:
-        return False
-    state_shape = l.shape(cell.h.body_in[0])
-    if len(state_shape) != 2 or l.shape(cell.h.init) != state_shape:
-        return False
-    whole = l.view(cell.xw.whole)
-    axis = cell.xw.spec.axis % 3
-    xw = whole.transposed([axis, *(a for a in range(3) if a != axis)])
-    if not _rows_are_dense(xw):
-        xw = l.dense(xw)
-    xw = _in_time(xw, cell.xw.spec.reverse, n_steps)
-    params, acts = activations(l, cell.node)
-    trace, late = _fused_trace(l, scan, n_steps)
-    final = _final(l, cell.h)
-    scratch = l.temporary((state_shape[0], xw.shape[-1]))
-    packed = l.packed(constants[present(weights)])
-    bias_view = None if bias is None else l.constant(constants[bias])
-    operands = [xw, packed, bias_view, l.dense(l.view(cell.h.init))]
-    if cell.c is None:
-        l.emit(cell.name, *operands, scratch, final, trace, params, acts)
-    else:
-        peep = None if peephole is None else l.constant(constants[peephole])
-        c_init, c_final = l.dense(l.view(cell.c.init)), _final(l, cell.c)
-        couple = int(cell.node.attrs["couple"])
-        l.emit(cell.name, *operands, c_init, peep, scratch, final, c_final, trace, params, acts, couple)
-    if late is not None:
-        l.copy(*late)
-    return True
-
-
-def _rows_are_dense(view: View) -> bool:
-    """[t, rows, width]: the rows of a step lie behind each other."""
-    _, rows, width = view.shape
-    return (view.strides[2] == 1 or width == 1) and (view.strides[1] == width or rows == 1)
-
-
-def _in_time(view: View, reverse: bool, n_steps: Dim) -> View:
-    return view.sliced(0, n_steps - 1 if reverse else 0, n_steps, -1 if reverse else 1)
-
-
-def _final(l: Lowering, state: State) -> View:
-    return l.temporary(l.shape(state.body_in[0])) if state.final is None else l.dense_output(state.final)
-
-
-def _fused_trace(l: Lowering, scan: Scan, n_steps: Dim) -> tuple[View | None, tuple[View, View] | None]:
-    """Where the instruction writes the trace, and what is to be copied afterwards if that is not its place."""
-    if not scan.traces or scan.traces[0].whole is None:
-        return None, None
-    spec = scan.traces[0].spec
-    whole = l.output(scan.traces[0].whole)
-    axis = spec.axis % 3
-    along = whole.transposed([axis, *(a for a in range(3) if a != axis)])
-    if _rows_are_dense(along):
-        return _in_time(along, spec.reverse, n_steps), None
-    between = l.temporary(along.shape)
-    return _in_time(between, spec.reverse, n_steps), (between, along)
 
 
 RULES: dict[tuple[str, str], Rule] = {(WEBRNN, "Scan"): _scan}

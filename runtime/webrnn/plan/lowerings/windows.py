@@ -46,6 +46,68 @@ def _pads_before(
 
 
 def _conv(l: Lowering, node: Node) -> None:
+    if not _conv_as_product(l, node):
+        _conv_by_windows(l, node)
+
+
+def _conv_as_product(l: Lowering, node: Node) -> bool:
+    """A convolution along one axis as the product of its windows with packed weights, channels last: consecutive
+    elements of a window lie behind each other then, so that windows without gaps are views. Worth it where there are
+    enough results to fill a vector, or few positions."""
+    x, w, output = present(node.inputs[0]), present(node.inputs[1]), present(node.outputs[0])
+    bias = node.inputs[2] if len(node.inputs) > 2 else None
+    weights = l.array(w)
+    if weights is None or weights.ndim != 3 or attribute(node, "group", 1) != 1 or l.dtype(x) != "f32":
+        return False
+    n_out, channels, taps = weights.shape
+    batch, _, positions = l.shape(output)
+    if n_out < 16 and not (isinstance(positions, int) and positions <= 8):
+        return False
+    view = l.view(x)
+    _, stride, pad, dilation = _window(l, node, [taps], view.shape[2:], (positions,))[1::2]
+    rows = l.dense(view.transposed([0, 2, 1]))
+    length = view.shape[2]
+    padded = (positions - 1) * stride + (taps - 1) * dilation + 1
+    if pad or padded != length:
+        rows = _padded(l, rows, pad, padded)
+    windows = rows.relaid(
+        (batch, positions, taps, channels), (padded * channels, stride * channels, dilation * channels, 1)
+    )
+    flat = _flat_windows(l, windows, taps * channels)
+    result = l.temporary((batch, positions, n_out))
+    packed = l.packed_once(weights, lambda array: array.transpose(2, 1, 0).reshape(-1, n_out))
+    bias_view = None if bias is None else l.dense(l.view(bias))
+    l.emit("gemm", flat, packed, bias_view, result.reshaped((batch * positions, n_out)), 0, 0.0, 0.0)
+    l.views[output] = result.transposed([0, 2, 1])
+    return True
+
+
+def _padded(l: Lowering, rows: View, before: int, length: Dim) -> View:
+    """[batch, length, channels] with zeros around, or without what no window reads."""
+    batch, have, channels = rows.shape
+    if before == 0 and isinstance(have, int) and isinstance(length, int) and length <= have:
+        return rows if length == have else l.dense(rows.sliced(1, 0, length))
+    room = l.temporary((batch, length, channels))
+    kept = have
+    if isinstance(have, int) and isinstance(length, int):
+        kept = min(have, length - before)
+    else:
+        l.require_not_negative(length - before - have)
+    l.emit("fill", room, 0.0)
+    l.copy(rows.sliced(1, 0, kept), room.sliced(1, before, kept))
+    return room
+
+
+def _flat_windows(l: Lowering, windows: View, width: Dim) -> View:
+    """[batch * positions, taps * channels]; a copy where windows have gaps or batches do not follow each other."""
+    batch, positions, taps, channels = windows.shape
+    has_gaps = taps != 1 and windows.strides[2] != channels
+    if has_gaps or batch != 1:
+        return l.reshaped(l.dense(windows), (batch * positions, width))
+    return windows.relaid((positions, width), (windows.strides[1], 1))
+
+
+def _conv_by_windows(l: Lowering, node: Node) -> None:
     x, w, output = present(node.inputs[0]), present(node.inputs[1]), present(node.outputs[0])
     bias = node.inputs[2] if len(node.inputs) > 2 else None
     weights = l.view(w)

@@ -1,0 +1,234 @@
+"""Scans that are nothing but one recurrent cell: whole sequences in one instruction.
+
+The projection of the input, a Linear that only the Scan reads, is done in chunks of CHUNK steps between them: its
+result stays in the cache, and takes the same memory however long the sequence is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from webrnn.ir import WEBRNN, Dim, Graph, Node, Scan, Value, is_scan
+from webrnn.ir.dims import floor_divide
+from webrnn.ir.scan import SequenceInput, State
+from webrnn.passes.infer_shapes import trip_count
+
+from ..program import LoopInstruction
+from ..views import View
+from .cells import activations
+
+if TYPE_CHECKING:
+    from ..lowering import Lowering
+
+CHUNK = 24
+"""Steps that are projected at a time: a multiple of the rows of a tile of the product."""
+
+_INSTRUCTIONS = {"RnnCell": "rnn_sequence", "GruCell": "gru_sequence", "LstmCell": "lstm_sequence"}
+
+
+@dataclass
+class Cell:
+    """A body that is one product of a state with constant weights and one cell."""
+
+    node: Node
+    xw: SequenceInput
+    h: State
+    c: State | None
+    n_steps: Dim
+    weights: np.ndarray
+    bias: np.ndarray | None
+    peephole: np.ndarray | None
+    extra: list[int] = field(default_factory=list)
+
+    @property
+    def instruction(self) -> str:
+        return _INSTRUCTIONS[self.node.op]
+
+
+def match_cell(l: Lowering, scan: Scan) -> Cell | None:
+    """The cell of a Scan that is nothing but one."""
+    n_steps = trip_count(scan, l.facts)
+    if n_steps is None or scan.iteration is not None or len(scan.body.nodes) != 2:
+        return None
+    product, node = scan.body.nodes
+    is_cell = node.domain == WEBRNN and node.op in _INSTRUCTIONS
+    is_product = (product.domain, product.op) in ((WEBRNN, "Linear"), ("", "MatMul"))
+    if not is_cell or not is_product or len(scan.states) != (2 if node.op == "LstmCell" else 1):
+        return None
+    h = scan.states[0] if scan.states[0].body_out is node.outputs[0] else scan.states[-1]
+    c = next((state for state in scan.states if state is not h), None)
+    (h_in,) = h.body_in
+    sequences = [item for item in scan.sequences if item.element is node.inputs[0]]
+    connected = (
+        len(sequences) == 1
+        and h.body_out is node.outputs[0]
+        and product.inputs[0] is h_in
+        and product.outputs[0] is node.inputs[1]
+        and (c is None or (node.inputs[2] is c.body_in[0] and c.body_out is node.outputs[1]))
+        and (node.op != "GruCell" or node.inputs[2] is h_in)
+        and all(trace.element is h.body_out and trace.spec.keep is trace.spec.length is None for trace in scan.traces)
+        and len(scan.traces) <= 1
+    )
+    if not connected or not _has_shapes(l, sequences[0], h):
+        return None
+    known = _Arrays(l, scan)
+    weights, bias = [*product.inputs[1:], None][:2]
+    peephole = node.inputs[3] if c is not None and len(node.inputs) > 3 else None
+    if weights not in known or any(value is not None and value not in known for value in (bias, peephole)):
+        return None
+    extra = [int(node.attrs["couple"])] if c is not None else []
+    return Cell(node, sequences[0], h, c, n_steps, known[weights], known.get(bias), known.get(peephole), extra)
+
+
+class _Arrays:
+    """What is constant in the body of a Scan."""
+
+    def __init__(self, l: Lowering, scan: Scan):
+        self._outside = {item.inner: item.outer for item in scan.invariants}
+        self._l, self._body = l, scan.body
+
+    def get(self, value: Value | None) -> np.ndarray | None:
+        if value is None:
+            return None
+        return self._body.constants.get(value, self._l.arrays.get(self._outside.get(value, value)))
+
+    def __contains__(self, value: Value | None) -> bool:
+        return self.get(value) is not None
+
+    def __getitem__(self, value: Value | None) -> np.ndarray:
+        array = self.get(value)
+        assert array is not None
+        return array
+
+
+def _has_shapes(l: Lowering, xw: SequenceInput, h: State) -> bool:
+    """[steps, rows, gates] and [rows, hidden]"""
+    state = l.facts.shape(h.body_in[0])
+    wide = l.facts.shape(xw.whole)
+    return (
+        wide is not None and len(wide) == 3 and state is not None and len(state) == 2 and l.facts.shape(h.init) == state
+    )
+
+
+def late_projections(l: Lowering, graph: Graph) -> dict[Value, Node]:
+    """The products whose result only the loop of a cell reads, which makes them itself, by their result."""
+    producers, consumers = graph.producers(), graph.consumers()
+    found = {}
+    for node in graph.nodes:
+        cell = match_cell(l, Scan.of(node)) if is_scan(node) else None
+        if cell is None:
+            continue
+        whole = cell.xw.whole
+        product = producers.get(whole)
+        is_private = len(consumers.get(whole, [])) == 1 and whole not in graph.outputs
+        is_product = product is not None and (product.domain, product.op) == (WEBRNN, "Linear")
+        if product is None or not is_private or not is_product or cell.xw.spec.axis % 3 or cell.xw.spec.reverse:
+            continue
+        has_weights = all(value is None or value in l.arrays for value in product.inputs[1:])
+        if has_weights and not (isinstance(cell.n_steps, int) and cell.n_steps <= 2 * CHUNK):
+            found[whole] = product
+    return found
+
+
+def lower_sequence(l: Lowering, scan: Scan, cell: Cell) -> None:
+    trace, late = _trace(l, scan, cell.n_steps)
+    states = [state for state in (cell.h, cell.c) if state is not None]
+    finals = [_final(l, state) for state in states]
+    product = l.late.get(cell.xw.whole)
+    if product is None:
+        starts = [l.dense(l.view(state.init)) for state in states]
+        _emit(l, cell, _whole_input(l, cell), starts, finals, trace)
+    else:
+        for state, final in zip(states, finals, strict=True):
+            l.copy(l.view(state.init), final)
+        _emit_in_chunks(l, cell, product, finals, trace)
+    if late is not None:
+        l.copy(*late)
+
+
+def _emit(l: Lowering, cell: Cell, xw: View, starts: list[View], finals: list[View], trace: View | None) -> None:
+    params, acts = activations(l, cell.node)
+    scratch = l.temporary((finals[0].shape[0], xw.shape[-1]))
+    bias = None if cell.bias is None else l.constant(cell.bias)
+    peephole = [] if cell.c is None else [None if cell.peephole is None else l.constant(cell.peephole)]
+    packed = l.packed(cell.weights)
+    l.emit(cell.instruction, xw, packed, bias, *starts, *peephole, scratch, *finals, trace, params, acts, *cell.extra)
+
+
+def _whole_input(l: Lowering, cell: Cell) -> View:
+    whole = l.view(cell.xw.whole)
+    axis = cell.xw.spec.axis % 3
+    xw = whole.transposed([axis, *(a for a in range(3) if a != axis)])
+    return _in_time(xw if _rows_are_dense(xw) else l.dense(xw), cell.xw.spec.reverse, cell.n_steps)
+
+
+def _emit_in_chunks(l: Lowering, cell: Cell, product: Node, states: list[View], trace: View | None) -> None:
+    """A loop over whole chunks, then what is left; the states are updated in place."""
+    x = l.view(_present(product.inputs[0]))
+    if not _rows_are_dense(x) or (x.strides[0] != x.shape[1] * x.shape[2] and x.shape[1] != 1):
+        x = l.dense(x)
+    n_chunks = floor_divide(cell.n_steps, CHUNK)
+    loop = LoopInstruction("loop", [], id=l.new_loop(), n_steps=n_chunks, most_steps=n_chunks)
+
+    def steps(count: Dim, first: Dim, moves: bool) -> None:
+        x_part, trace_part = _part(x, first, count), None if trace is None else _part(trace, first, count)
+        if moves:
+            x_part = x_part.moving(loop.id, x.strides[0] * CHUNK)
+            trace_part = trace_part and trace_part.moving(loop.id, trace_part.strides[0] * CHUNK)
+        xw = l.temporary((count, x.shape[1], cell.weights.shape[1]))
+        _project(l, product, x_part, xw)
+        _emit(l, cell, xw, states, states, trace_part)
+
+    loop.blocks = [l.in_block(lambda: steps(CHUNK, 0, moves=True)), []]
+    l.add(loop)
+    steps(cell.n_steps - n_chunks * CHUNK, n_chunks * CHUNK, moves=False)
+
+
+def _project(l: Lowering, product: Node, x: View, xw: View) -> None:
+    weights, bias = [*product.inputs[1:], None][:2]
+    count, rows, width = x.shape
+    stride = x.strides[0] if rows == 1 else x.strides[1]
+    flat = x.relaid((count * rows, width), (stride, 1))
+    target = xw.reshaped((count * rows, xw.shape[2]))
+    bias_view = None if bias is None else l.dense(l.view(bias))
+    l.emit("gemm", flat, l.packed(l.arrays[_present(weights)]), bias_view, target, 0, 0.0, 0.0)
+
+
+def _part(view: View, first: Dim, count: Dim) -> View:
+    return view.sliced(0, first, count)
+
+
+def _rows_are_dense(view: View) -> bool:
+    """[t, rows, width]: the rows of a step lie behind each other."""
+    _, rows, width = view.shape
+    return (view.strides[2] == 1 or width == 1) and (view.strides[1] == width or rows == 1)
+
+
+def _in_time(view: View, reverse: bool, n_steps: Dim) -> View:
+    return view.sliced(0, n_steps - 1 if reverse else 0, n_steps, -1 if reverse else 1)
+
+
+def _final(l: Lowering, state: State) -> View:
+    return l.temporary(l.shape(state.body_in[0])) if state.final is None else l.dense_output(state.final)
+
+
+def _trace(l: Lowering, scan: Scan, n_steps: Dim) -> tuple[View | None, tuple[View, View] | None]:
+    """Where the instruction writes the trace, and what is to be copied afterwards if that is not its place."""
+    if not scan.traces or scan.traces[0].whole is None:
+        return None, None
+    spec = scan.traces[0].spec
+    whole = l.output(scan.traces[0].whole)
+    axis = spec.axis % 3
+    along = whole.transposed([axis, *(a for a in range(3) if a != axis)])
+    if _rows_are_dense(along):
+        return _in_time(along, spec.reverse, n_steps), None
+    between = l.temporary(along.shape)
+    return _in_time(between, spec.reverse, n_steps), (between, along)
+
+
+def _present(value: Value | None) -> Value:
+    assert value is not None
+    return value
