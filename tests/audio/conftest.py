@@ -1,0 +1,32 @@
+"""Speech, and onnxruntime's sessions on one thread."""
+
+import numpy as np
+import onnxruntime
+import pytest
+
+from tests.models.fetch import CACHE, Unavailable, model_path, speech_path
+from webrnn.audio import read_wav
+
+RATE = 16000
+
+
+@pytest.fixture(autouse=True)
+def models_of_the_checkout(monkeypatch):
+    monkeypatch.setenv("WEBRNN_MODELS", str(CACHE))
+
+
+@pytest.fixture(scope="session")
+def speech() -> np.ndarray:
+    """60 s at 16 kHz."""
+    try:
+        samples, rate = read_wav(speech_path())
+    except Unavailable as error:
+        pytest.skip(str(error))
+    assert rate == RATE
+    return samples
+
+
+def oracle(name: str) -> onnxruntime.InferenceSession:
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    return onnxruntime.InferenceSession(model_path(name), options, providers=["CPUExecutionProvider"])
