@@ -1,7 +1,7 @@
 PYTHON ?= python3
 PY := .venv/bin/python
 
-.PHONY: setup demo test test-exhaustive fuzz-passes bench bench-kernels lint clean
+.PHONY: setup demo test test-exhaustive fuzz-passes bench bench-kernels bench-passes lint clean
 
 # Everything a checkout needs. Quick the second time: pip is called only when pyproject.toml changed.
 setup: .venv/ready
@@ -33,6 +33,9 @@ bench: bench-kernels
 
 bench-kernels: setup
 	$(PY) -m bench.kernels --svg docs/kernels.svg
+
+bench-passes: .venv/ready
+	$(PY) -m bench.passes
 
 lint: .venv/ready
 	$(PY) -m ruff check .

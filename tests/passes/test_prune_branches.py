@@ -83,3 +83,12 @@ def test_a_check_before_the_if_says_nothing():
     outcome = assert_keeps_results(graph, [floats(2, 3, 4)], "prune_branches")
     assert outcome.rewrites["prune_branches"] == 0
     assert np.array_equal(Executor(graph).run([floats(2, 3, 4)])[0], floats(2, 3, 4))
+
+
+def test_an_input_that_the_model_refuses_may_get_a_result():
+    """As documented: the condition is no longer looked at, and this branch takes any size."""
+    graph = checked((None, None), then="t = ReduceMax<keepdims = 0>(x, last)")
+    with pytest.raises(ShapeError):
+        Executor(graph).run([floats(2, 3, 5)])
+    apply(graph, "prune_branches", "inline_if", "remove_dead")
+    assert Executor(graph).run([floats(2, 3, 5)])[0].shape == (2, 3)

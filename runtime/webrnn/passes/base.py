@@ -104,9 +104,10 @@ def _open_graphs(graph: Graph) -> Iterator[Graph]:
     """This graph and the graphs inside it, outer ones first; the body of an Expression is closed to passes."""
     yield graph
     for node in list(graph.nodes):
-        if not is_expression(node):
-            for _, inner in node.subgraphs:
-                yield from _open_graphs(inner)
+        if node.attrs and not is_expression(node):
+            for item in node.attrs.values():
+                if isinstance(item, Graph):
+                    yield from _open_graphs(item)
 
 
 class ScanPass(Pass):

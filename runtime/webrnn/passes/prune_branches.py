@@ -3,8 +3,10 @@
 Requires: facts from infer_shapes.
 Ensures: where a branch gives a result that a webrnn.ExpectShape of the same graph is certain to refuse, the condition
 is the constant that chooses the other branch (inline_if does the rest). Exporters write such pairs for tensors of one
-or another rank, of which the recurrent op behind them takes one. Inputs that led to that error lead to whatever the
-other branch makes of them; what the other branch checks itself it still checks.
+or another rank, of which the recurrent op behind them takes one. Inputs that led to that error, which the model itself
+refuses, lead to whatever the other branch makes of them: what that checks it still checks, and where it checks nothing
+there is then a result instead of an error. Keeping the error would mean to compute and to test every such condition in
+every run; a caller who needs it disables this pass.
 Declines: "neither branch is certain to fail", "both branches are certain to fail".
 """
 

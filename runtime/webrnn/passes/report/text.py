@@ -15,6 +15,9 @@ from .memory import Peak
 from .report import Report, Step
 from .work import Work
 
+WIDEST_CELL = 40
+"""What is longer stands below the table."""
+
 SHOWN = 4
 """So many rewrites and declines of one pass are shown unless all are asked for."""
 
@@ -27,14 +30,17 @@ def report_text(report: Report, everything: bool = False) -> str:
 def _sections(report: Report, everything: bool) -> Iterator[str]:
     end = "nothing more to do" if report.reached_fixpoint else "stopped before the end"
     yield f"{report.graph.name}: {report.rounds} rounds in {report.seconds * 1e3:.1f} ms, {end}"
-    yield table("graph", list(_measure_rows(report.before, report.after)), ("", "before", "after"))
+    rows = list(_measure_rows(report.before, report.after))
+    yield table("graph", [row for row in rows if not _is_wide(row)], ("", "before", "after"))
+    for title, before, after in filter(_is_wide, rows):
+        yield f"{title.strip()}\n  before  {before}\n  after   {after}"
     for place in ("outside", "inside"):
         works = [getattr(measures, place) for measures in (report.before, report.after)]
         ops = _op_rows(*works)
         if ops:
             yield table(f"ops {place} loops", ops, ("op", "before", "after"))
-    rows = [(step.name, step.count, len(step.declined), f"{step.seconds * 1e3:.1f}") for step in report.steps]
-    yield table("passes", rows, ("pass", "fired", "declined", "ms"))
+    passes = [(step.name, step.count, len(step.declined), f"{step.seconds * 1e3:.1f}") for step in report.steps]
+    yield table("passes", passes, ("pass", "fired", "declined", "ms"))
     done = [line for step in report.steps if step.fired for line in _fired_lines(step, everything)]
     if done:
         yield "\n".join(["what they did", *done])
@@ -43,7 +49,11 @@ def _sections(report: Report, everything: bool) -> Iterator[str]:
         yield "\n".join(["why they did no more", *declined])
 
 
-def _measure_rows(before: Measures, after: Measures) -> Iterator[tuple[str, ...]]:
+def _is_wide(row: tuple[str, str, str]) -> bool:
+    return max(map(len, row[1:])) > WIDEST_CELL
+
+
+def _measure_rows(before: Measures, after: Measures) -> Iterator[tuple[str, str, str]]:
     yield "nodes", str(before.nodes), str(after.nodes)
     yield "nodes in loops", str(before.inside.nodes), str(after.inside.nodes)
     yield "loops", str(before.loops), str(after.loops)
@@ -52,14 +62,15 @@ def _measure_rows(before: Measures, after: Measures) -> Iterator[tuple[str, ...]
     for title, place in (("FLOPs outside loops", "outside"), ("FLOPs in loops", "inside")):
         works: list[Work] = [getattr(measures, place) for measures in (before, after)]
         if place == "outside" or before.loops or after.loops:
-            yield title, *(scaled(work.flops) for work in works)
+            yield title, scaled(works[0].flops), scaled(works[1].flops)
         if any(work.per_step for work in works):
-            yield "  and for each step", *(scaled(work.per_step) for work in works)
+            yield f"{title}, each step of unknown many", scaled(works[0].per_step), scaled(works[1].per_step)
         if any(work.uncounted for work in works):
-            yield "  not counted", *(", ".join(sorted(work.uncounted)) for work in works)
+            missing = [", ".join(sorted(work.uncounted)) or "none" for work in works]
+            yield f"{title}, not counted", missing[0], missing[1]
     if before.peak is not None and after.peak is not None:
         yield "peak memory", _peak_text(before.peak), _peak_text(after.peak)
-        yield "  at", before.peak.where, after.peak.where
+        yield "peak memory is at", before.peak.where, after.peak.where
 
 
 def scaled(dim: Dim) -> str:
