@@ -1,10 +1,9 @@
-"""Speech, and onnxruntime's sessions on one thread."""
+"""Speech, and models from the checkout's cache."""
 
 import numpy as np
-import onnxruntime
 import pytest
 
-from tests.models.fetch import CACHE, Unavailable, model_path, speech_path
+from tests.models.fetch import CACHE, Unavailable, speech_path
 from webrnn.audio import read_wav
 
 RATE = 16000
@@ -24,9 +23,3 @@ def speech() -> np.ndarray:
         pytest.skip(str(error))
     assert rate == RATE
     return samples
-
-
-def oracle(name: str) -> onnxruntime.InferenceSession:
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = options.inter_op_num_threads = 1
-    return onnxruntime.InferenceSession(model_path(name), options, providers=["CPUExecutionProvider"])

@@ -3,29 +3,16 @@
 import numpy as np
 import pytest
 
+from bench.audio import peer_stage
 from examples.denoise_wav import RATE, denoise_samples, denoiser, snr, stage, with_noise
-from tests.audio.conftest import oracle
 from tests.audio.cutting import assert_same_bits, by_blocks, pieces
-
-
-def oracle_stage(name):
-    session = oracle(name)
-    fed, carried = session.get_inputs()
-    state = np.zeros(carried.shape, np.float32)
-
-    def step(array):
-        nonlocal state
-        output, state = session.run(None, {fed.name: array, carried.name: state})
-        return output
-
-    return step
 
 
 @pytest.mark.parametrize(("backend", "seconds"), [("native", 60), ("wasm:relaxed", 10), ("numpy", 2)])
 def test_end_to_end(backend, seconds, speech):
     clean = speech[: seconds * RATE]
     noisy = with_noise(clean, 10)
-    expected = denoise_samples(noisy, denoiser(oracle_stage("dtln_1"), oracle_stage("dtln_2")))
+    expected = denoise_samples(noisy, denoiser(peer_stage("dtln_1"), peer_stage("dtln_2")))
     found = denoise_samples(noisy, denoiser(stage("dtln_1", backend), stage("dtln_2", backend)))
     assert found.shape == clean.shape
     np.testing.assert_allclose(found, expected, atol=1e-4, rtol=0)

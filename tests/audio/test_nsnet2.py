@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import webrnn
+from bench.audio import peer_session
 from examples.nsnet2_stream import HOP, RATE, SIZE, WINDOW, denoiser, difference, features, gain, with_noise
-from tests.audio.conftest import oracle
 from tests.audio.cutting import assert_same_bits, by_blocks, pieces
 from webrnn.audio import istft, stft
 from webrnn.models import fetch
@@ -29,7 +29,7 @@ def test_frames_depend_on_those_before(speech):
 def test_the_signal_is_that_of_onnxruntime_on_the_whole_recording(speech):
     noisy = with_noise(speech[: 5 * RATE])
     spectra = stft(noisy, SIZE, HOP, WINDOW)
-    gains = oracle("nsnet2_16k").run(None, {"input": features(spectra)[None]})[0][0].clip(1e-4, 1)
+    gains = peer_session("nsnet2_16k").run(None, {"input": features(spectra)[None]})[0][0].clip(1e-4, 1)
     expected = istft(spectra * gains, SIZE, HOP, WINDOW, length=len(noisy))
     session = webrnn.InferenceSession(fetch("nsnet2_16k"))
     found = by_blocks(denoiser(gain(session)), pieces(noisy, [7, 1000, 160, 0, 33333]))

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from bench.audio import peer_detector
 from examples.vad import CHUNK, RATE, chunks, detector, segments
-from tests.audio.conftest import oracle
 from tests.audio.cutting import pieces
 
 
@@ -12,11 +12,7 @@ from tests.audio.cutting import pieces
 def test_probabilities(backend, seconds, speech):
     inputs = list(chunks([speech[: seconds * RATE]], RATE))
     assert len(inputs) == -(-seconds * RATE // CHUNK)
-    session, state, expected = oracle("silero_v6"), np.zeros((2, 1, 128), np.float32), []
-    for chunk in inputs:
-        feeds = {"input": chunk[None], "state": state, "sr": np.array(RATE)}
-        output, state = session.run(["output", "stateN"], feeds)
-        expected.append(output[0, 0])
+    expected = list(map(peer_detector(), inputs))
     found = list(map(detector(backend), inputs))
     np.testing.assert_allclose(found, expected, atol=1e-5, rtol=0)
     assert min(found) < 0.05
