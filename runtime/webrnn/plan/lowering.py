@@ -18,7 +18,7 @@ from webrnn.passes.infer_shapes import infer, trip_count
 
 from .opcodes import MAX_RANK
 from .program import ExpressionInstruction, ExpressionOp, Instruction, Operand, Port, Program
-from .views import Sizes, Storage, View, collapsed, count_of, dense_view
+from .views import Sizes, Storage, View, collapsed, count_of, dense_like, dense_view
 
 DTYPES = {DType.FLOAT: "f32", DType.INT64: "i64", DType.BOOL: "u8", DType.INT32: "i32"}
 
@@ -292,14 +292,13 @@ class Lowering:
         return self.views[value]
 
     def output_like(self, value: Value, views: Sequence[View]) -> View:
-        """Where an element-wise rule writes a result: laid out as its operands, if they have no gaps."""
+        """Where an element-wise rule writes a result: stored in the order of the operands of its shape."""
         if value not in self.views and value not in self.destinations:
             shape = self.shape(value)
-            for view in views:
-                if view.shape == shape and view.is_permuted:
-                    storage = self.temporary(shape, self.dtype(value)).storage
-                    self.views[value] = View(storage, shape, view.strides)
-                    break
+            alike = next((view for view in views if view.shape == shape), None)
+            if alike is not None:
+                storage = self.temporary(shape, self.dtype(value)).storage
+                self.views[value] = dense_like(storage, shape, alike.storage_order)
         return self.output(value)
 
     def dense_output(self, value: Value) -> View:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import permutations
 from math import prod
 from typing import Literal
 
@@ -80,11 +79,14 @@ class View:
         )
 
     @property
-    def is_permuted(self) -> bool:
-        """Whether it has no gaps once its axes are put into another order."""
-        return self.is_contiguous or (
-            self.rank <= 4 and any(self.transposed(order).is_contiguous for order in permutations(range(self.rank)))
-        )
+    def storage_order(self) -> list[int]:
+        """Its axes, the one whose elements lie next to each other last."""
+
+        def key(axis: int) -> tuple[bool, int]:
+            stride = self.strides[axis]
+            return (True, -abs(stride)) if isinstance(stride, int) else (False, 0)
+
+        return sorted(range(self.rank), key=key)
 
     def relaid(self, shape: Iterable[Dim], strides: Iterable[Dim], skip: Dim = 0) -> View:
         """The same storage, seen in another way."""
@@ -156,12 +158,21 @@ def dense_strides(shape: Sequence[Dim]) -> Sizes:
     return tuple(reversed(strides))
 
 
+def dense_like(storage: Storage, shape: Sequence[Dim], order: Sequence[int]) -> View:
+    """Without gaps, its axes stored in an order."""
+    strides = dict(zip(order, dense_strides([shape[axis] for axis in order]), strict=True))
+    return View(storage, tuple(shape), tuple(strides[axis] for axis in range(len(shape))))
+
+
 def dense_view(storage: Storage, shape: Sequence[Dim]) -> View:
     return View(storage, tuple(shape), dense_strides(shape))
 
 
 def collapsed(views: Sequence[View]) -> list[View]:
-    """Views of one shape with as few axes as possible: axes of size 1 go, axes that lie behind each other join."""
+    """Views of one shape with as few axes as possible, in the order in which the last view is stored: axes of size 1
+    go, axes that lie behind each other join."""
+    order = views[-1].storage_order
+    views = [view.transposed(order) for view in views]
     shape = views[0].shape
     axes = [axis for axis, size in enumerate(shape) if size != 1]
     groups: list[list[int]] = []
