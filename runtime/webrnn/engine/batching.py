@@ -1,47 +1,76 @@
-"""Which axis of each input and output of a model counts independent streams."""
+"""Many streams of a model in one run: which axis of each input and output counts them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice, product
 
-from webrnn.ir import Graph, Symbol, SymbolicDim, Value
+from webrnn.ir import Graph, Symbol, SymbolicDim, Value, is_scan
+from webrnn.ir.dims import Shape
 from webrnn.passes.infer_shapes import infer
+
+from .backends import Program
+from .plan_program import PlanProgram
 
 BATCH = Symbol("streams")
 MOST_ATTEMPTS = 64
 
 
 @dataclass(frozen=True)
-class BatchAxes:
+class Batched:
+    """A plan that takes many streams, and the axes of its inputs and outputs that count them.
+
+    That an output has such an axis does not yet say that the streams are independent of each other: who uses the plan
+    has to try it.
+    """
+
+    program: PlanProgram
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
 
 
-def find_batch_axes(graph: Graph) -> Iterator[BatchAxes]:
-    """Ways to see the inputs of a graph as many streams side by side, the likeliest first.
+def find_batched(
+    graph: Graph,
+    pairs: Sequence[tuple[int, int]],
+    optimize: Callable[[Graph], object],
+    make_program: Callable[[Graph, Graph], Program],
+) -> Batched | str:
+    """A plan for many streams of a model with these (input, output) pairs of states, or why there is none.
 
-    In each of them all outputs have one axis of streams as well. That is a necessary condition: whether the streams are
-    independent of each other is for the caller to try.
+    `make_program` takes the graph after and before the passes.
     """
     options = [_options(value) for value in graph.inputs]
     if not options or not all(options):
-        return
+        return "an input has no axis that could count streams"
+    reason = "no axis of the inputs goes through to all outputs"
     for axes in islice(_likeliest_first(graph.inputs, options), MOST_ATTEMPTS):
-        batched = with_batch(graph, axes)
-        facts = infer(batched)
-        found = [_axis_of_batch(facts.shape(value)) for value in batched.outputs]
-        if all(axis is not None for axis in found):
-            yield BatchAxes(axes, tuple(axis for axis in found if axis is not None))
+        source = _with_batch(graph, axes)
+        if any(_is_without_batch(shape) for shape in _output_shapes(source)):
+            continue
+        optimized = source.copy()
+        optimize(optimized)
+        found = [_axis_of_batch(shape) for shape in _output_shapes(optimized)]
+        outputs = tuple(axis for axis in found if axis is not None)
+        if len(outputs) < len(found) or any(axes[before] != outputs[after] for before, after in pairs):
+            continue
+        if _decides(optimized):
+            reason = "a branch or the end of a loop is decided for all streams at once"
+            continue
+        plan = getattr(make_program(optimized, source), "plan", None)
+        if plan is not None:
+            return Batched(plan, axes, outputs)
+        reason = "there is no plan that takes any number of streams"
+    return reason
 
 
-def with_batch(graph: Graph, axes: Sequence[int]) -> Graph:
-    """A copy of a graph that takes many streams."""
+def _with_batch(graph: Graph, axes: Sequence[int]) -> Graph:
+    """A copy of a graph that takes many streams. Its other sizes are numbers or have names."""
     copied = graph.copy()
     for value, axis in zip(copied.inputs, axes, strict=True):
         assert value.shape is not None
-        value.shape = tuple(BATCH if i == axis else dim for i, dim in enumerate(value.shape))
+        shape: Shape = tuple(Symbol(f"{value.name}.{i}") if dim is None else dim for i, dim in enumerate(value.shape))
+        value.shape = tuple(BATCH if i == axis else dim for i, dim in enumerate(shape))
     return copied
 
 
@@ -63,8 +92,23 @@ def _likeliest_first(inputs: Sequence[Value], options: Sequence[list[int]]) -> I
     return iter(sorted(attempts, key=lambda axes: (not same_name(axes), sum(axes))))
 
 
-def _axis_of_batch(shape: Sequence[object] | None) -> int | None:
+def _output_shapes(graph: Graph) -> list[Shape | None]:
+    facts = infer(graph)
+    return [facts.shape(value) for value in graph.outputs]
+
+
+def _is_without_batch(shape: Shape | None) -> bool:
+    return shape is not None and None not in shape and _axis_of_batch(shape) is None
+
+
+def _axis_of_batch(shape: Shape | None) -> int | None:
     if shape is None:
         return None
     axes = [axis for axis, dim in enumerate(shape) if dim == BATCH]
     return axes[0] if len(axes) == 1 else None
+
+
+def _decides(graph: Graph) -> bool:
+    """Whether data decide what is run. There is one decision for a run, not one for each stream."""
+    nodes = [node for inner in graph.walk() for node in inner.nodes]
+    return any(node.op == "If" or (is_scan(node) and node.attrs["spec"].has_condition) for node in nodes)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from webrnn.errors import ModelError
-from webrnn.ir import Graph, Scan, Value, is_scan
+from webrnn.ir import Graph, Node, Scan, Value, is_scan
 from webrnn.passes import run_passes
 from webrnn.passes.infer_shapes import infer
 from webrnn.passes.rewriting import Names
@@ -29,7 +29,7 @@ def expose_states(graph: Graph) -> ExposedStates:
     data = _data_dependent(graph)
     initial = graph.copy()
     initial.outputs = []
-    pairs = []
+    pairs, copies = [], []
     for position, (node, original) in enumerate(zip(graph.nodes, initial.nodes, strict=True)):
         if not is_scan(node):
             continue
@@ -46,16 +46,17 @@ def expose_states(graph: Graph) -> ExposedStates:
             fact = facts.of(state.init)
             name = f"{scan.name or 'scan'}.{state.body_in[0].name}"
             before = Value(names.fresh(name), fact.dtype, fact.shape)
+            after = Value(names.fresh(f"{name}.next"), fact.dtype, fact.shape)
             if state.final is None:
-                state.final = Value(names.fresh(f"{name}.next"), fact.dtype, fact.shape)
-            after = state.final
-            after.dtype, after.shape = fact.dtype, fact.shape
+                state.final = after
+            else:  # others have it as well, perhaps as an output of the model
+                copies.append(Node("Identity", [state.final], [after]))
             state.init = before
             graph.inputs.append(before)
-            if after not in graph.outputs:
-                graph.outputs.append(after)
+            graph.outputs.append(after)
             pairs.append((before.name, after.name))
         graph.nodes[position] = scan.to_node()
+    graph.nodes += copies
     run_passes(initial)
     return ExposedStates(pairs, initial)
 

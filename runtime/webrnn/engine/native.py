@@ -69,6 +69,7 @@ class AddressSpaceKernels(Kernels):
 
     def view(self, buffer: Buffer) -> np.ndarray[Any, Any]:
         memory: Any = (ctypes.c_uint8 * buffer.nbytes).from_address(buffer.address)
+        memory.kept = buffer.block
         return np.frombuffer(memory, buffer.dtype).reshape(buffer.shape)
 
 

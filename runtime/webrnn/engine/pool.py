@@ -8,37 +8,22 @@ from typing import Any
 
 import numpy as np
 
-from webrnn.errors import ModelError, ShapeError
+from webrnn.errors import Error, ModelError, PlanError, ShapeError
 
-from .batching import BatchAxes
+from .batching import Batched
+from .carriers import Shapes
 from .feeds import checked_feed
-from .plan_program import PlanProgram
+from .resident import ResidentBatch
 from .stream import Stream
 from .streaming import StreamingModel
 
-MOST_INSTANCES = 8
-"""Batch sizes for which a prepared instance of the plan is kept."""
+MOST_BATCHES = 8
+"""Batches that are kept although the last tick did not use them: their streams may come back."""
+TRIED_STREAMS = 3
 
-Outputs = list[np.ndarray]
-
-
-class Batched:
-    """A plan that takes many streams, and the axes that count them."""
-
-    def __init__(self, program: PlanProgram, axes: BatchAxes):
-        self.program, self.axes = program, axes
-        self._instances: dict[tuple[tuple[int, ...], ...], PlanProgram] = {}
-
-    def instance(self, shapes: tuple[tuple[int, ...], ...]) -> PlanProgram:
-        """The plan, bound to inputs of these shapes."""
-        found = self._instances.pop(shapes, None)
-        if found is None:
-            while len(self._instances) >= MOST_INSTANCES:
-                self._instances.pop(next(iter(self._instances)))
-            found = self.program.another()
-            found.bind(shapes)
-        self._instances[shapes] = found
-        return found
+Outputs = list[Any]
+Submission = tuple[Shapes, list[Any]]
+"""The feeds of one stream and their shapes."""
 
 
 class StreamPool:
@@ -48,24 +33,38 @@ class StreamPool:
     their outputs. What a stream gets does not depend on the others, bit for bit.
     """
 
-    def __init__(self, model: StreamingModel, max_streams: int, batched: Batched | None, max_batch: int | None = None):
+    def __init__(self, model: StreamingModel, max_streams: int, batched: Batched | str, max_batch: int | None = None):
+        """`batched` is a plan that takes many streams, or why there is none."""
         if max_streams < 1:
             raise ModelError(f"a pool of {max_streams} streams")
+        if max_batch is not None and max_batch < 1:
+            raise ModelError(f"batches of {max_batch} streams")
         self.max_streams, self.max_batch = max_streams, max_batch or max_streams
-        self._model, self._batched, self._lock = model, batched, Lock()
+        self.reason = batched if isinstance(batched, str) else ""
+        """Why streams run one after the other; empty if they run together."""
+        self._model, self._lock = model, Lock()
+        self._batched = None if isinstance(batched, str) else batched
+        carried, given = {before for before, _ in model.pairs}, {after for _, after in model.pairs}
+        self._fed = [(index, value) for index, value in enumerate(model.inputs) if index not in carried]
+        self._returned = [index for index in range(len(model.outputs)) if index not in given]
+        self._open: dict[int, int] = {}
+        """The slot of each stream."""
+        self._free = list(range(max_streams))[::-1]
+        self._next_handle = 0
+        self._fresh: set[int] = set()
+        """Streams that have not ticked yet."""
+        self._submitted: dict[int, Submission] = {}
+        self._seen: tuple[Shapes, list[tuple[str, tuple[int, ...], np.dtype[Any]]]] = ((), [])
+        """The feeds that were checked last: others like these need no other check."""
+        self._tried: set[Shapes] = set()
+        self._banks: list[np.ndarray] = []
+        """For each state the values of all slots, the slot first: of streams that are in no batch."""
+        self._batches: list[ResidentBatch] = []
+        """The one that was used last comes last."""
+        self._where: dict[int, ResidentBatch] = {}
+        """The batch that has the states of a stream."""
         self._streams: dict[int, Stream] = {}
         """A stream each, when they are run one after the other."""
-        self._free = list(range(max_streams))[::-1]
-        self._slots: dict[int, int] = {}
-        self._banks: list[np.ndarray] = []
-        """For each state the values of all slots, the slot first."""
-        self._fresh: set[int] = set()
-        self._submitted: dict[int, list[Any]] = {}
-        self._next_handle = 0
-        self._is_tried = False
-        carried, given = {before for before, _ in model.pairs}, {after for _, after in model.pairs}
-        self._fed = [index for index in range(len(model.inputs)) if index not in carried]
-        self._returned = [index for index in range(len(model.outputs)) if index not in given]
 
     @property
     def batched(self) -> bool:
@@ -73,7 +72,7 @@ class StreamPool:
         return self._batched is not None
 
     def __len__(self) -> int:
-        return len(self._slots)
+        return len(self._open)
 
     def open(self) -> int:
         """A new stream."""
@@ -81,81 +80,38 @@ class StreamPool:
             if not self._free:
                 raise ModelError(f"the pool is full: {self.max_streams} streams are open")
             handle, self._next_handle = self._next_handle, self._next_handle + 1
-            self._slots[handle] = self._free.pop()
+            self._open[handle] = self._free.pop()
             self._fresh.add(handle)
             return handle
 
     def close(self, handle: int) -> None:
+        """End a stream; what was submitted for it is dropped."""
         with self._lock:
             self._free.append(self._slot(handle))
-            del self._slots[handle]
+            del self._open[handle]
             self._fresh.discard(handle)
             self._submitted.pop(handle, None)
+            self._where.pop(handle, None)
             self._streams.pop(handle, None)
 
     def submit(self, handle: int, feeds: Mapping[str, Any]) -> None:
-        """Hand in what a stream gets in the next tick; as for `Stream.step`."""
+        """Hand in what a stream gets in the next tick, as for `Stream.step`. The feeds are copied."""
         with self._lock:
             self._slot(handle)
             if handle in self._submitted:
                 raise ShapeError(f"stream {handle} has feeds for this tick already")
-            self._submitted[handle] = self._checked(feeds)
+            self._submitted[handle] = self._submission(feeds)
 
     def tick(self) -> dict[int, Outputs]:
         """Run all streams that have feeds. If it raises, no state has changed and nothing is submitted any more."""
         with self._lock:
             submitted, self._submitted = self._submitted, {}
-            if self._batched is not None and not self._is_tried:
-                self._try_batching(submitted)
-            if self._batched is None:
-                return self._one_by_one(submitted)
-            groups: dict[tuple[tuple[int, ...], ...], list[int]] = {}
-            for handle, arguments in submitted.items():
-                groups.setdefault(tuple(a.shape for a in arguments), []).append(handle)
-            results: dict[int, Outputs] = {}
-            after: list[tuple[list[int], list[np.ndarray]]] = []
-            for handles in groups.values():
-                for first in range(0, len(handles), self.max_batch):
-                    some = handles[first : first + self.max_batch]
-                    outputs, states = self._run(some, [submitted[handle] for handle in some])
-                    results.update(outputs)
-                    after.append(([self._slots[handle] for handle in some], states))
-            for slots, states in after:
-                for bank, state in zip(self._banks, states, strict=True):
-                    bank[slots] = state
-            self._fresh.difference_update(results)
-            return {handle: results[handle] for handle in submitted}
-
-    def _try_batching(self, submitted: dict[int, list[Any]]) -> None:
-        """Whether two streams side by side give what they give alone, seen once on real data; else they stay alone."""
-        shapes = {handle: tuple(a.shape for a in arguments) for handle, arguments in submitted.items()}
-        pair = next(([a, b] for a in shapes for b in shapes if a < b and shapes[a] == shapes[b]), None)
-        if pair is None:
-            return
-        feeds = [submitted[handle] for handle in pair]
-        together, states = self._run(pair, feeds)
-        for row, handle in enumerate(pair):
-            alone, own_states = self._run([handle], [feeds[row]])
-            same = all(map(_same_bits, together[handle], alone[handle]))
-            if not same or not all(_same_bits(a[row], b[0]) for a, b in zip(states, own_states, strict=True)):
-                self._part_streams()
-                return
-        self._is_tried = True
-
-    def _part_streams(self) -> None:
-        """From now on each stream runs alone."""
-        snapshots = {handle: self._snapshot(handle) for handle in self._slots if handle not in self._fresh}
-        self._batched = None
-        for handle, snapshot in snapshots.items():
-            self._streams[handle] = self._model.stream()
-            self._streams[handle].load(snapshot)
-
-    def _snapshot(self, handle: int) -> dict[str, np.ndarray]:
-        assert self._batched is not None
-        names = [self._model.inputs[before].name for before, _ in self._model.pairs]
-        axes = [self._batched.axes.inputs[before] for before, _ in self._model.pairs]
-        rows = zip(names, self._banks, axes, strict=True)
-        return {name: np.expand_dims(bank[self._slots[handle]], axis).copy() for name, bank, axis in rows}
+            if self._batched is not None:
+                try:
+                    return self._together(submitted)
+                except PlanError as reason:  # sizes for which the plan does not hold
+                    self._part(f"the plan does not take these streams: {reason}")
+            return self._one_by_one(submitted)
 
     def state(self, handle: int) -> dict[str, np.ndarray]:
         """A snapshot of one stream, as of `Stream.state`."""
@@ -163,103 +119,221 @@ class StreamPool:
             self._slot(handle)
             if self._batched is None:
                 return self._streams[handle].state if handle in self._streams else {}
-            if handle in self._fresh or not self._banks:
-                return {}
-            return self._snapshot(handle)
+            return {} if handle in self._fresh else self._snapshot(handle)
 
     def _slot(self, handle: int) -> int:
-        if handle not in self._slots:
+        if handle not in self._open:
             raise ModelError(f"no stream {handle} is open")
-        return self._slots[handle]
+        return self._open[handle]
 
-    def _checked(self, feeds: Mapping[str, Any]) -> list[Any]:
-        inputs = self._model.inputs
-        names = [inputs[index].name for index in self._fed]
+    def _submission(self, feeds: Mapping[str, Any]) -> Submission:
+        signature, seen = self._seen
+        if seen and len(feeds) == len(seen):
+            arrays = []
+            for name, shape, dtype in seen:
+                array = feeds.get(name)
+                if type(array) is not np.ndarray or array.shape != shape or array.dtype != dtype:
+                    break
+                arrays.append(array.copy())
+            else:
+                return signature, arrays
+        return self._checked(feeds)
+
+    def _checked(self, feeds: Mapping[str, Any]) -> Submission:
+        names = [value.name for _, value in self._fed]
         for name in feeds:
             if name not in names:
                 raise ShapeError(f"{name!r} is not fed; a stream takes {names}")
         sizes: dict[str, int] = {}
-        arguments = []
-        for index in self._fed:
-            if inputs[index].name not in feeds:
-                raise ShapeError(f"input {inputs[index].name!r} is missing")
-            arguments.append(checked_feed(inputs[index], feeds[inputs[index].name], sizes))
-            if self._batched is not None and arguments[-1].shape[self._batched.axes.inputs[index]] != 1:
-                raise ShapeError(f"input {inputs[index].name!r} has shape {arguments[-1].shape}: one stream at a time")
-        return arguments
+        arrays = []
+        for index, value in self._fed:
+            if value.name not in feeds:
+                raise ShapeError(f"input {value.name!r} is missing")
+            arrays.append(np.array(checked_feed(value, feeds[value.name], sizes)))
+            if self._batched is not None and arrays[-1].shape[self._batched.inputs[index]] != 1:
+                raise ShapeError(f"input {value.name!r} has shape {arrays[-1].shape}: a submission is of one stream")
+        signature = tuple(array.shape for array in arrays)
+        self._seen = signature, [(n, a.shape, a.dtype) for n, a in zip(names, arrays, strict=True)]
+        return signature, arrays
 
-    def _one_by_one(self, submitted: dict[int, list[Any]]) -> dict[int, Outputs]:
-        results = {}
-        before = {handle: self._streams[handle].state for handle in submitted if handle in self._streams}
-        names = [self._model.inputs[index].name for index in self._fed]
-        try:
-            for handle, arguments in submitted.items():
-                stream = self._streams.setdefault(handle, self._model.stream())
-                results[handle] = stream.step(dict(zip(names, arguments, strict=True)))
-        except Exception:
-            for handle in results:
-                if before.get(handle):
-                    self._streams[handle].load(before[handle])
-                else:
-                    self._streams.pop(handle)
-            raise
+    def _together(self, submitted: Mapping[int, Submission]) -> dict[int, Outputs]:
+        groups: dict[Shapes, list[int]] = {}
+        for handle, (signature, arrays) in submitted.items():
+            if signature not in self._tried and not self._is_independent(arrays):
+                self._part("streams side by side do not give what they give alone")
+                return self._one_by_one(submitted)
+            self._tried.add(signature)
+            groups.setdefault(signature, []).append(handle)
+        results: dict[int, Outputs] = {handle: [] for handle in submitted}
+        used: list[ResidentBatch] = []
+        for signature, handles in groups.items():
+            handles.sort()
+            for first in range(0, len(handles), self.max_batch):
+                some = tuple(handles[first : first + self.max_batch])
+                feeds = [submitted[handle][1] for handle in some]
+                batch = self._batch_for(some, signature, feeds, used)
+                results.update(zip(some, batch.run(feeds), strict=True))
+        for batch in used:
+            batch.commit()
+        self._fresh.difference_update(submitted)
+        self._forget_batches(keep=max(MOST_BATCHES, len(used)))
         return results
 
-    def _run(self, handles: Sequence[int], feeds: list[list[Any]]) -> tuple[dict[int, Outputs], list[np.ndarray]]:
-        """One run for these streams; their outputs, and their next states with the stream first."""
+    def _batch_for(
+        self, handles: tuple[int, ...], signature: Shapes, feeds: Sequence[list[Any]], used: list[ResidentBatch]
+    ) -> ResidentBatch:
+        """A batch that has the states of these streams; it is then one of the used ones."""
         assert self._batched is not None
-        axes, model = self._batched.axes, self._model
-        states = self._states_of(handles, feeds)
-        shapes: list[tuple[int, ...]] = [()] * len(model.inputs)
-        for position, index in enumerate(self._fed):
-            shapes[index] = _with_size(feeds[0][position].shape, axes.inputs[index], len(handles))
-        for (before, _), state in zip(model.pairs, states, strict=True):
-            shapes[before] = _with_size((1, *state.shape[1:]), 0, len(handles), axes.inputs[before])
-        instance = self._batched.instance(tuple(shapes))
-        for position, index in enumerate(self._fed):
-            place = instance.inputs[index]
-            np.concatenate([arguments[position] for arguments in feeds], axes.inputs[index], out=place)
-        for (before, _), state in zip(model.pairs, states, strict=True):
-            np.moveaxis(instance.inputs[before], axes.inputs[before], 0)[...] = state
-        instance.execute()
-        results = {}
-        split = [np.split(instance.outputs[index], len(handles), axes.outputs[index]) for index in self._returned]
-        for row, handle in enumerate(handles):
-            results[handle] = [np.array(parts[row]) for parts in split]
-        following = [np.moveaxis(instance.outputs[after], axes.outputs[after], 0).copy() for _, after in model.pairs]
-        return results, following
+        batch = self._where.get(handles[0])
+        is_there = batch is not None and batch.handles == handles and batch.signature == signature
+        if batch is None or not is_there or not self._fresh.isdisjoint(handles):
+            states = self._taken_states(handles, feeds)
+            batch = self._idle_batch(len(handles), signature, used)
+            self._put_back(batch)
+            batch.start(handles, signature, states)
+            self._where.update(dict.fromkeys(handles, batch))
+        used.append(batch)
+        if self._batches[-1] is not batch:
+            self._batches.remove(batch)
+            self._batches.append(batch)
+        return batch
 
-    def _states_of(self, handles: Sequence[int], feeds: list[list[Any]]) -> list[np.ndarray]:
+    def _idle_batch(self, n: int, signature: Shapes, used: Sequence[ResidentBatch]) -> ResidentBatch:
+        """A batch that nobody needs in this tick, best one that is prepared for so many streams."""
+        idle = [batch for batch in self._batches if batch not in used]
+        fitting = [batch for batch in idle if len(batch.handles) == n and batch.signature == signature]
+        empty = [batch for batch in idle if not any(self._where.get(handle) is batch for handle in batch.handles)]
+        for some in ([batch for batch in fitting if batch in empty], empty, fitting):
+            if some:
+                return some[0]
+        if len(self._batches) >= MOST_BATCHES and idle:
+            return idle[0]
+        assert self._batched is not None
+        fed = [index for index, _ in self._fed]
+        self._batches.append(ResidentBatch(self._batched, self._model.pairs, fed, self._returned))
+        return self._batches[-1]
+
+    def _forget_batches(self, keep: int) -> None:
+        while len(self._batches) > keep:
+            self._put_back(self._batches[0])
+            del self._batches[0]
+
+    def _taken_states(self, handles: Sequence[int], feeds: Sequence[list[Any]]) -> list[np.ndarray]:
         """The states of some streams, the stream first; those of new ones as they begin."""
-        for handle, arguments in zip(handles, feeds, strict=True):
+        for handle, arrays in zip(handles, feeds, strict=True):
             if handle in self._fresh:
-                self._begin(handle, arguments)
-        slots = [self._slots[handle] for handle in handles]
+                self._begin(handle, arrays)
+            elif handle in self._where:
+                self._put_back(self._where[handle])
+        slots = [self._open[handle] for handle in handles]
         return [bank[slots] for bank in self._banks]
 
-    def _begin(self, handle: int, arguments: list[Any]) -> None:
-        assert self._batched is not None
-        model = self._model
-        whole: list[Any] = [None] * len(model.inputs)
-        for position, index in enumerate(self._fed):
-            whole[index] = arguments[position]
-        starts = model.first_states(whole)
-        axes = [self._batched.axes.inputs[before] for before, _ in model.pairs]
-        rows = [np.moveaxis(start, axis, 0)[0] for start, axis in zip(starts, axes, strict=True)]
+    def _put_back(self, batch: ResidentBatch) -> None:
+        """Move the states of a batch into the banks."""
+        rows = [row for row, handle in enumerate(batch.handles) if self._where.get(handle) is batch]
+        if not rows:
+            return
+        slots = [self._open[batch.handles[row]] for row in rows]
+        for bank, states in zip(self._banks, batch.states(), strict=True):
+            bank[slots] = states[rows]
+        for row in rows:
+            del self._where[batch.handles[row]]
+
+    def _begin(self, handle: int, arrays: list[Any]) -> None:
+        self._where.pop(handle, None)
+        starts = self._rows_of(self._first_states(arrays))
         if not self._banks:
-            self._banks = [np.zeros((self.max_streams, *row.shape), row.dtype) for row in rows]
-        for bank, row in zip(self._banks, rows, strict=True):
-            bank[self._slots[handle]] = row
+            self._banks = [np.zeros((self.max_streams, *row.shape), row.dtype) for row in starts]
+        for (before, _), bank, row in zip(self._model.pairs, self._banks, starts, strict=True):
+            if bank.shape[1:] != row.shape:
+                name = self._model.inputs[before].name
+                raise ShapeError(f"state {name!r} of a new stream differs in shape from those of other streams")
+            bank[self._open[handle]] = row
+
+    def _first_states(self, arrays: Sequence[Any]) -> list[np.ndarray]:
+        arguments: list[Any] = [None] * len(self._model.inputs)
+        for (index, _), array in zip(self._fed, arrays, strict=True):
+            arguments[index] = array
+        return self._model.first_states(arguments)
+
+    def _rows_of(self, states: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """The states of one stream without their axis of streams."""
+        assert self._batched is not None
+        axes = [self._batched.inputs[before] for before, _ in self._model.pairs]
+        return [np.moveaxis(state, axis, 0)[0] for state, axis in zip(states, axes, strict=True)]
+
+    def _snapshot(self, handle: int) -> dict[str, np.ndarray]:
+        assert self._batched is not None
+        batch = self._where.get(handle)
+        if batch is None:
+            rows = [bank[self._open[handle]] for bank in self._banks]
+        else:
+            rows = [states[batch.handles.index(handle)] for states in batch.states()]
+        pairs = zip(self._model.pairs, rows, strict=True)
+        return {
+            self._model.inputs[before].name: np.expand_dims(row, self._batched.inputs[before]).copy()
+            for (before, _), row in pairs
+        }
+
+    def _is_independent(self, arrays: Sequence[Any]) -> bool:
+        """Whether noise of these shapes gives streams side by side what it gives them alone, bit for bit."""
+        assert self._batched is not None
+        rng = np.random.default_rng(0)
+        firsts = self._first_states(arrays)
+        feeds = [[_noise_like(array, rng) for array in arrays] for _ in range(TRIED_STREAMS)]
+        states = [[_noise_like(state, rng) for state in firsts] for _ in range(TRIED_STREAMS)]
+        batch = ResidentBatch(self._batched, self._model.pairs, [index for index, _ in self._fed], self._returned)
+        together = [np.stack(rows) for rows in zip(*(self._rows_of(some) for some in states), strict=True)]
+        try:
+            batch.start(tuple(range(TRIED_STREAMS)), tuple(array.shape for array in arrays), together)
+            results = batch.run(feeds)
+            batch.commit()
+            alone = self._model.stream()
+            for row in range(TRIED_STREAMS):
+                names = [self._model.inputs[before].name for before, _ in self._model.pairs]
+                alone.load(dict(zip(names, states[row], strict=True)))
+                outputs = alone.step({value.name: a for (_, value), a in zip(self._fed, feeds[row], strict=True)})
+                after = self._rows_of([alone.state[name] for name in names])
+                if not all(map(_same, results[row], outputs)):
+                    return False
+                if not all(
+                    _same(all_states[row], state) for all_states, state in zip(batch.states(), after, strict=True)
+                ):
+                    return False
+        except Error:  # noise is not what this model takes
+            return False
+        return True
+
+    def _part(self, reason: str) -> None:
+        """From now on each stream runs alone."""
+        snapshots = {handle: self._snapshot(handle) for handle in self._open if handle not in self._fresh}
+        self._batched, self.reason = None, reason
+        self._batches, self._where, self._banks = [], {}, []
+        for handle, snapshot in snapshots.items():
+            self._streams[handle] = self._model.stream()
+            self._streams[handle].load(snapshot)
+
+    def _one_by_one(self, submitted: Mapping[int, Submission]) -> dict[int, Outputs]:
+        results: dict[int, Outputs] = {}
+        before = {handle: self._streams[handle].state for handle in submitted if handle in self._streams}
+        try:
+            for handle, (_, arrays) in submitted.items():
+                if handle not in self._streams:
+                    self._streams[handle] = self._model.stream()
+                feeds = {value.name: array for (_, value), array in zip(self._fed, arrays, strict=True)}
+                results[handle] = self._streams[handle].step(feeds)
+        except BaseException:
+            for handle in results:
+                self._streams[handle].load(before.get(handle, {}))
+            raise
+        self._fresh.difference_update(submitted)
+        return results
 
 
-def _with_size(shape: tuple[int, ...], axis: int, size: int, to: int | None = None) -> tuple[int, ...]:
-    """A shape with another size along an axis, which is then moved."""
-    sizes = list(shape)
-    sizes[axis] = size
-    if to is not None:
-        sizes.insert(to, sizes.pop(axis))
-    return tuple(sizes)
+def _noise_like(array: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    return rng.standard_normal(array.shape).astype(array.dtype) if array.dtype.kind == "f" else array
 
 
-def _same_bits(a: np.ndarray, b: np.ndarray) -> bool:
-    return a.tobytes() == b.tobytes()
+def _same(a: np.ndarray, b: np.ndarray) -> bool:
+    """Whether these are the same bits, or NaN in the same places."""
+    return a.shape == b.shape and (a.tobytes() == b.tobytes() or np.array_equal(a, b, equal_nan=a.dtype.kind == "f"))

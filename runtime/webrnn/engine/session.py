@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from threading import Lock
 from typing import Any
 
 from webrnn.errors import PlanError, ShapeError
@@ -15,13 +16,13 @@ from webrnn.onnx.types import spell_type
 from webrnn.passes import run_passes
 
 from .backends import Program, fastest_backend, make_program
-from .batching import find_batch_axes, with_batch
+from .batching import Batched, find_batched
 from .carry import Carry
 from .exporting import describe, export_plan, load_plan, plan_bytes
 from .feeds import checked_feed
 from .limits import Limits
 from .ownership import own
-from .pool import Batched, StreamPool
+from .pool import StreamPool
 from .stream import Stream
 from .streaming import StreamingModel
 
@@ -74,6 +75,9 @@ class InferenceSession:
         self._limits = limits or Limits()
         self._source: Graph | None = None
         """The model as it was read."""
+        self._lock = Lock()
+        self._streaming_models: dict[Any, StreamingModel] = {}
+        self._batched_models: dict[StreamingModel, Batched | str] = {}
         plan = plan_bytes(model)
         if plan is not None:
             if fixed:
@@ -108,31 +112,45 @@ class InferenceSession:
         """Many streams, one batched run a tick; `carry` as for `stream`.
 
         More streams than `max_batch` are run in several batches. A model whose streams cannot be put side by side is
-        run one stream after the other (`pool.batched` says which).
+        run one stream after the other (`pool.batched` says which, `pool.reason` why).
         """
         model = self._streaming(carry)
         return StreamPool(model, max_streams, self._batched(model), max_batch)
 
-    def _batched(self, model: StreamingModel) -> Batched | None:
-        if model.graph is None:
-            return None
-        for axes in find_batch_axes(model.graph):
-            program = self._make_streaming_program(with_batch(model.graph, axes.inputs))
-            plan = getattr(program, "plan", None)
-            if plan is not None:
-                return Batched(plan, axes)
-        return None
-
     def _streaming(self, carry: Carry) -> StreamingModel:
+        """The model with these states carried. It is made once, so that all its streams share the weights."""
+        key = carry if isinstance(carry, str) else tuple(carry.items())
+        with self._lock:
+            if key not in self._streaming_models:
+                self._streaming_models[key] = self._new_streaming(carry)
+            return self._streaming_models[key]
+
+    def _new_streaming(self, carry: Carry) -> StreamingModel:
         if self._source is None:
             return StreamingModel.of_plan(self._program, self.inputs, self.outputs, carry)
-        return StreamingModel.of_graph(self._source.copy(), carry, self._make_streaming_program)
 
-    def _make_streaming_program(self, graph: Graph) -> Program:
-        optimize = partial(run_passes, disable=self._disable, semantics="stream")
-        source = graph.copy()
-        optimize(graph)
-        return make_program(graph, self.backend, self._limits, optimize, source, say=self._notes.append)
+        def make_program(graph: Graph) -> Program:
+            source = graph.copy()
+            self._optimize_stream(graph)
+            return self._streaming_program(graph, source)
+
+        return StreamingModel.of_graph(self._source.copy(), carry, make_program)
+
+    def _batched(self, model: StreamingModel) -> Batched | str:
+        if model.graph is None:
+            return "a plan from a file takes the number of streams that it was exported for"
+        with self._lock:
+            if model not in self._batched_models:
+                self._batched_models[model] = find_batched(
+                    model.graph, model.pairs, self._optimize_stream, self._streaming_program
+                )
+            return self._batched_models[model]
+
+    def _optimize_stream(self, graph: Graph) -> None:
+        run_passes(graph, disable=self._disable, semantics="stream")
+
+    def _streaming_program(self, graph: Graph, source: Graph) -> Program:
+        return make_program(graph, self.backend, self._limits, self._optimize_stream, source, say=self._notes.append)
 
     def export(self, path: str | os.PathLike[str], shapes: Mapping[str, Sequence[int]] | None = None) -> None:
         """Write the plan of the model to a file, by convention `.rnn`, which runs without the model and without Python.

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from webrnn.errors import ModelError, ShapeError
+from webrnn.errors import ModelError, PlanError, ShapeError
 from webrnn.ir import SymbolicDim, Value
 
 from .carriers import Carrier
@@ -23,6 +23,20 @@ class Stream:
 
     A step takes the inputs that are not carried and gives the outputs that are not; the others are the state. A step
     that raises leaves the state as it was.
+
+    >>> import numpy as np
+    >>> import webrnn
+    >>> from onnx.parser import parse_model
+    >>> model = parse_model('''<ir_version: 8, opset_import: ["": 17]>
+    ... total (float[1] x, float[1] sum_in) => (float[1] twice, float[1] sum_out) {
+    ...     twice = Add(x, x)
+    ...     sum_out = Add(sum_in, x)
+    ... }''')
+    >>> stream = webrnn.InferenceSession(model.SerializeToString()).stream(carry={"sum_in": "sum_out"})
+    >>> stream.step({"x": np.float32([3])}), stream.step({"x": np.float32([4])})
+    ([array([6.], dtype=float32)], [array([8.], dtype=float32)])
+    >>> stream.state
+    {'sum_in': array([7.], dtype=float32)}
     """
 
     def __init__(
@@ -30,21 +44,24 @@ class Stream:
         inputs: Sequence[Value],
         outputs: Sequence[Value],
         pairs: Sequence[tuple[int, int]],
-        carrier: Carrier,
+        carriers: Sequence[Carrier],
         initial: Initial,
         check_finite: bool = False,
     ):
+        """`carriers`: the first that takes the shapes of the feeds is used."""
         self._inputs, self._outputs, self._pairs = list(inputs), list(outputs), list(pairs)
-        self._carrier, self._initial, self._check_finite = carrier, initial, check_finite
+        self._carriers, self._carrier = list(carriers), carriers[0]
+        self._initial, self._check_finite = initial, check_finite
         carried, given = {before for before, _ in pairs}, {after for _, after in pairs}
         self._fed = {value.name: index for index, value in enumerate(inputs) if index not in carried}
         self._returned = [index for index in range(len(outputs)) if index not in given]
         self._state_names = [inputs[before].name for before, _ in pairs]
-        self._seen: list[tuple[str, int, tuple[int, ...], np.dtype[Any]]] = []
-        """What the feeds of the last step were: as long as they stay the same, they need no other check."""
-        self._pending: dict[str, np.ndarray] | None = None
-        """States that were given before the first step."""
-        self._sizes: dict[str, int] = {}
+        self._seen: list[tuple[str, int, tuple[int, ...], np.dtype[Any]]] | None = None
+        """The feeds that the carrier is prepared for: as long as they stay the same, they need no other check."""
+        self._is_live = False
+        """Whether the carrier has the states."""
+        self._stored: list[np.ndarray] | None = None
+        """States that the carrier does not have yet."""
         self._lock = Lock()
 
     @property
@@ -66,67 +83,63 @@ class Stream:
         or `load` overwrites.
         """
         with self._lock:
-            arguments = self._arguments(feeds)
-            outputs = self._carrier.step(arguments)
-            if self._check_finite:
-                self._require_finite(outputs)
-            if out is not None:
-                results = self._filled(outputs, out)
-            elif borrow:
-                results = [outputs[index] for index in self._returned]
-            else:
-                results = [outputs[index].copy() for index in self._returned]
+            try:
+                outputs = self._carrier_outputs(feeds)
+                if self._check_finite:
+                    self._require_finite(outputs)
+                if out is not None:
+                    results = self._filled(outputs, out)
+                elif borrow:
+                    results = [outputs[index] for index in self._returned]
+                else:
+                    results = [_copied(outputs[index]) for index in self._returned]
+            except BaseException:
+                if not self._is_live:  # what the carrier was given for this step is not the state
+                    self._seen = None
+                raise
             self._carrier.commit()
+            self._is_live, self._stored = True, None
             return results
 
     @property
     def state(self) -> dict[str, np.ndarray]:
         """A snapshot: a copy of each state by the name of its input. Empty before the first step, unless loaded."""
         with self._lock:
-            if self._pending is not None:
-                return {name: array.copy() for name, array in self._pending.items()}
-            states = self._carrier.states()
+            states = self._stored if self._stored is not None else self._carrier.states() if self._is_live else []
             return {name: state.copy() for name, state in zip(self._state_names, states, strict=False)}
 
     def load(self, state: Mapping[str, Any]) -> None:
-        """Go on from a snapshot."""
+        """Go on from a snapshot. An empty one is the start."""
         with self._lock:
-            arrays = self._checked_state(state)
-            current = self._carrier.states() if self._seen else []
-            same = [place.shape for place in current] == [arrays[name].shape for name in self._state_names]
-            if current and same:
-                self._pending = None
-                for place, name in zip(current, self._state_names, strict=True):
-                    place[...] = arrays[name]
-            else:
-                self._pending, self._seen = arrays, []
+            self._stored = self._checked_state(state) if state else None
+            self._is_live, self._seen = False, None
 
     def reset(self) -> None:
         """Start anew."""
-        with self._lock:
-            self._pending, self._seen, self._sizes = None, [], {}
+        self.load({})
 
     def fork(self) -> Stream:
         """Another stream that goes on from where this one is."""
-        twin = Stream(self._inputs, self._outputs, self._pairs, self._carrier.fork(), self._initial, self._check_finite)
-        state = self.state
-        if state:
-            twin.load(state)
+        carriers = [carrier.fork() for carrier in self._carriers]
+        twin = Stream(self._inputs, self._outputs, self._pairs, carriers, self._initial, self._check_finite)
+        twin.load(self.state)
         return twin
 
-    def _arguments(self, feeds: Mapping[str, Any]) -> list[Any]:
+    def _carrier_outputs(self, feeds: Mapping[str, Any]) -> list[Any]:
         arguments: list[Any] = [None] * len(self._inputs)
-        if self._seen and len(feeds) == len(self._seen):
+        if self._seen is not None and len(feeds) == len(self._seen):
             for name, index, shape, dtype in self._seen:
                 array = feeds.get(name)
                 if type(array) is not np.ndarray or array.shape != shape or array.dtype != dtype:
                     break
                 arguments[index] = array
             else:
-                return arguments
-        return self._checked_arguments(feeds)
+                return self._carrier.step(arguments)
+        arguments, sizes = self._checked_arguments(feeds)
+        self._start(arguments, sizes)
+        return self._carrier.step(arguments)
 
-    def _checked_arguments(self, feeds: Mapping[str, Any]) -> list[Any]:
+    def _checked_arguments(self, feeds: Mapping[str, Any]) -> tuple[list[Any], dict[str, int]]:
         for name in feeds:
             if name not in self._fed:
                 what = "is carried" if name in self._state_names else "is no input"
@@ -137,51 +150,49 @@ class Stream:
             if name not in feeds:
                 raise ShapeError(f"input {name!r} is missing")
             arguments[index] = checked_feed(self._inputs[index], feeds[name], sizes)
-        self._start(arguments, sizes)
+        return arguments, sizes
+
+    def _start(self, arguments: list[Any], sizes: dict[str, int]) -> None:
+        """Prepare a carrier for feeds of other shapes than before, with the states that there are or begin."""
+        if self._is_live:
+            states = [state.copy() for state in self._carrier.states()]
+        else:
+            states = self._stored if self._stored is not None else self._initial(arguments)
+        shapes = [np.shape(argument) for argument in arguments]
+        for (before, _), state in zip(self._pairs, states, strict=True):
+            checked_feed(self._inputs[before], state, sizes)
+            shapes[before] = state.shape
+        if self._is_live:
+            self._stored, self._is_live = states, False
+        self._seen = None
+        self._carrier = self._started(tuple(shapes), states)
         self._seen = [
             (name, index, arguments[index].shape, arguments[index].dtype) for name, index in self._fed.items()
         ]
-        return arguments
 
-    def _start(self, arguments: list[Any], sizes: dict[str, int]) -> None:
-        """Prepare the carrier for feeds of other shapes than before, with the states that it has or begins with."""
-        running = bool(self._carrier.states()) and bool(self._sizes or self._seen)
-        if running and self._pending is None:
-            states = [state.copy() for state in self._carrier.states()]
-        else:
-            states = self._first_states(arguments)
-        shapes = [np.shape(argument) for argument in arguments]
-        for (before, _), state in zip(self._pairs, states, strict=True):
-            shapes[before] = state.shape
-        try:
-            self._carrier.start(tuple(shapes))
-        except Exception:
-            self._pending, self._seen = dict(zip(self._state_names, states, strict=True)), []
-            raise
-        for place, state in zip(self._carrier.states(), states, strict=True):
-            if place.shape != state.shape:
-                raise ShapeError(f"a state of shape {state.shape} where {place.shape} is carried")
-            place[...] = state
-        self._pending, self._sizes = None, {**sizes, "": 1}
+    def _started(self, shapes: tuple[tuple[int, ...], ...], states: Sequence[np.ndarray]) -> Carrier:
+        *others, last = self._carriers
+        for carrier in others:
+            try:
+                carrier.start(shapes, states)
+                return carrier
+            except PlanError:
+                continue
+        last.start(shapes, states)
+        return last
 
-    def _first_states(self, arguments: list[Any]) -> list[np.ndarray]:
-        if self._pending is not None:
-            return [self._pending[name] for name in self._state_names]
-        return self._initial(arguments)
-
-    def _checked_state(self, state: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    def _checked_state(self, state: Mapping[str, Any]) -> list[np.ndarray]:
         if state.keys() != set(self._state_names):
             raise ShapeError(f"a snapshot has {self._state_names}, this one has {list(state)}")
-        found = {}
-        for before, _ in self._pairs:
-            value = self._inputs[before]
-            found[value.name] = np.array(checked_feed(value, state[value.name], {}))
-        return found
+        sizes: dict[str, int] = {}
+        return [np.array(checked_feed(self._inputs[b], state[self._inputs[b].name], sizes)) for b, _ in self._pairs]
 
     def _filled(self, outputs: list[Any], out: Sequence[np.ndarray]) -> list[Any]:
         if len(out) != len(self._returned):
             raise ShapeError(f"out has {len(out)} arrays, a step returns {len(self._returned)}")
         for target, index in zip(out, self._returned, strict=True):
+            if not isinstance(target, np.ndarray):
+                raise ShapeError(f"out for {self._outputs[index].name!r} is a {type(target).__name__}, not an array")
             if target.shape != outputs[index].shape or target.dtype != outputs[index].dtype:
                 raise ShapeError(
                     f"out for {self._outputs[index].name!r} is {target.dtype}{list(target.shape)}, the step gives "
@@ -195,6 +206,10 @@ class Stream:
         for value, output in zip(self._outputs, outputs, strict=True):
             if output.dtype.kind == "f" and not np.isfinite(output).all():
                 raise ModelError(f"output {value.name!r} is not finite; the stream is as it was before this step")
+
+
+def _copied(output: Any) -> Any:
+    return [_copied(item) for item in output] if isinstance(output, list) else output.copy()
 
 
 def zeros_of(value: Value, sizes: Mapping[str, int]) -> np.ndarray:

@@ -68,13 +68,15 @@ class StreamingModel:
         return [zeros_of(self.inputs[before], sizes) for before, _ in self.pairs]
 
     def stream(self, check_finite: bool = False) -> Stream:
-        return Stream(self.inputs, self.outputs, self.pairs, self.carrier(), self.first_states, check_finite)
+        return Stream(self.inputs, self.outputs, self.pairs, self._carriers(), self.first_states, check_finite)
 
-    def carrier(self) -> Carrier:
+    def _carriers(self) -> list[Carrier]:
+        """What may carry the states, the best first; the last takes all that the model takes."""
+        arrays = ArrayCarrier(self.program, self.pairs)
         plan = self.program if isinstance(self.program, PlanProgram) else getattr(self.program, "plan", None)
-        if plan is not None and not any(port.taken >= 0 for port in plan.file.outputs):
-            return PlanCarrier(plan, self.pairs)
-        return ArrayCarrier(self.program, self.pairs)
+        if plan is None or any(port.taken >= 0 for port in plan.file.outputs):
+            return [arrays]
+        return [PlanCarrier(plan, self.pairs), arrays]
 
 
 def _pairs(carry: Carry, inputs: Sequence[Value], outputs: Sequence[Value]) -> list[tuple[int, int]]:

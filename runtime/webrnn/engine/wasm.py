@@ -7,8 +7,9 @@ import contextlib
 import ctypes
 import importlib.util
 import sys
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
+from threading import RLock
 from typing import Any
 
 import numpy as np
@@ -56,8 +57,23 @@ def available(folder: Path = FOLDER) -> list[str]:
     return [f"wasm:{variant}" for variant in VARIANTS if (folder / f"wasm_{variant}.wasm").exists()]
 
 
+class _Block:
+    """Keeps a part of wasm memory: when nobody has this object any more, the part is free for one of the same size."""
+
+    __slots__ = ("address", "free")
+
+    def __init__(self, address: int, free: list[int]):
+        self.address, self.free = address, free
+
+    def __del__(self) -> None:
+        self.free.append(self.address)
+
+
 class WasmKernels(Kernels):
-    """One instance with its own linear memory. Allocations grow it and are released together with the object."""
+    """One instance with its own linear memory, which grows and is released together with the object.
+
+    A store of wasmtime's is for one thread at a time, so calls from several wait for each other.
+    """
 
     def __init__(self, variant: str | None = None, folder: Path = FOLDER):
         variant = variant or VARIANTS[0]
@@ -69,6 +85,9 @@ class WasmKernels(Kernels):
         module = _module(module_file(folder, f"wasm_{variant}.wasm"))
         self.spec, self.fused = f"wasm:{variant}", variant == "relaxed"
         self._store = wasmtime.Store(engine)
+        self._lock = RLock()
+        self._free: dict[int, list[int]] = {}
+        """Addresses of parts that are free again, by their size."""
         minimum = next(i.type.limits.min for i in module.imports if isinstance(i.type, wasmtime.MemoryType))
         self._memory = wasmtime.Memory(self._store, wasmtime.MemoryType(wasmtime.Limits(minimum, MAX_PAGES)))
         instance = wasmtime.Instance(self._store, module, [self._import(i) for i in module.imports])
@@ -94,7 +113,8 @@ class WasmKernels(Kernels):
         store = self._store
 
         def call(*arguments: Any) -> Any:
-            return function(store, *[convert(a) for convert, a in zip(converters, arguments, strict=True)])
+            with self._lock:
+                return function(store, *[convert(a) for convert, a in zip(converters, arguments, strict=True)])
 
         call.__name__ = binding.name
         return call
@@ -104,21 +124,38 @@ class WasmKernels(Kernels):
         return 4
 
     def function(self, name: str) -> Any:
-        return partial(self._functions[name], self._store)
+        function, store, lock = self._functions[name], self._store, self._lock
+
+        def call(*arguments: Any) -> Any:
+            with lock:
+                return function(store, *arguments)
+
+        return call
 
     def allocate(self, nbytes: int) -> tuple[int, Any]:
-        address = -(-self._top // ALIGNMENT) * ALIGNMENT
-        missing = -(-(address + nbytes) // PAGE) - self._memory.size(self._store)
-        if missing > 0:
-            if self._memory.size(self._store) + missing > MAX_PAGES:
-                raise BackendError(f"{nbytes} more bytes do not fit into the 4 GiB of wasm memory")
-            self._memory.grow(self._store, missing)
-        self._top = address + nbytes
-        return address, None
+        with self._lock:
+            free = self._free.setdefault(nbytes, [])
+            if free:
+                block = _Block(free.pop(), free)
+                ctypes.memset(self._base() + block.address, 0, nbytes)
+                return block.address, block
+            address = -(-self._top // ALIGNMENT) * ALIGNMENT
+            missing = -(-(address + nbytes) // PAGE) - self._memory.size(self._store)
+            if missing > 0:
+                if self._memory.size(self._store) + missing > MAX_PAGES:
+                    raise BackendError(f"{nbytes} more bytes do not fit into the 4 GiB of wasm memory")
+                self._memory.grow(self._store, missing)
+            self._top = address + nbytes
+            return address, _Block(address, free)
 
     def view(self, buffer: Buffer) -> np.ndarray[Any, Any]:
-        base = ctypes.addressof(self._memory.data_ptr(self._store).contents)
-        if buffer.address + buffer.nbytes > self._memory.data_len(self._store):
-            raise ValueError(f"a buffer of {buffer.nbytes} bytes at {buffer.address} is outside wasm memory")
+        with self._lock:
+            base = self._base()
+            if buffer.address + buffer.nbytes > self._memory.data_len(self._store):
+                raise ValueError(f"a buffer of {buffer.nbytes} bytes at {buffer.address} is outside wasm memory")
         memory: Any = (ctypes.c_uint8 * buffer.nbytes).from_address(base + buffer.address)
+        memory.kept = self, buffer.block
         return np.frombuffer(memory, buffer.dtype).reshape(buffer.shape)
+
+    def _base(self) -> int:
+        return ctypes.addressof(self._memory.data_ptr(self._store).contents)
