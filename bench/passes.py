@@ -1,4 +1,4 @@
-"""`make bench-passes`: how long the passes take on the real models, and which of them longest; the best of some runs."""
+"""`make bench-passes`: how long the passes take on the real models, and which of them longest."""
 
 from __future__ import annotations
 
