@@ -3,6 +3,7 @@ import json
 import numpy as np
 import pytest
 from onnx import helper
+from onnx.parser import parse_model
 
 from tests.models.fetch import Unavailable, model_path
 from tests.onnx.models import floats, model, recurrent
@@ -124,3 +125,54 @@ def test_fixed_from_a_file(path, tmp_path, capsys):
 def test_wrong_options(path, options, message, capsys):
     assert main(["optimize", path, *options]) == 1
     assert message in capsys.readouterr().err
+
+
+def written(tmp_path, text):
+    path = tmp_path / "scan.onnx"
+    path.write_bytes(parse_model(f'<ir_version: 10, opset_import: ["": 21]> {text}').SerializeToString())
+    return str(path)
+
+
+def test_a_loop_without_states_is_gone(tmp_path, capsys):
+    path = written(
+        tmp_path,
+        """g (float[steps, 4] xs, float[4, 3] w) => (float[steps, 3] ys) {
+            ys = Scan <num_scan_inputs = 1, body = b (float[4] x) => (float[3] y) { p = MatMul(x, w) y = Tanh(p) }> (xs)
+        }""",
+    )
+    assert main(["optimize", path]) == 0
+    text = capsys.readouterr().out
+    assert columns(text, "graph")["loops"] == ["1", "0"]
+    assert "ops inside loops" in text
+    assert all(after == "0" for _, after in columns(text, "ops inside loops").values())
+
+
+def test_an_output_projection_is_done_once_for_all_steps(tmp_path, capsys):
+    path = written(
+        tmp_path,
+        """g (float[3] h0, float[steps, 3] xs, float[3, 3] r, float[3, 5] w) => (float[3] h_n, float[steps, 5] ys) {
+            h_n, ys = Scan <num_scan_inputs = 1, body = b (float[3] h, float[3] x) => (float[3] h_next, float[5] y) {
+                hr = MatMul(h, r)
+                sum = Add(hr, x)
+                h_next = Tanh(sum)
+                y = MatMul(h_next, w)
+            }> (h0, xs)
+        }""",
+    )
+    assert main(["optimize", path]) == 0
+    text = capsys.readouterr().out
+    inside = columns(text, "ops inside loops")
+    assert inside["MatMul"][0] == "2"
+    assert sum(int(after) for op, (_, after) in inside.items() if op in ("MatMul", "webrnn.Linear")) == 1
+    assert any("-> y out of" in line for line in section(text, "what they did"))
+
+
+def test_the_cells_that_dtln_2_writes_out_are_recognised(capsys):
+    try:
+        path = str(model_path("dtln_2"))
+    except Unavailable as error:
+        pytest.skip(str(error))
+    assert main(["optimize", path]) == 0
+    text = capsys.readouterr().out
+    assert columns(text, "passes")["fuse_exported_cells"][0] == "2"
+    assert columns(text, "ops outside loops")["webrnn.LstmCell"] == ["0", "2"]
