@@ -122,7 +122,7 @@ void wr_lstm_cell(const float *xw, const float *hw, const float *c, const float 
     for (int base = 0; !plain && base < hidden; base += CHUNK) {
       int n = hidden - base < CHUNK ? hidden - base : CHUNK;
       float i[CHUNK], f[CHUNK], g[CHUNK], o[CHUNK], t[CHUNK];
-      const float *pi = peephole + base, *po = pi + hidden, *pf = po + hidden;
+      const float *pi = (peephole ? peephole : xi) + base, *po = pi + hidden, *pf = po + hidden;
       sum_into(i, xi + base, hi + base, n);
       if (peephole) add_product(i, pi, c + base, n);
       cell_activate(i, n, params, acts, 0);
