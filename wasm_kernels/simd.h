@@ -55,17 +55,35 @@ INLINE vi vset_i(int32_t x) { return (vi){REPEAT_LANES(x)}; }
 INLINE vf vload(const float *p) { vf v; __builtin_memcpy(&v, p, sizeof v); return v; }
 INLINE void vstore(float *p, vf v) { __builtin_memcpy(p, &v, sizeof v); }
 
-/* The first n (< VL) lanes; the others are zero on load and untouched in memory on store. Out of line: edges only. */
+/* The first n (< VL) lanes; the others are zero on load and untouched in memory on store. Nothing goes through memory: a
+ * load that spans several stores would have to wait for them. */
+#if VL == 8
+INLINE __m256i first_lanes(int n) {
+  static const int32_t lanes[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
+  return _mm256_loadu_si256((const __m256i *)(lanes + 8 - n));
+}
+INLINE vf vload_part(const float *p, int n) { return _mm256_maskload_ps(p, first_lanes(n)); }
+INLINE void vstore_part(float *p, vf v, int n) { _mm256_maskstore_ps(p, first_lanes(n), v); }
+#elif VL == 16
+INLINE vf vload_part(const float *p, int n) { return _mm512_maskz_loadu_ps((__mmask16)((1u << n) - 1), p); }
+INLINE void vstore_part(float *p, vf v, int n) { _mm512_mask_storeu_ps(p, (__mmask16)((1u << n) - 1), v); }
+#elif VL == 4
 NOINLINE vf vload_part(const float *p, int n) {
-  float t[VL] = {0};
-  for (int i = 0; i < n; i++) t[i] = p[i];
-  return vload(t);
+  if (n == 1) return (vf){p[0], 0, 0, 0};
+  if (n == 2) return (vf){p[0], p[1], 0, 0};
+  return n == 3 ? (vf){p[0], p[1], p[2], 0} : (vf){0, 0, 0, 0};
 }
 NOINLINE void vstore_part(float *p, vf v, int n) {
-  float t[VL];
-  vstore(t, v);
-  for (int i = 0; i < n; i++) p[i] = t[i];
+  if (n > 0) p[0] = v[0];
+  if (n > 1) p[1] = v[1];
+  if (n > 2) p[2] = v[2];
 }
+#else
+INLINE vf vload_part(const float *p, int n) { return n > 0 ? vload(p) : vset(0.0f); }
+INLINE void vstore_part(float *p, vf v, int n) {
+  if (n > 0) vstore(p, v);
+}
+#endif
 
 /* A whole vector, or the first `rest` lanes where fewer are left */
 INLINE vf vload_upto(const float *p, int rest) { return rest >= VL ? vload(p) : vload_part(p, rest); }
