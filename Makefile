@@ -1,7 +1,7 @@
 PYTHON ?= python3
 PY := .venv/bin/python
 
-.PHONY: setup demo test test-exhaustive fuzz-passes bench bench-kernels bench-passes lint clean
+.PHONY: setup demo test test-exhaustive fuzz-plans fuzz-passes bench bench-kernels bench-passes lint clean
 
 # Everything a checkout needs. Quick the second time: pip is called only when pyproject.toml changed.
 setup: .venv/ready
@@ -28,6 +28,11 @@ test-exhaustive: setup
 # random graphs through the passes, until one of them goes wrong or you stop it
 fuzz-passes: .venv/ready
 	$(PY) -m tests.passes.fuzz
+
+# 10,000 damaged plans under AddressSanitizer, and as many under UBSan too; N=100000 for more
+fuzz-plans: setup
+	$(PY) -m tests.plan.fuzzing --plans $(or $(N),10000)
+	$(PY) -m tests.plan.fuzzing --plans $(or $(N),10000) --undefined
 
 bench: bench-kernels
 

@@ -1,0 +1,133 @@
+"""Damaged plans on a sanitized build of the VM: `python -m tests.plan.fuzzing [--plans N] [--seed S] [--undefined]`.
+
+Every access outside the memory that a plan asks for ends the run and names the seed of the plan; with --undefined, for
+which the build takes minutes, all undefined behaviour does.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import os
+import platform
+import random
+import re
+import runpy
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+
+from tests.plan.corpus import samples
+from tests.plan.corruption import corrupted
+from wasm_kernels import table
+from wasm_kernels.build import HERE as SOURCES
+from wasm_kernels.build import OPCODES, ROOT
+from webrnn.plan.opcodes import ERRORS
+
+COMPILERS = ("clang", *(f"clang-{n}" for n in range(30, 12, -1)), "gcc")
+ADDRESS, UNDEFINED = "address", "address,undefined"
+FLAGS = ["-std=gnu11", "-O1", "-g1", "-ffp-contract=off", "-fno-math-errno", "-Wno-unknown-pragmas"]
+WORK = ROOT / "build" / "fuzz"
+OPTIONS = {
+    "ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1:symbolize=0",
+    "UBSAN_OPTIONS": "print_stacktrace=1:symbolize=0",
+}
+"""A report is not symbolized, because that takes longer than a plan may run."""
+
+
+@cache
+def compiler() -> str | None:
+    """A compiler that links a sanitized program which runs."""
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder) / "empty.c"
+        source.write_text("int main(void) { return 0; }\n")
+        for name in filter(shutil.which, COMPILERS):
+            program = Path(folder) / "empty"
+            built = subprocess.run(
+                [name, f"-fsanitize={ADDRESS}", str(source), "-o", str(program)], capture_output=True
+            )
+            if built.returncode == 0 and subprocess.run([str(program)], capture_output=True).returncode == 0:
+                return name
+    return None
+
+
+@cache
+def driver(checks: str = ADDRESS) -> Path:
+    """The sanitized program of fuzz_driver.c, built if a source has changed."""
+    found = compiler()
+    if found is None:
+        raise RuntimeError("no compiler here links AddressSanitizer: install clang-14 and libclang-rt-14-dev")
+    WORK.mkdir(parents=True, exist_ok=True)
+    headers = {"kernels.gen.h": table.c_header(), "plan.gen.h": runpy.run_path(str(OPCODES))["c_header"]()}
+    source = Path(__file__).parent / "fuzz_driver.c"
+    simd = ["-march=x86-64-v3"] if platform.machine() in ("x86_64", "AMD64") and _has_avx2() else []
+    command = [found, *FLAGS, f"-fsanitize={checks}", "-fno-sanitize-recover=all", *simd]
+    sources = [path.read_text() for path in (source, *sorted(SOURCES.glob("*.[ch]")))]
+    digest = hashlib.sha256("\0".join([*command, *headers.values(), *sources]).encode()).hexdigest()[:16]
+    program = WORK / f"driver-{digest}"
+    if not program.exists():
+        with tempfile.TemporaryDirectory(dir=WORK) as folder:
+            for name, text in headers.items():
+                (Path(folder) / name).write_text(text)
+            built = Path(folder) / "driver"
+            subprocess.run([*command, f"-I{folder}", f"-I{SOURCES}", str(source), "-o", str(built)], check=True)
+            os.replace(built, program)
+    return program
+
+
+def _has_avx2() -> bool:
+    info = Path("/proc/cpuinfo")
+    return info.exists() and "avx2" in info.read_text()
+
+
+def run(seeds: Sequence[int], checks: str = ADDRESS, missing_bytes: int = 0) -> Counter[str]:
+    """What became of the plans that these seeds damage; AssertionError with the report if a sanitizer has one.
+
+    `missing_bytes` of each external are not there, which the sanitizer must find out.
+    """
+    records = []
+    for seed in seeds:
+        rng = random.Random(seed)
+        sample = rng.choice(samples())
+        data = corrupted(sample, rng)
+        symbols = (
+            sample.symbols if rng.random() < 0.8 else tuple(rng.choice((0, 1, 2, 5, 1000)) for _ in sample.symbols)
+        )
+        records.append(
+            struct.pack(f"<{3 + len(symbols)}i", len(data), seed & 0x7FFFFFFF, len(symbols), *symbols) + data
+        )
+    command, environment = [str(driver(checks)), str(missing_bytes)], {**os.environ, **OPTIONS}
+    done = subprocess.run(command, input=b"".join(records), capture_output=True, env=environment)
+    if done.returncode:
+        lines = done.stderr.decode(errors="replace").splitlines()
+        at = max(index for index, line in enumerate(lines) if re.fullmatch(r"plan \d+", line))
+        report = "\n".join(lines[at + 1 :])
+        raise AssertionError(f"seed {seeds[int(lines[at].split()[1])]}: exit code {done.returncode}\n{report[:6000]}")
+    return Counter({name: int(count) for name, count in (line.split() for line in done.stdout.decode().splitlines())})
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.plan.fuzzing", description=(__doc__ or "").split("\n\n")[1])
+    parser.add_argument("--plans", type=int, default=10_000)
+    parser.add_argument("--seed", type=int, default=0, help="of the first one")
+    parser.add_argument("--undefined", action="store_true", help="look for all undefined behaviour")
+    arguments = parser.parse_args(argv)
+    total: Counter[str] = Counter()
+    for first in range(arguments.seed, arguments.seed + arguments.plans, 1000):
+        seeds = range(first, min(first + 1000, arguments.seed + arguments.plans))
+        total += run(seeds, UNDEFINED if arguments.undefined else ADDRESS)
+        print(f"{sum(total.values()):>8} plans, {total['ran']} ran to their end", flush=True)
+    for name, count in sorted(total.items(), key=lambda item: -item[1]):
+        kind, _, number = name.partition("_")
+        print(f"{count:>8} {f'{kind}: {ERRORS[int(number)]}' if number.isdecimal() else name.replace('_', ' ')}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
