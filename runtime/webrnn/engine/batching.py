@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice, product
 
-from webrnn.ir import Graph, Symbol, SymbolicDim, Value, is_scan
+from webrnn.ir import DType, Graph, Symbol, SymbolicDim, Value, is_scan
 from webrnn.ir.dims import Shape
 from webrnn.passes.infer_shapes import infer
+from webrnn.passes.rewriting import Names
 
 from .backends import Program
 from .plan_program import PlanProgram
@@ -67,11 +68,39 @@ def find_batched(
 def _with_batch(graph: Graph, axes: Sequence[int]) -> Graph:
     """A copy of a graph that takes many streams. Its other sizes are numbers or have names."""
     copied = graph.copy()
+    has_fixed = False
     for value, axis in zip(copied.inputs, axes, strict=True):
         assert value.shape is not None
+        has_fixed |= value.shape[axis] == 1
         shape: Shape = tuple(Symbol(f"{value.name}.{i}") if dim is None else dim for i, dim in enumerate(value.shape))
         value.shape = tuple(BATCH if i == axis else dim for i, dim in enumerate(shape))
+    if has_fixed:
+        _open_reshapes(copied)
     return copied
+
+
+def _open_reshapes(graph: Graph) -> None:
+    """Let each Reshape of all streams to a shape for one of them, [1, 128], take as many as come: [-1, 128].
+
+    In which 1 the exporter meant the batch is a guess.
+    """
+    names = Names(graph)
+    facts = infer(graph)
+    for node in graph.nodes:
+        if node.op != "Reshape" or node.domain:
+            continue
+        data, target = node.inputs[:2]
+        assert data is not None
+        assert target is not None
+        shape, source = graph.constants.get(target), facts.shape(data)
+        if shape is None or source is None or BATCH not in source or 1 not in shape or (shape < 1).any():
+            continue
+        opened = shape.copy()
+        opened[list(shape).index(1)] = -1
+        value = Value(names.fresh("opened_shape"), DType.INT64, shape.shape)
+        graph.constants[value] = opened
+        node.inputs[1] = value
+        facts = infer(graph)
 
 
 def _options(value: Value) -> list[int]:
