@@ -23,8 +23,9 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
-from tests.plan.corpus import samples
+from tests.plan.corpus import Sample, samples
 from tests.plan.corruption import corrupted
+from tests.plan.hostile import hostile
 from wasm_kernels import table
 from wasm_kernels.build import HERE as SOURCES
 from wasm_kernels.build import OPCODES, ROOT
@@ -86,6 +87,15 @@ def _has_avx2() -> bool:
     return info.exists() and "avx2" in info.read_text()
 
 
+def bad_plan(rng: random.Random) -> tuple[Sample, bytes]:
+    """A damaged plan and what it was, or one that was never whole."""
+    if rng.random() < 0.3:
+        sample = hostile(rng)
+        return sample, sample.data
+    sample = rng.choice(samples())
+    return sample, corrupted(sample, rng)
+
+
 def run(seeds: Sequence[int], checks: str = ADDRESS, missing_bytes: int = 0) -> Counter[str]:
     """What became of the plans that these seeds damage; AssertionError with the report if a sanitizer has one.
 
@@ -94,8 +104,7 @@ def run(seeds: Sequence[int], checks: str = ADDRESS, missing_bytes: int = 0) -> 
     records = []
     for seed in seeds:
         rng = random.Random(seed)
-        sample = rng.choice(samples())
-        data = corrupted(sample, rng)
+        sample, data = bad_plan(rng)
         symbols = (
             sample.symbols if rng.random() < 0.8 else tuple(rng.choice((0, 1, 2, 5, 1000)) for _ in sample.symbols)
         )

@@ -10,6 +10,7 @@ import pytest
 from tests.plan.corpus import samples
 from tests.plan.corruption import corrupted
 from tests.plan.harness import graph_of, plan_of
+from tests.plan.hostile import hostile
 from webrnn.engine import kernels
 from webrnn.errors import PlanError
 from webrnn.plan import opcodes
@@ -67,6 +68,16 @@ def test_plans_are_accepted():
             assert bool(refused_by_c(sample.data, symbols)) == bool(refused_by_python(sample.data, symbols)), (
                 sample.name
             )
+
+
+def test_both_refuse_the_same_of_what_was_never_whole():
+    outcomes = {True: 0, False: 0}
+    for seed in range(4000):
+        data = hostile(random.Random(seed)).data
+        by_c, by_python = refused_by_c(data, []), refused_by_python(data, [])
+        assert bool(by_c) == bool(by_python), (seed, opcodes.ERRORS[by_c], by_python)
+        outcomes[bool(by_c)] += 1
+    assert min(outcomes.values()) > 400, outcomes
 
 
 @pytest.mark.parametrize("block", range(8))

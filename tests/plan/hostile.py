@@ -1,0 +1,139 @@
+"""Plans that no lowering would make, written word by word: nested loops that move tensors about and let them follow
+each other, with copies, expressions and branches between them. Every third or so keeps to its memory."""
+
+from __future__ import annotations
+
+import random
+import struct
+
+from tests.plan.corpus import Sample
+from webrnn.plan import opcodes
+
+CODES = {name: code for code, (name, _) in enumerate(opcodes.INSTRUCTIONS)}
+NUMBERS = range(-6, 41)
+WRITABLE_BUFFERS = (0, 1, 2, 4)
+COPY_F = [name for name, _ in opcodes.EXPRESSION_OPS].index("copy_f")
+
+
+def hostile(rng: random.Random) -> Sample:
+    return _Writer(rng).sample()
+
+
+class _Writer:
+    def __init__(self, rng: random.Random):
+        self.rng = rng
+        self.n_moves = 0
+        self.buffers: list[list[int]] = []
+        self.tensors: list[list[int]] = []
+        self.alike: dict[tuple[int, ...], list[int]] = {}
+        self.scalars: dict[int, list[int]] = {1: [], 2: []}
+
+    def size(self, number: int) -> int:
+        return NUMBERS.index(number)
+
+    def sample(self) -> Sample:
+        rng = self.rng
+        for slot in range(3):
+            self.buffers.append([1, 0, self.size(rng.choice([8, 12, 24])), slot])
+        self.buffers.append([2, 0, self.size(16), 0])
+        self.buffers.append([2, 0, self.size(12), 1 | opcodes.WRITABLE])
+        self.buffers.append([0, 0, self.size(16), 0])
+        self.buffers.append([1, 1, self.size(6), 3])
+        self.buffers.append([1, 2, self.size(6), 4])
+        for _ in range(rng.randint(6, 14)):
+            self._tensor(rng.choice([0, 0, 1, 1, 2, 2, 3, 4, 4, 5]), 0)
+        for dtype, buffer in ((1, 6), (2, 7)):
+            for _ in range(3):
+                self._scalar(buffer, dtype)
+        self.indices = len(self.tensors)
+        self._row(6, 1, rng.randint(0, 2), (rng.randint(1, 3),), (1,))
+        code = self._block(0)
+        tables = [word for number in NUMBERS for word in (0, number, 0)]
+        tables += [word for table in (self.buffers, self.tensors) for row in table for word in row]
+        n_words = len(opcodes.HEADER) + len(tables) + len(code)
+        data_offset = -(-4 * n_words // 64) * 64
+        meta = b'{"symbols":[],"inputs":[],"outputs":[],"nodes":[]}'
+        header = {
+            "magic": opcodes.MAGIC, "version": opcodes.VERSION, "words": n_words, "symbols": 0, "sizes": len(NUMBERS),
+            "buffers": len(self.buffers), "slots": 5, "tensors": len(self.tensors), "externals": 2,
+            "moves": self.n_moves, "code_words": len(code), "data_offset": data_offset, "data_bytes": 64,
+            "meta_offset": data_offset + 64, "meta_bytes": len(meta),
+        }  # fmt: skip
+        words = [*(header[name] for name in opcodes.HEADER), *tables, *code]
+        data = struct.pack(f"<{n_words}I", *(word & 0xFFFFFFFF for word in words))
+        return Sample("hostile", data.ljust(data_offset + 64, b"\0") + meta, ())
+
+    def _row(self, buffer: int, dtype: int, offset: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> int:
+        padding = [0] * (opcodes.MAX_RANK - len(shape))
+        sizes = [*map(self.size, shape), *padding, *map(self.size, strides), *padding]
+        self.tensors.append([buffer, dtype, len(shape), self.size(offset), *sizes])
+        return len(self.tensors) - 1
+
+    def _tensor(self, buffer: int, dtype: int) -> None:
+        rng = self.rng
+        if self.alike and rng.random() < 0.5:
+            key = rng.choice(list(self.alike))
+            shape, strides = key[: len(key) // 2], key[len(key) // 2 :]
+        else:
+            shape = tuple(rng.choice([1, 2, 2, 3, 0]) for _ in range(rng.choice([0, 1, 1, 2, 3])))
+            strides = tuple(rng.choice([0, 1, 1, 2, 3, -1]) for _ in shape)
+        index = self._row(buffer, dtype, rng.randint(0, 9), shape, strides)
+        self.alike.setdefault((*shape, *strides), []).append(index)
+
+    def _scalar(self, buffer: int, dtype: int) -> None:
+        self.scalars[dtype].append(self._row(buffer, dtype, self.rng.randint(0, 5), (), ()))
+
+    def _pair(self) -> tuple[int, int]:
+        """Two tensors of the same shape, most of them."""
+        one = self.rng.choice([index for group in self.alike.values() for index in group])
+        shape = self.tensors[one][2], self.tensors[one][4:10]
+        same = [i for i in range(len(self.tensors)) if (self.tensors[i][2], self.tensors[i][4:10]) == shape]
+        same = [i for i in same if self.tensors[i][1] == 0]
+        writable = [i for i in same if self.tensors[i][0] in WRITABLE_BUFFERS and self.rng.random() < 0.98]
+        return one, self.rng.choice(writable or same)
+
+    def _block(self, depth: int) -> list[int]:
+        words: list[int] = []
+        for _ in range(self.rng.choice([1, 1, 2] if depth else [2, 3])):
+            words += self._instruction(depth)
+        return words
+
+    def _instruction(self, depth: int) -> list[int]:
+        kind = self.rng.random()
+        if kind < 0.45 and depth < 4:
+            return self._loop(depth)
+        if kind < 0.5 and depth < 4:
+            then, other = self._block(depth + 1), self._block(depth + 1)
+            return [CODES["branch"], 3, self.rng.choice(self.scalars[2]), len(then), len(other), *then, *other]
+        one, other = self._pair()
+        if kind < 0.75:
+            return [CODES["copy"], 2, one, other]
+        if kind < 0.8:
+            zero = [CODES["sizes"], 2, self.rng.choice(self.scalars[1]), self.size(self.rng.randint(0, 3))]
+            return zero
+        operation = [COPY_F, 1, 0, 0, 0, 0, 0]
+        return [CODES["expression"], 4 + 1 + 2 + 7, 1, 1, 0, 1, one, other, 1, *operation]
+
+    def _loop(self, depth: int) -> list[int]:
+        rng = self.rng
+        first = self.n_moves
+        moves = [self._move() for _ in range(rng.choice([0, 1, 1, 2, 3]))]
+        self.n_moves += len(moves)
+        body, epilogue = self._block(depth + 1), self._block(depth + 1) if rng.random() < 0.5 else []
+        most = rng.choice([0, 1, 2, 3, 3, 5])
+
+        def maybe(dtype: int) -> int:
+            return rng.choice(self.scalars[dtype]) if rng.random() < 0.3 else -1
+
+        steps = -1 if rng.random() < 0.3 else self.size(rng.randint(0, most))
+        operands = [steps, maybe(1), self.size(most), maybe(2), maybe(2), maybe(1), maybe(1), first, len(moves)]
+        operands += [len(body), len(epilogue), rng.randrange(3), *(word for move in moves for word in move)]
+        return [CODES["loop"], len(operands), *operands, *body, *epilogue]
+
+    def _move(self) -> tuple[int, int, int]:
+        rng = self.rng
+        if rng.random() < 0.5:
+            group = rng.choice([group for group in self.alike.values() if len(group) > 1] or list(self.alike.values()))
+            return rng.choice(group), -1, rng.choice(group)
+        tensor = rng.randrange(len(self.tensors))
+        return tensor, self.size(rng.choice([1, 1, 2, 3, -1, -2, 0])), self.size(rng.choice([0, 0, 1, 2, -1]))
