@@ -51,7 +51,7 @@ class VmProgram:
         """What the last run ran on."""
         self._for_shapes: dict[tuple[tuple[int, ...], ...], Any] = {}
         try:
-            self.plan = setting.plan(_with_named_sizes(graph))
+            self.plan = setting.plan(with_named_sizes(graph))
         except NotLowered as reason:
             setting.say(f"no plan for all sizes: {reason}")
 
@@ -154,7 +154,7 @@ def with_shapes(graph: Graph, shapes: Sequence[tuple[int, ...]]) -> Graph:
     return copied
 
 
-def _with_named_sizes(graph: Graph) -> Graph:
+def with_named_sizes(graph: Graph) -> Graph:
     """The graph with a name for each size of its inputs that has none: it is one number in each run."""
     if all(value.shape is not None and None not in value.shape for value in graph.inputs):
         return graph
