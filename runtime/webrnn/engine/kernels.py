@@ -108,6 +108,8 @@ class Kernels(ABC):
     """One loaded build. Kernels are attributes: k.gemv(packed, x, None, y, n, k); pointers are Buffers or None."""
 
     spec: str
+    #: whether the kernels can be given the address of any array
+    shares_memory: bool = False
     #: whether vfma rounds once; then results equal those of every other fused build bit for bit
     fused: bool
 

@@ -37,6 +37,8 @@ def available(folder: Path = FOLDER) -> list[str]:
 class AddressSpaceKernels(Kernels):
     """Kernels that share the address space of Python: a library whose functions take plain pointers."""
 
+    shares_memory = True
+
     def _bind(self, library: ctypes.CDLL, suffix: str, folder: Path) -> None:
         self._functions: dict[str, Any] = {}
         for binding in bindings(folder):

@@ -24,6 +24,11 @@ ARRAY_TYPES: dict[str, np.dtype[Any]] = {
 _INDEX_RANGE, _LOOP_LIMIT, _TOO_MANY_STEPS = 10, 11, 12
 
 
+DIRECT_BYTES = 2**16
+"""Inputs and outputs of this size are passed by address where the kernels share Python's memory; a copy of less than
+this takes no longer than asking an array for its address."""
+
+
 class PlanProgram:
     """A plan, checked, in the memory of the kernels.
 
@@ -54,6 +59,9 @@ class PlanProgram:
         """Where the inputs are, for the shapes that are bound."""
         self.outputs: list[np.ndarray] = []
         self._lengths: dict[int, np.ndarray] = {}
+        self._direct_inputs: list[int] = []
+        self._direct_outputs: list[int] = []
+        self._is_direct = False
         self._named_inputs: list[tuple[str, np.ndarray, tuple[int, ...], np.dtype[Any]]] = []
         self._arguments = (0, 0, 0)
         self._lock = Lock()
@@ -87,14 +95,15 @@ class PlanProgram:
         with self._lock:
             if shapes != self._shapes or sizes is not None:
                 self.bind(shapes, sizes)
-            for place, argument in zip(self.inputs, arguments, strict=True):
-                place[...] = argument
-            return self._results()
+            for index, (place, argument) in enumerate(zip(self.inputs, arguments, strict=True)):
+                if index not in self._direct_inputs:
+                    place[...] = argument
+            return self._run_at(arguments) if self._is_direct else self._results()
 
     def run_same(self, feeds: Mapping[str, Any]) -> list[np.ndarray] | None:
         """The outputs, if the feeds are arrays of the types and shapes of the last run; otherwise nothing is run."""
         with self._lock:
-            if len(feeds) != len(self._named_inputs):
+            if len(feeds) != len(self._named_inputs) or self._is_direct:
                 return None
             for name, place, shape, dtype in self._named_inputs:
                 array = feeds.get(name)
@@ -102,6 +111,28 @@ class PlanProgram:
                     return None
                 place[...] = array
             return self._results()
+
+    def _run_at(self, arguments: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """Run with large inputs and outputs where they are: nothing of them is copied."""
+        table = self._externals.array
+        held = []
+        for index in self._direct_inputs:
+            held.append(np.ascontiguousarray(arguments[index]))
+            table[self.file.inputs[index].external] = held[-1].ctypes.data
+        results = [output if index in self._direct_outputs else None for index, output in enumerate(self.outputs)]
+        for index in self._direct_outputs:
+            results[index] = np.empty_like(self.outputs[index])
+            table[self.file.outputs[index].external] = results[index].ctypes.data
+        try:
+            self.execute()
+        finally:
+            for index in self._direct_inputs:
+                external = self.file.inputs[index].external
+                table[external] = self._places[external].address
+            for index in self._direct_outputs:
+                external = self.file.outputs[index].external
+                table[external] = self._places[external].address
+        return [self._cut(self.outputs[i], i) if result is None else result for i, result in enumerate(results)]
 
     def swapped(self, pairs: Sequence[tuple[int, int]]) -> Buffer:
         """A table of addresses in which each of these inputs has changed places with an output of the same shape."""
@@ -171,6 +202,12 @@ class PlanProgram:
             for index, port in enumerate(self.file.outputs)
             if port.taken >= 0
         }
+        if self._kernels.shares_memory:
+            self._direct_inputs = [i for i, place in enumerate(self.inputs) if place.nbytes >= DIRECT_BYTES]
+            self._direct_outputs = [
+                i for i, place in enumerate(self.outputs) if place.nbytes >= DIRECT_BYTES and i not in self._lengths
+            ]
+            self._is_direct = bool(self._direct_inputs or self._direct_outputs)
         self._arguments = (self._tables.address, self._arena.address, self._externals.address)
         self._shapes, self._bound_symbols = shapes, symbols
 
