@@ -17,6 +17,22 @@ enum { RUN_MILLISECONDS = 30, MOST_BYTES = 1 << 26, N_ERRORS = 32 };
 static sigjmp_buf stopped;
 
 int __asan_report_present(void);
+void __asan_poison_memory_region(void const volatile *address, size_t size);
+void __asan_unpoison_memory_region(void const volatile *address, size_t size);
+
+/* What lies between the slots of the arena, and behind the weights, belongs to nobody. */
+static void forbid_gaps(const Vm *vm, const uint8_t *arena, int32_t bytes) {
+  const int32_t *plan = vm->plan, data_end = plan[HEADER_DATA_OFFSET] + plan[HEADER_DATA_BYTES];
+  __asan_poison_memory_region((const char *)plan + data_end, (size_t)(bytes - data_end));
+  for (int slot = 0; slot < plan[HEADER_SLOTS]; slot++) {
+    int64_t used = 0;
+    for (int i = 0; i < plan[HEADER_BUFFERS]; i++) {
+      const Buffer *b = vm->buffer + i;
+      if (b->kind == BUFFER_ARENA && b->place == slot && b->bytes > used) used = b->bytes;
+    }
+    __asan_poison_memory_region(arena + vm->slot[slot] + used, (size_t)(vm->slot[slot + 1] - vm->slot[slot] - used));
+  }
+}
 
 static void stop(int signal) {
   (void)signal;
@@ -71,6 +87,7 @@ static void run_plan(const int32_t *plan, int32_t bytes, const int32_t *symbols,
   }
   uint8_t *copy = malloc((size_t)bytes);
   memcpy(copy, plan, (size_t)bytes);
+  forbid_gaps((const Vm *)tables, arena, bytes);
   if (sigsetjmp(stopped, 1)) {
     cut_off++;
   } else {
@@ -82,6 +99,8 @@ static void run_plan(const int32_t *plan, int32_t bytes, const int32_t *symbols,
     if (error) failed[error]++;
     else ran++;
   }
+  __asan_unpoison_memory_region(plan, (size_t)bytes);
+  __asan_unpoison_memory_region(arena, (size_t)wr_plan_arena_bytes(tables));
   if (memcmp(copy, plan, (size_t)bytes)) {
     fprintf(stderr, "the plan was overwritten\n");
     abort();

@@ -14,6 +14,7 @@ COMMANDS = {
     "info": "inputs, outputs, states, ops and weights of a model",
     "run": "run a model on given or random inputs",
     "optimize": "what the passes do to a model, and what it is then",
+    "plan": "the program that a model becomes, instruction by instruction",
 }
 """Each command and what it does. The module of the same name has `add_arguments(parser)` and `main(arguments)`."""
 

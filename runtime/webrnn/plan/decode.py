@@ -295,7 +295,7 @@ class _Decoder:
             fits = 0 <= register < len(types) and types[register] == _LETTERS[letter]
             _require(fits, f"{where}: {name} of a register that is not {_LETTERS[letter]}")
         types.append(_LETTERS[gives])
-        return Operation(name, tuple(operands[: len(takes)]), _float(alpha), _float(beta))
+        return Operation(name, tuple(operands[: len(takes)]), float_of(alpha), float_of(beta))
 
 
 _ROWS = {
@@ -306,13 +306,13 @@ _ROWS = {
 _LETTERS = {"f": "f32", "i": "i64", "u": "u8", "j": "i32"}
 
 
-def _float(bits: int) -> float:
+def float_of(bits: int) -> float:
     return float(np.array(bits, np.int32).view(np.float32))
 
 
 def _constant(dtype: str, low: int, high: int) -> float | int:
     if dtype == "f32":
-        return _float(low)
+        return float_of(low)
     if dtype == "i32":
         return low
     return (low & 0xFFFFFFFF) | (high << 32) if dtype == "i64" else low & 0xFF

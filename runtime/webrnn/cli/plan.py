@@ -1,0 +1,69 @@
+"""`webrnn plan model.onnx` or `webrnn plan model.rnn`."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from webrnn.engine.exporting import plan_bytes
+from webrnn.engine.vm_program import with_named_sizes
+from webrnn.errors import PlanError
+from webrnn.ir import SymbolicDim
+from webrnn.onnx.reader import read_model
+from webrnn.passes import run_passes
+from webrnn.plan.encode import encode
+from webrnn.plan.file import PlanFile
+from webrnn.plan.lowering import NotLowered, lower
+from webrnn.plan.text import plan_text
+
+from .options import fixed_inputs, pass_names, sizes
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("model", help="path of an ONNX file or of a plan")
+    parser.add_argument(
+        "--size", "--sizes", nargs="+", action="extend", default=[], metavar="NAME=N", help="numbers for named sizes"
+    )
+    parser.add_argument(
+        "--fixed",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="bind an input: a number, a list or a .npy file",
+    )
+    parser.add_argument("--disable", default="", metavar="PASS,...", help='passes not to run; "all" is every one')
+    parser.add_argument("--loops", action="store_true", help="recurrent cells as loops, not as one instruction")
+    parser.add_argument("--output", type=Path, metavar="FILE", help="write the plan, too")
+
+
+def main(arguments: argparse.Namespace) -> None:
+    numbers = sizes(arguments.size)
+    data = plan_bytes(arguments.model)
+    if data is None:
+        data = _lowered(arguments, numbers)
+    names = PlanFile(data).symbols
+    print(plan_text(data, numbers if numbers or not names else None))
+    if arguments.output is not None:
+        arguments.output.write_bytes(data)
+
+
+def _lowered(arguments: argparse.Namespace, numbers: dict[str, int]) -> bytes:
+    """The plan of a model: for all sizes, or for the given ones if there is no such."""
+    graph = read_model(arguments.model, fixed_inputs(arguments.fixed))
+    disable = pass_names(arguments.disable)
+    options = frozenset({"fused_sequences"} if arguments.loops else ())
+    try:
+        general = graph.copy()
+        run_passes(general, disable=disable)
+        return encode(lower(with_named_sizes(general), options))
+    except NotLowered as refusal:
+        reason = refusal
+    for value in graph.inputs:
+        if value.shape is not None:
+            value.shape = tuple(dim.substitute(numbers) if isinstance(dim, SymbolicDim) else dim for dim in value.shape)
+    run_passes(graph, disable=disable)
+    try:
+        return encode(lower(with_named_sizes(graph), options))
+    except NotLowered as refusal:
+        hint = "" if numbers else "; there may be one for given sizes (--sizes NAME=N ...)"
+        raise PlanError(f"there is no plan for all of this model: {reason}{hint}") from refusal

@@ -1,0 +1,287 @@
+"""A plan as text, from its bytes alone: `print(plan_text(data))`.
+
+A tensor is written as the memory that it lies in, its shape and, where it has gaps, its strides and its offset in
+elements: `x[t, 3]`, `slot2[n, 4]/[1, n]+8`. Memory is an input or output of that name, a slot of the arena, or weights
+at a byte of the data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from math import isinf
+
+from webrnn.ir import Dim, Symbol
+from webrnn.ir.dims import floor_divide
+from webrnn.tables import bytes_text, table
+
+from .decode import Decoded, Expression, Operation, Tables, decode, float_of
+from .file import PlanFile, PlanPort
+from .lowerings.cells import ACTIVATIONS
+from .opcodes import REDUCTIONS
+from .verify import arena_bytes, bound_sizes, verify
+from .views import dense_strides
+
+ROLES = {
+    "require": "size",
+    "copy": "x y",
+    "fill": "y value",
+    "sizes": "y",
+    "gemm": "x packed bias y activation alpha beta",
+    "matmul": "a b y scratch",
+    "rnn_cell": "xw hw y params activations",
+    "gru_cell": "xw hw h y params activations",
+    "gru_reset": "xw hw h z rh params activations",
+    "gru_update": "xw hn z h y params activations",
+    "lstm_cell": "xw hw c peephole h c params activations couple",
+    "rnn_sequence": "xw packed bias h scratch final trace params activations",
+    "gru_sequence": "xw packed bias h scratch final trace params activations",
+    "lstm_sequence": "xw packed bias h c peephole scratch final c_final trace params activations couple",
+    "reduce": "x y kind",
+    "softmax": "x y logarithm",
+    "layer_norm": "x scale bias y epsilon",
+    "instance_norm": "x scale bias y epsilon",
+    "batch_norm": "x scale bias mean variance y epsilon",
+    "conv": "x w bias y scratch kernel_h kernel_w stride_h stride_w pad_top pad_left dilation_h dilation_w groups",
+    "pool": "x y kind kernel_h kernel_w stride_h stride_w pad_top pad_left dilation_h dilation_w",
+    "gather": "x index y",
+}
+"""What the operands of each instruction are, in order."""
+
+SIGNS = {
+    "add": "+", "sub": "-", "mul": "*", "div": "/", "equal": "==", "less": "<", "less_or_equal": "<=", "greater": ">",
+    "greater_or_equal": ">=", "and": "and", "or": "or", "xor": "xor",
+}  # fmt: skip
+WITH_NUMBERS = ("affine", "leaky_relu", "thresholded_relu", "scaled_tanh", "hard_sigmoid", "elu", "clip")
+STRICTNESS = ("", "raises if there would be more", "raises if more are asked for")
+
+
+def plan_text(data: bytes, sizes: Mapping[str, int] | None = None) -> str:
+    """The header, inputs, outputs and instructions of a plan; with numbers for its named sizes, as it is for these."""
+    verify(data, sizes)
+    return _Printer(PlanFile(data), decode(data), sizes).text()
+
+
+class _Printer:
+    def __init__(self, file: PlanFile, tables: Tables, sizes: Mapping[str, int] | None):
+        self.file, self.tables = file, tables
+        self.numbers = None if sizes is None and file.symbols else [(sizes or {})[name] for name in file.symbols]
+        self.dims = self._dims()
+        self.memory = self._memory()
+        self.labels = dict(file.nodes)
+
+    def text(self) -> str:
+        parts = [
+            "\n".join(self._facts()),
+            self._ports("inputs", self.file.inputs),
+            self._ports("outputs", self.file.outputs),
+            "\n".join(["code", *self._block(self.tables.code, 1)]),
+        ]
+        return "\n\n".join(parts)
+
+    # --- tables ------------------------------------------------------------------------------------------------------
+
+    def _dims(self) -> list[Dim]:
+        """All sizes: numbers, or as the file has them in terms of its symbols."""
+        if self.numbers is not None:
+            return list(bound_sizes(self.tables, self.numbers))
+        found: list[Dim] = []
+        for kind, a, b in self.tables.sizes:
+            if kind == "number":
+                found.append(a)
+            elif kind == "symbol":
+                found.append(Symbol(self.file.symbols[a]))
+            elif kind == "sum":
+                found.append(found[a] + found[b])
+            else:
+                found.append(found[a] * found[b] if kind == "product" else floor_divide(found[a], b))
+        return found
+
+    def _memory(self) -> list[str]:
+        names = {port.external: port.name for port in (*self.file.inputs, *self.file.outputs)}
+        kinds = {"arena": "slot{}", "constant": "weights@{}", "external": "external{}"}
+        return [
+            names[buffer.place]
+            if buffer.kind == "external" and buffer.place in names
+            else kinds[buffer.kind].format(buffer.place)
+            for buffer in self.tables.buffers
+        ]
+
+    def _facts(self) -> Iterator[str]:
+        header = self.tables.header
+        yield f"plan version {header['version']}, {len(self.file.data):,} bytes"
+        yield f"weights      {bytes_text(header['data_bytes'])}"
+        yield f"instructions {sum(1 for _ in _walk(self.tables.code))} in {header['code_words']} words"
+        yield f"tensors      {header['tensors']} in {header['buffers']} buffers"
+        if self.numbers is None:
+            yield f"named sizes  {', '.join(self.file.symbols)}"
+            yield f"arena        {header['slots']} slots; how large depends on the named sizes"
+        else:
+            given = [f"{name}={n}" for name, n in zip(self.file.symbols, self.numbers, strict=True)]
+            n_bytes = arena_bytes(self.tables, bound_sizes(self.tables, self.numbers))
+            suffix = f" for {', '.join(given)}" if given else ""
+            yield f"arena        {n_bytes:,} bytes in {header['slots']} slots{suffix}"
+
+    def _ports(self, title: str, ports: list[PlanPort]) -> str:
+        rows = []
+        for port in ports:
+            note = f"as long as external{port.taken} says" if port.taken >= 0 else ""
+            rows.append((port.name, port.dtype, self._list(port.sizes), note))
+        return table(title, rows, ("name", "type", "shape", ""))
+
+    def _list(self, indices: tuple[int, ...]) -> str:
+        return f"[{', '.join(str(self.dims[index]) for index in indices)}]"
+
+    def _tensor(self, index: int) -> str:
+        tensor = self.tables.tensors[index]
+        shape = [self.dims[size] for size in tensor.shape]
+        text = f"{self.memory[tensor.buffer]}{self._list(tensor.shape)}"
+        dense = dense_strides(shape)
+        strides = [self.dims[stride] for stride in tensor.strides]
+        if any(size != 1 and stride != want for size, stride, want in zip(shape, strides, dense, strict=True)):
+            text += f"/{self._list(tensor.strides)}"
+        offset = self.dims[tensor.offset]
+        return text if offset == 0 else f"{text}+{f'({offset})' if ' ' in str(offset) else offset}"
+
+    # --- instructions ------------------------------------------------------------------------------------------------
+
+    def _block(self, block: list[Decoded], depth: int) -> Iterator[str]:
+        for instruction in block:
+            yield from self._instruction(instruction, depth)
+
+    def _instruction(self, instruction: Decoded, depth: int) -> Iterator[str]:
+        pad = "  " * depth
+        label = self.labels.get(instruction.at, "")
+        note = f"  # {label}" if label else ""
+        if instruction.name == "loop":
+            yield f"{pad}loop {self._loop_head(instruction)}{note}"
+            for move in instruction.moves:
+                if move.follows >= 0:
+                    yield f"{pad}  between steps {self._tensor(move.tensor)} goes to {self._tensor(move.follows)}"
+                else:
+                    after = self.dims[move.after]
+                    late = "" if after == 0 else f", after {after} steps"
+                    yield f"{pad}  between steps {self._tensor(move.tensor)} moves by {self.dims[move.stride]}{late}"
+            yield from self._titled(pad, ("", "after the last step"), instruction.blocks, depth)
+        elif instruction.name == "branch":
+            yield f"{pad}if {self._tensor(instruction.operands[0])}{note}"
+            yield from self._titled(pad, ("", "else"), instruction.blocks, depth)
+        elif instruction.expression is not None:
+            for line in self._expression(instruction.expression):
+                yield f"{pad}{line}{note}"
+                note = ""
+        else:
+            yield f"{pad}{self._operands(instruction)}{note}"
+
+    def _titled(self, pad: str, titles: tuple[str, str], blocks: list[list[Decoded]], depth: int) -> Iterator[str]:
+        for title, block in zip(titles, blocks, strict=True):
+            if title and block:
+                yield f"{pad}{title}"
+            yield from self._block(block, depth + 1)
+
+    def _loop_head(self, loop: Decoded) -> str:
+        steps, steps_tensor, most, condition, body_condition, iteration, taken, *_, strictness = loop.operands
+        if steps_tensor >= 0:
+            parts = [f"{self._tensor(steps_tensor)} steps, at most {self.dims[most]}"]
+        else:
+            parts = [f"{self.dims[most if steps < 0 else steps]} steps"]
+        if 0 <= strictness < len(STRICTNESS) and STRICTNESS[strictness]:
+            parts.append(STRICTNESS[strictness])
+        if condition >= 0:
+            parts.append(f"if {self._tensor(condition)}")
+        if body_condition >= 0:
+            parts.append(f"while {self._tensor(body_condition)}")
+        if iteration >= 0:
+            parts.append(f"counted in {self._tensor(iteration)}")
+        if taken >= 0:
+            parts.append(f"their number to {self._tensor(taken)}")
+        return ", ".join(parts)
+
+    def _operands(self, instruction: Decoded) -> str:
+        reads: list[str] = []
+        writes: list[str] = []
+        numbers: list[str] = []
+        for role, letter, word in zip(
+            ROLES[instruction.name].split(), instruction.form.rstrip("*"), instruction.operands, strict=True
+        ):
+            if letter in "rRwW":
+                if word >= 0:
+                    (writes if letter in "wW" else reads).append(f"{role}={self._tensor(word)}")
+            elif instruction.name != "gemm" or instruction.operands[4]:
+                numbers.append(f"{role}={self._number(instruction, role, letter, word)}")
+        if instruction.name == "sizes":
+            reads = [self._list(tuple(instruction.rest))]
+        arrow = f" -> {', '.join(writes)}" if writes else ""
+        return f"{instruction.name} {', '.join([*reads, *numbers])}{arrow}"
+
+    def _number(self, instruction: Decoded, role: str, letter: str, word: int) -> str:
+        if letter == "d":
+            return str(self.dims[word])
+        if letter == "f":
+            return f"{float_of(word):g}"
+        if role == "activation":
+            return ACTIVATIONS[word]
+        if role == "activations":
+            count = {"rnn": 1, "gru": 2, "lstm": 3}[instruction.name.partition("_")[0]]
+            return " ".join(ACTIVATIONS[word >> 8 * i & 255] for i in range(count))
+        return REDUCTIONS[word] if instruction.name == "reduce" and role == "kind" else str(word)
+
+    def _expression(self, expression: Expression) -> Iterator[str]:
+        """Assignments; what is used more than once has a line of its own."""
+        texts = [self._tensor(tensor) for tensor in expression.inputs]
+        texts += [_constant_text(dtype, number) for dtype, number in expression.constants]
+        first = len(texts)
+        uses = [0] * (first + len(expression.operations))
+        for operation in expression.operations:
+            for operand in operation.operands:
+                uses[operand] += 1
+        for _, register in expression.outputs:
+            uses[register] += 1
+        for index, operation in enumerate(expression.operations):
+            text = _operation_text(operation, texts)
+            if uses[first + index] > 1:
+                yield f"t{index} = {text[1:-1] if _is_wrapped(text) else text}"
+                text = f"t{index}"
+            texts.append(text)
+        for tensor, register in expression.outputs:
+            text = texts[register]
+            yield f"{self._tensor(tensor)} = {text[1:-1] if _is_wrapped(text) else text}"
+
+
+def _walk(block: list[Decoded]) -> Iterator[Decoded]:
+    for instruction in block:
+        yield instruction
+        for inner in instruction.blocks:
+            yield from _walk(inner)
+
+
+def _operation_text(operation: Operation, texts: list[str]) -> str:
+    name = operation.name.rsplit("_", 1)[0] if operation.name[-2:] in ("_i", "_j", "_u", "_f") else operation.name
+    operands = [texts[register] for register in operation.operands]
+    if name in SIGNS and len(operands) == 2:
+        return f"({operands[0]} {SIGNS[name]} {operands[1]})"
+    if name in WITH_NUMBERS:
+        operands += [f"{operation.alpha:g}", f"{operation.beta:g}"]
+    arguments = ", ".join(operands)
+    return f"{name}{arguments}" if _is_wrapped(arguments) else f"{name}({arguments})"
+
+
+def _is_wrapped(text: str) -> bool:
+    """Whether the first bracket closes at the end.
+
+    >>> _is_wrapped("(a + b)"), _is_wrapped("(a) + (b)"), _is_wrapped("f(a)")
+    (True, False, False)
+    """
+    if not (text.startswith("(") and text.endswith(")")):
+        return False
+    depth = 0
+    for index, character in enumerate(text):
+        depth += (character == "(") - (character == ")")
+        if depth == 0 and index < len(text) - 1:
+            return False
+    return True
+
+
+def _constant_text(dtype: str, number: float | int) -> str:
+    if dtype != "f32":
+        return str(bool(number)).lower() if dtype == "u8" else str(number)
+    return f"{number:g}" if isinf(number) or number != number else f"{number:.9g}"

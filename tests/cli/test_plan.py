@@ -1,0 +1,56 @@
+from tests.onnx.models import recurrent
+from webrnn.cli import main
+from webrnn.plan.file import PlanFile
+
+
+def saved(tmp_path, data, name="m.onnx"):
+    file = tmp_path / name
+    file.write_bytes(data)
+    return str(file)
+
+
+def test_a_model(tmp_path, capsys):
+    path = saved(tmp_path, recurrent("LSTM").SerializeToString())
+    assert main(["plan", path]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("plan version 1, ")
+    assert "\n  lstm_sequence xw=" in out
+    assert main(["plan", path, "--loops"]) == 0
+    assert "\n  loop " in capsys.readouterr().out
+
+
+def test_a_plan_file_prints_as_its_model_does(tmp_path, capsys):
+    path, plan = saved(tmp_path, recurrent("LSTM").SerializeToString()), tmp_path / "m.rnn"
+    assert main(["plan", path, "--output", str(plan)]) == 0
+    out = capsys.readouterr().out
+    assert main(["plan", str(plan)]) == 0
+    assert capsys.readouterr().out == out
+
+
+def test_sizes(tmp_path, capsys):
+    from onnx.parser import parse_model
+
+    model = parse_model(
+        '<ir_version: 8, opset_import: ["": 17]> g (float[n, m] x) => (float[n, m] y) { y = Softmax(x) }'
+    )
+    path, plan = saved(tmp_path, model.SerializeToString()), tmp_path / "m.rnn"
+    assert main(["plan", path, "--sizes", "n=10", "m=3", "--output", str(plan)]) == 0
+    out = capsys.readouterr().out
+    assert "for n=10, m=3" in out
+    assert "x     f32   [10, 3]" in out
+    assert PlanFile(plan.read_bytes()).symbols == ["n", "m"]
+    assert main(["plan", str(plan), "--size", "n=10"]) == 1
+    assert "no number for the size m" in capsys.readouterr().err
+
+
+def test_what_has_no_plan_and_damaged_files_are_errors(tmp_path, capsys):
+    from onnx.parser import parse_model
+
+    text = '<ir_version: 8, opset_import: ["": 17]> g (float[n] x) => (int64[r, k] y) { y = NonZero(x) }'
+    path = saved(tmp_path, parse_model(text).SerializeToString())
+    assert main(["plan", path]) == 1
+    err = capsys.readouterr().err
+    assert "PlanError" in err
+    assert "--sizes" in err
+    assert main(["plan", saved(tmp_path, b"WRNN" + bytes(30), "bad.rnn")]) == 1
+    assert "shorter than the header" in capsys.readouterr().err
