@@ -30,11 +30,12 @@ def make_program(
     options: frozenset[str] = frozenset(),
     say: Callable[[str], None] = lambda line: None,
 ) -> Program:
-    """Prepare a graph to run on a backend. `source` is the same graph before `optimize` was run on it."""
+    """Prepare a graph to run on a backend. `source` is the same graph before `optimize` was run on it; `options` are
+    ways to run that are switched off."""
     if backend == "numpy":
         from .executor import Executor
 
-        return Executor(graph, limits)
+        return Executor(graph, limits, "scan_buffers" in options)
     from .vm_program import Setting, VmProgram
 
     return VmProgram(graph, Setting(kernels_of(backend), limits, optimize, options, say), source)

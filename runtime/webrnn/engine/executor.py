@@ -32,33 +32,39 @@ class Executor:
     >>> b.graph.outputs.append(b.op("Add", x, x))
     >>> Executor(b.graph).run([np.float32([1, 2])])
     [array([2., 4.], dtype=float32)]
+
+    `naive_scans` runs the bodies of loops as this runs the graph, one independent run for each step.
     """
 
-    def __init__(self, graph: Graph, limits: Limits | None = None):
-        self.graph = graph
+    def __init__(self, graph: Graph, limits: Limits | None = None, naive_scans: bool = False):
+        self.graph, self.naive_scans = graph, naive_scans
         self.limits = limits or Limits()
         self._slot_of: dict[Value, int] = {}
         self._initial: list[Any] = []
         for value, array in graph.constants.items():
             self._initial[self._slot(value)] = read_only(array)
-        self._input_slots = [self._slot(value) for value in graph.inputs]
-        self._steps = [self._step(node) for node in graph.nodes]
-        self._output_slots = [self._slot_of[value] for value in graph.outputs]
+        self.input_slots = [self._slot(value) for value in graph.inputs]
+        self.steps = [self._step(node) for node in graph.nodes]
+        self.output_slots = [self._slot_of[value] for value in graph.outputs]
         self._plan_releases()
 
     def run(self, arguments: Sequence[Any]) -> list[Any]:
         """The outputs for these inputs. They may share memory with inputs, constants or each other."""
         slots = self._initial.copy()
-        for slot, argument in zip(self._input_slots, arguments, strict=True):
+        for slot, argument in zip(self.input_slots, arguments, strict=True):
             slots[slot] = argument
-        for step in self._steps:
+        for step in self.steps:
             results = step.call([None if index is None else slots[index] for index in step.inputs])
             for index, result in zip(step.outputs, results, strict=True):
                 if index is not None:
                     slots[index] = result
             for index in step.releases:
                 slots[index] = None
-        return [slots[index] for index in self._output_slots]
+        return [slots[index] for index in self.output_slots]
+
+    def initial_slots(self) -> list[Any]:
+        """The places of all values of a run, before it: constants are there."""
+        return self._initial.copy()
 
     def _slot(self, value: Value) -> int:
         index = self._slot_of.get(value)
@@ -67,21 +73,20 @@ class Executor:
             self._initial.append(None)
         return index
 
-    def _step(self, node: Node) -> _Step:
+    def _step(self, node: Node) -> Step:
         inputs = [None if value is None else self._slot_of[value] for value in node.inputs]
         outputs = [None if value is None else self._slot(value) for value in node.outputs]
-        return _Step(node, inputs, outputs, self._operation(node))
+        body = self._body(node) if is_expression(node) else None
+        return Step(node, inputs, outputs, body.run if body is not None else self._operation(node), body)
 
     def _operation(self, node: Node) -> Operation:
         if is_scan(node):
-            return ScanExecutor(node, self.limits, self._body(node)).run
-        if is_expression(node):
-            return self._body(node).run
+            return ScanExecutor(node, self.limits, self._body(node), self.naive_scans).run
         if node.domain == WEBRNN:
             intrinsic = INTRINSICS[node.op]
             return lambda arguments: intrinsic(arguments, node.attrs)
         if node.op == "If" and not node.domain:
-            return _IfExecutor(node, self.limits).run
+            return _IfExecutor(node, self.limits, self.naive_scans).run
         if reference.lookup(node.domain, node.op) is None:
             op = f"{node.domain}:{node.op}" if node.domain else node.op
             raise UnsupportedOp("there is no implementation of this op", node=node.label, op=op)
@@ -89,7 +94,7 @@ class Executor:
 
     def _body(self, node: Node) -> Executor:
         try:
-            return Executor(node.attrs["body"], self.limits)
+            return Executor(node.attrs["body"], self.limits, self.naive_scans)
         except Error as error:
             raise blame(error, node.label, node.op) from error
 
@@ -99,35 +104,49 @@ class Executor:
 
     def _plan_releases(self) -> None:
         """Let go of a result after its last reader."""
-        kept = {*self._output_slots, *(self._slot_of[value] for value in self.graph.constants)}
-        for step in reversed(self._steps):
+        kept = {*self.output_slots, *(self._slot_of[value] for value in self.graph.constants)}
+        for step in reversed(self.steps):
             for index in (*step.inputs, *step.outputs):
                 if index is not None and index not in kept:
                     kept.add(index)
                     step.releases.append(index)
 
 
-class _Step:
-    __slots__ = ("inputs", "node", "operation", "outputs", "releases")
+class Step:
+    """A node, ready to run; inputs and outputs are slots."""
 
-    def __init__(self, node: Node, inputs: list[int | None], outputs: list[int | None], operation: Operation):
+    __slots__ = ("body", "inputs", "node", "operation", "outputs", "releases")
+
+    def __init__(
+        self,
+        node: Node,
+        inputs: list[int | None],
+        outputs: list[int | None],
+        operation: Operation,
+        body: Executor | None,
+    ):
         self.node, self.inputs, self.outputs, self.operation = node, inputs, outputs, operation
+        self.body = body
+        """Of an Expression."""
         self.releases: list[int] = []
 
     def call(self, arguments: list[Any]) -> Sequence[Any]:
         try:
             return self.operation(arguments)
         except Exception as error:
-            raise blame(error, self.node.label, self.node.op) from (error.__cause__ or error)
+            raise self.blamed(error) from (error.__cause__ or error)
+
+    def blamed(self, error: Exception) -> Exception:
+        return blame(error, self.node.label, self.node.op)
 
 
 class _IfExecutor:
-    def __init__(self, node: Node, limits: Limits):
-        self._node, self._limits = node, limits
+    def __init__(self, node: Node, limits: Limits, naive_scans: bool):
+        self._node, self._limits, self._naive_scans = node, limits, naive_scans
         self._branches: dict[str, Executor] = {}
 
     def run(self, arguments: list[Any]) -> list[Any]:
         name = "then_branch" if is_true(arguments[0]) else "else_branch"
         if name not in self._branches:
-            self._branches[name] = Executor(self._node.attrs[name], self._limits)
+            self._branches[name] = Executor(self._node.attrs[name], self._limits, self._naive_scans)
         return self._branches[name].run(arguments[1:])

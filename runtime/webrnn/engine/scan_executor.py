@@ -1,51 +1,91 @@
-"""The generic Scan: one run of the body for each step."""
+"""The generic Scan: one run of the body for each step.
+
+There are two ways that give the same bits. The naive one runs the body anew in each step. The other one sets up once
+what stays the same, keeps states and traces in buffers and lets the ops of the body write where they wrote in the step
+before. `disable=["scan_buffers"]` of a session, WEBRNN_DISABLE=scan_buffers, or `naive` here ask for the naive one.
+"""
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterator
-from typing import Any, Protocol
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from webrnn.errors import Error, ModelError, ShapeError
-from webrnn.ir import Node, Scan, ScanSpec, SequenceSpec, StateSpec, TraceSpec, Value
+from webrnn.ir import Node, Scan, ScanSpec, SequenceSpec, Value
 
 from .limits import Limits
+from .repeated_run import RepeatedRun
+from .scan_buffers import BufferedRecorder, BufferedState, LayoutChanges
+from .scan_parts import Carried, Recorder, padded
 
+if TYPE_CHECKING:
+    from .executor import Executor
 
-class Runner(Protocol):
-    def run(self, arguments: list[Any]) -> list[Any]: ...
+FEWEST_STEPS = 4
+"""For fewer it does not pay to set anything up."""
 
 
 class ScanExecutor:
-    def __init__(self, node: Node, limits: Limits, body: Runner):
+    def __init__(self, node: Node, limits: Limits, body: Executor, naive: bool = False):
         self._spec: ScanSpec = node.attrs["spec"]
         self._body = body
         self._trace_elements: list[Value] = [trace.element for trace in Scan.of(node).traces]
         self._wanted = [output is not None for output in node.outputs]
-        self._limits = limits
+        self._limits, self._naive = limits, naive
 
     def run(self, arguments: list[Any]) -> list[Any]:
         spec = self._spec
-        operands = iter(arguments)
-        n_steps, cond = next(operands), next(operands)
-        states = [_Carried(state, next(operands)) for state in spec.states]
-        wholes = [next(operands) for _ in spec.sequences]
-        invariants = list(operands)
+        n_steps, cond, *operands = arguments
+        n_states, n_sequences = len(spec.states), len(spec.sequences)
+        inits, wholes = operands[:n_states], operands[n_states : n_states + n_sequences]
+        invariants = operands[n_states + n_sequences :]
         most = self._most_steps(n_steps, wholes)
+        is_running = cond is None or is_true(cond)
+        if not self._naive and (most is None or most >= FEWEST_STEPS) and _are_arrays(inits):
+            try:
+                return self._in_buffers(most, is_running, inits, wholes, invariants)
+            except LayoutChanges:
+                pass
+        states = [Carried(state, init) for state, init in zip(spec.states, inits, strict=True)]
+        traces = [Recorder(trace, self._limits) if wanted else None for trace, wanted in self._traces()]
+        return self._loop(most, is_running, states, wholes, invariants, traces, self._body.run, invariants)
+
+    def _in_buffers(
+        self, most: int | None, is_running: bool, inits: list[Any], wholes: list[Any], invariants: list[Any]
+    ) -> list[Any]:
+        spec = self._spec
+        states = [BufferedState(state, init) for state, init in zip(spec.states, inits, strict=True)]
+        traces = [BufferedRecorder(trace, self._limits) if wanted else None for trace, wanted in self._traces()]
+        first = len(self._body.input_slots) - len(invariants)
+        body = RepeatedRun(self._body, {first + i: value for i, value in enumerate(invariants)})
+        with np.errstate(all="ignore"):
+            return self._loop(most, is_running, states, wholes, invariants, traces, body.run, [])
+
+    def _traces(self) -> Iterator[tuple[Any, bool]]:
+        return zip(self._spec.traces, self._wanted[len(self._spec.states) :], strict=True)
+
+    def _loop(
+        self,
+        most: int | None,
+        is_running: bool,
+        states: Sequence[Carried],
+        wholes: list[Any],
+        invariants: list[Any],
+        traces: Sequence[Recorder | None],
+        run_body: Callable[[list[Any]], list[Any]],
+        passed: list[Any],
+    ) -> list[Any]:
+        """`passed` are the invariants that `run_body` takes in each step."""
+        spec = self._spec
         sequences = [_elements(sequence, whole, most) for sequence, whole in zip(spec.sequences, wholes, strict=True)]
-        traces = [
-            _Recorder(trace, self._limits) if wanted else None
-            for trace, wanted in zip(spec.traces, self._wanted[len(states) :], strict=True)
-        ]
-        running = cond is None or is_true(cond)
         step = 0
-        while running and (most is None or step < most):
+        while is_running and (most is None or step < most):
             if step >= self._limits.loop_steps:
                 raise ModelError(f"the loop did not end within {self._limits.loop_steps} steps")
-            results = iter(self._body.run(self._body_arguments(step, states, map(next, sequences), invariants)))
-            running = is_true(next(results)) if spec.has_condition else True
+            results = iter(run_body(self._body_arguments(step, states, map(next, sequences), passed)))
+            is_running = is_true(next(results)) if spec.has_condition else True
             for state in states:
                 state.push(next(results))
             for recorder in traces:
@@ -59,7 +99,7 @@ class ScanExecutor:
         return [*finals, *(recorder and recorder.stacked() for recorder in traces)]
 
     def _body_arguments(
-        self, step: int, states: list[_Carried], elements: Iterator[Any], invariants: list[Any]
+        self, step: int, states: Sequence[Carried], elements: Iterator[Any], invariants: list[Any]
     ) -> list[Any]:
         count = [np.array(step, np.int64)] if self._spec.counts else []
         return [*count, *(value for state in states for value in state.taps()), *elements, *invariants]
@@ -81,7 +121,7 @@ class ScanExecutor:
             raise ShapeError(f"{count} steps on sequences of length {lengths[0]}")
         return count
 
-    def _empty_traces(self, states: list[_Carried], wholes: list[Any], invariants: list[Any]) -> list[np.ndarray]:
+    def _empty_traces(self, states: Sequence[Carried], wholes: list[Any], invariants: list[Any]) -> list[np.ndarray]:
         """Traces of no steps. Their element type and shape are those that one step on zeros would give."""
         elements: list[Any]
         try:
@@ -97,64 +137,12 @@ class ScanExecutor:
         for spec, element in zip(self._spec.traces, elements, strict=True):
             axis = spec.axis % (element.ndim + 1)
             none = np.zeros((*element.shape[:axis], 0, *element.shape[axis:]), element.dtype)
-            empty.append(_padded(spec, none))
+            empty.append(padded(spec, none))
         return empty
 
 
-class _Carried:
-    """A state: its last `depth` values, the newest last."""
-
-    def __init__(self, spec: StateSpec, init: Any):
-        self._spec = spec
-        if not spec.is_plain and len(init) != spec.depth:
-            raise ShapeError(f"a state with taps {spec.taps} starts from {spec.depth} values, {len(init)} given")
-        self._past: deque[Any] = deque([init] if spec.is_plain else list(init), maxlen=spec.depth)
-
-    def taps(self) -> list[Any]:
-        return [self._past[tap] for tap in self._spec.taps]
-
-    def push(self, value: Any) -> None:
-        self._past.append(value)
-
-    def final(self) -> Any:
-        return self._past[-1] if self._spec.is_plain else np.stack(list(self._past))
-
-
-class _Recorder:
-    """The elements of a trace; of a trimmed one only the last."""
-
-    def __init__(self, spec: TraceSpec, limits: Limits):
-        self._spec, self._limits = spec, limits
-        self._elements: deque[np.ndarray] = deque(maxlen=spec.keep)
-        self._n_bytes = 0
-
-    def record(self, element: Any) -> None:
-        if not isinstance(element, np.ndarray):
-            raise ModelError("only tensors can be stacked to an output of a loop")
-        self._n_bytes += element.nbytes + 64
-        if self._spec.keep is None and self._n_bytes > self._limits.trace_bytes:
-            raise ShapeError(f"an output of the loop grows beyond {self._limits.trace_bytes} bytes")
-        self._elements.append(element)
-
-    def stacked(self) -> np.ndarray:
-        elements = list(self._elements)
-        if self._spec.reverse:
-            elements.reverse()
-        first = elements[0]
-        if any(element.shape != first.shape or element.dtype != first.dtype for element in elements):
-            raise ShapeError("the elements of an output of the loop differ in shape or type")
-        if not -first.ndim - 1 <= self._spec.axis <= first.ndim:
-            raise ShapeError(f"elements of {first.ndim} axes cannot be stacked on axis {self._spec.axis}")
-        return _padded(self._spec, np.stack(elements, self._spec.axis))
-
-
-def _padded(spec: TraceSpec, trace: np.ndarray) -> np.ndarray:
-    if spec.length is None:
-        return trace
-    missing = spec.length - trace.shape[spec.axis]
-    if missing < 0:
-        raise ShapeError(f"{trace.shape[spec.axis]} steps for an output of length {spec.length}")
-    return np.pad(trace, [(0, missing if axis == spec.axis % trace.ndim else 0) for axis in range(trace.ndim)])
+def _are_arrays(values: list[Any]) -> bool:
+    return all(isinstance(value, np.ndarray) for value in values)
 
 
 def _elements(spec: SequenceSpec, whole: np.ndarray, n_steps: int | None) -> Iterator[np.ndarray]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from threading import Lock
@@ -14,6 +14,7 @@ from webrnn.ir import Graph, SymbolicDim, Value
 from webrnn.onnx.reader import read_model
 from webrnn.onnx.types import spell_type
 from webrnn.passes import run_passes
+from webrnn.passes.pipeline import disabled_switches
 
 from .backends import Program, fastest_backend, make_program
 from .batching import Batched, find_batched
@@ -54,9 +55,9 @@ class InferenceSession:
     >>> session.run(None, {"x": np.float32([1, 2])})
     [array([2., 4.], dtype=float32)]
 
-    The model is optimized once, here. `disable` names passes that are not to run (["all"] is every one), `fixed` binds
-    inputs to arrays or numbers for good, which the passes make use of, `limits` bounds what a run may use. `providers`
-    is accepted for callers of onnxruntime, and ignored.
+    The model is optimized once, here. `disable` names passes that are not to run (["all"] is every one) and ways to run
+    loops ("fused_sequences", "scan_buffers"), `fixed` binds inputs to arrays or numbers for good, which the passes make
+    use of, `limits` bounds what a run may use. `providers` is accepted for callers of onnxruntime, and ignored.
     """
 
     def __init__(
@@ -93,9 +94,7 @@ class InferenceSession:
             optimize = partial(run_passes, disable=self._disable)
             self._source = self.graph.copy()
             optimize(self.graph)
-            self._program = make_program(
-                self.graph, self.backend, self._limits, optimize, self._source, say=self._notes.append
-            )
+            self._program = self._make_program(self.graph, optimize, self._source)
         self._inputs = {value.name: value for value in self.inputs}
         self._output_names = [value.name for value in self.outputs]
 
@@ -150,7 +149,11 @@ class InferenceSession:
         run_passes(graph, disable=self._disable, semantics="stream")
 
     def _streaming_program(self, graph: Graph, source: Graph) -> Program:
-        return make_program(graph, self.backend, self._limits, self._optimize_stream, source, say=self._notes.append)
+        return self._make_program(graph, self._optimize_stream, source)
+
+    def _make_program(self, graph: Graph, optimize: Callable[[Graph], Any], source: Graph) -> Program:
+        options = disabled_switches(self._disable)
+        return make_program(graph, self.backend, self._limits, optimize, source, options, self._notes.append)
 
     def export(self, path: str | os.PathLike[str], shapes: Mapping[str, Sequence[int]] | None = None) -> None:
         """Write the plan of the model to a file, by convention `.rnn`, which runs without the model and without Python.

@@ -142,7 +142,7 @@ def _vm_part(graph: Graph, setting: Setting) -> Any:
 
 
 def _executor(graph: Graph, setting: Setting) -> Executor:
-    return Executor(graph, setting.limits)
+    return Executor(graph, setting.limits, "scan_buffers" in setting.options)
 
 
 def with_shapes(graph: Graph, shapes: Sequence[tuple[int, ...]]) -> Graph:

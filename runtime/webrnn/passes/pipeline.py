@@ -101,6 +101,9 @@ MOST_ROUNDS = 30
 ALL = "all"
 """The name that switches every pass off."""
 
+SWITCHES = ("fused_sequences", "scan_buffers")
+"""What `disable` can switch off beside passes: ways to run that have a plainer one with the same results."""
+
 DISABLED_BY_ENVIRONMENT = frozenset(name for name in os.environ.get("WEBRNN_DISABLE", "").split(",") if name)
 """Read once, at import."""
 
@@ -232,10 +235,15 @@ def disabled_passes(disable: Collection[str] = ()) -> frozenset[str]:
         raise OptionError(f"disable is a list of names, not the text {disable!r}")
     names = frozenset(disable) | DISABLED_BY_ENVIRONMENT
     known = [step.name for step in ALL_PASSES]
-    unknown = names - {*known, ALL}
+    unknown = names - {*known, *SWITCHES, ALL}
     if unknown:
         raise OptionError(f"there is no pass {', '.join(sorted(unknown))}; there are {', '.join(known)}")
-    return frozenset(known) if ALL in names else names
+    return frozenset(known) if ALL in names else names - {*SWITCHES}
+
+
+def disabled_switches(disable: Collection[str] = ()) -> frozenset[str]:
+    """What else is switched off, by the caller or by the environment."""
+    return (frozenset(disable) | DISABLED_BY_ENVIRONMENT) & {*SWITCHES}
 
 
 def _run(step: Pass, graph: Graph, context: Context) -> PassResult:
