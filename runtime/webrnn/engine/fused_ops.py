@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache, partial, wraps
 from typing import Any
 
 import numpy as np
@@ -78,9 +79,15 @@ class _Functions:
         return _FUNCTIONS[self._names[which]](value, alpha, beta)
 
 
+_function = cache(partial(reference.lookup, ""))
+
+
 def _op(op: str, *inputs: Any, **attrs: Any) -> Array:
-    result: Array = reference.call(op, "", inputs, attrs)[0]
-    return result
+    try:
+        return np.asarray(_function(op)(*inputs, **attrs))  # type: ignore[misc]
+    except Exception:  # the checked way says what is wrong
+        result: Array = reference.call(op, "", inputs, attrs)[0]
+        return result
 
 
 def _gates(wide: Array, state: Array, count: int) -> list[Array]:
@@ -136,11 +143,25 @@ _FUNCTIONS: dict[str, Callable[[Array, float, float], Array]] = {
     "softplus": _plain("Softplus"),
 }
 
+
+def _quiet(
+    function: Callable[[list[Any], dict[str, Any]], list[Any]],
+) -> Callable[[list[Any], dict[str, Any]], list[Any]]:
+    """Without numpy's warnings about overflow and NaN."""
+
+    @wraps(function)
+    def call(arguments: list[Any], attrs: dict[str, Any]) -> list[Any]:
+        with np.errstate(all="ignore"):
+            return function(arguments, attrs)
+
+    return call
+
+
 FUSED_OPS: dict[str, Callable[[list[Any], dict[str, Any]], list[Any]]] = {
-    "Linear": linear,
-    "RnnCell": rnn_cell,
-    "GruCell": gru_cell,
-    "GruReset": gru_reset,
-    "GruUpdate": gru_update,
-    "LstmCell": lstm_cell,
+    "Linear": _quiet(linear),
+    "RnnCell": _quiet(rnn_cell),
+    "GruCell": _quiet(gru_cell),
+    "GruReset": _quiet(gru_reset),
+    "GruUpdate": _quiet(gru_update),
+    "LstmCell": _quiet(lstm_cell),
 }

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from webrnn import reference
+from webrnn.ir import WEBRNN
 
 if TYPE_CHECKING:
     from .executor import Executor, Step
@@ -70,7 +71,7 @@ class _RepeatedStep:
         node = step.node
         self._function = _plain_function(step)
         self._keywords = node.attrs
-        writer = None if node.domain or node.attrs or None in step.inputs else WRITERS.get(node.op)
+        writer = None if node.attrs or None in step.inputs else WRITERS.get(node.op)
         self._writer = writer if self._function is not None else None
         self._kinds: list[tuple[Any, Any]] | None = None
         self._buffer: np.ndarray | None = None
@@ -121,6 +122,8 @@ class _RepeatedStep:
 def _plain_function(step: Step) -> Callable[..., Any] | None:
     """The numpy function of a node of one output; None for what is not one."""
     node = step.node
+    if (node.domain, node.op) == (WEBRNN, "Linear"):
+        return _linear
     if node.domain or node.op == "If" or len(step.outputs) != 1:
         return None
     return reference.lookup(node.domain, node.op)
@@ -141,12 +144,26 @@ def _relu(arguments: list[Any], out: np.ndarray) -> None:
     np.maximum(arguments[0], arguments[0].dtype.type(0), out=out)
 
 
+def _linear(x: np.ndarray, w: np.ndarray, *bias: np.ndarray) -> np.ndarray:
+    if x.dtype not in (np.float32, np.float64):
+        raise TypeError("half floats are accumulated in float32")
+    product = np.matmul(x, w)
+    return np.add(product, bias[0], out=product) if bias else product
+
+
+def _write_linear(arguments: list[Any], out: np.ndarray) -> None:
+    np.matmul(arguments[0], arguments[1], out=out)
+    if len(arguments) > 2:
+        np.add(out, arguments[2], out=out)
+
+
 WRITERS: dict[str, Callable[[list[Any], np.ndarray], Any]] = {
     "Add": _writes(np.add),
     "Sub": _writes(np.subtract),
     "Mul": _writes(np.multiply),
     "Div": _writes(np.divide),
     "MatMul": _writes(np.matmul),
+    "Linear": _write_linear,
     "Neg": _writes(np.negative),
     "Abs": _writes(np.abs),
     "Exp": _writes(np.exp),
