@@ -334,6 +334,13 @@ class Lowering:
         elif not is_nonnegative(size):
             self.emit("require", size)
 
+    def require_equal(self, a: Dim, b: Dim) -> None:
+        """Let the plan hold only for sizes for which these are the same."""
+        if isinstance(a, int) and isinstance(b, int) and a != b:
+            raise self.refuse(f"{a} and {b} should be the same size")
+        self.require_not_negative(a - b)
+        self.require_not_negative(b - a)
+
     # --- emitting ----------------------------------------------------------------------------------------------------
 
     def emit(self, name: str, *operands: Operand, rest: Sequence[Dim] = ()) -> None:

@@ -13,7 +13,9 @@ from ..views import View, count_of
 
 def _reshape(l: Lowering, node: Node) -> None:
     output = present(node.outputs[0])
-    l.views[output] = l.reshaped(l.view(present(node.inputs[0])), l.shape(output))
+    source, shape = l.view(present(node.inputs[0])), l.shape(output)
+    l.require_equal(source.count, count_of(shape))
+    l.views[output] = l.reshaped(source, shape)
 
 
 def _transpose(l: Lowering, node: Node) -> None:
@@ -24,7 +26,11 @@ def _transpose(l: Lowering, node: Node) -> None:
 
 def _expand(l: Lowering, node: Node) -> None:
     output = present(node.outputs[0])
-    repeated = l.view(present(node.inputs[0])).broadcast(l.shape(output))
+    shape = l.shape(output)
+    wanted = l.facts.of(present(node.inputs[1])).content
+    if wanted is not None and any(a not in (1, b) for a, b in zip(wanted[::-1], shape[::-1], strict=False)):
+        raise l.refuse("its operand does not fit")
+    repeated = l.view(present(node.inputs[0])).broadcast(shape)
     if repeated is None:
         raise l.refuse("it is not known how its operand is repeated")
     l.views[output] = repeated
@@ -67,6 +73,7 @@ def _split(l: Lowering, node: Node) -> None:
         count = l.shape(output)[axis]
         l.views[output] = view.sliced(axis, start, count)
         start = start + count
+    l.require_equal(start, view.shape[axis])
 
 
 def _concat(l: Lowering, node: Node) -> None:
@@ -76,6 +83,9 @@ def _concat(l: Lowering, node: Node) -> None:
     start: Dim = 0
     for operand in node.inputs:
         source = l.view(present(operand))
+        for other in range(target.rank):
+            if other != axis:
+                l.require_equal(source.shape[other], target.shape[other])
         l.copy(source, target.sliced(axis, start, source.shape[axis]))
         start = start + source.shape[axis]
 
@@ -176,8 +186,9 @@ def _expect_shape(l: Lowering, node: Node) -> None:
         raise l.refuse("its operand has another rank")
     for have, need in zip(source.shape, node.attrs["sizes"], strict=True):
         if need is not None:
-            l.require_not_negative(have - need)
-            l.require_not_negative(need - have)
+            l.require_equal(have, need)
+    for axis, other in node.attrs["same"]:
+        l.require_equal(source.shape[axis], l.shape(present(node.inputs[1]))[other])
     l.views[present(node.outputs[0])] = source
 
 

@@ -61,6 +61,7 @@ def _linear(l: Lowering, node: Node) -> None:
         if bias is not None:
             l.expression([product, l.view(bias)], [(product, 2)], [], [ExpressionOp("add", (0, 1))])
         return
+    l.require_equal(l.view(x).shape[-1], weights.shape[0])
     y = l.dense_output(output)
     target = y.reshaped((y.rows, y.shape[-1]))
     bias_view = None if bias is None else l.dense(l.view(bias))

@@ -170,6 +170,7 @@ def _emit_in_chunks(l: Lowering, cell: Cell, product: Node, states: list[View], 
     x = l.view(_present(product.inputs[0]))
     if not _rows_are_dense(x) or (x.strides[0] != x.shape[1] * x.shape[2] and x.shape[1] != 1):
         x = l.dense(x)
+    l.require_equal(x.shape[2], l.arrays[_present(product.inputs[1])].shape[0])
     n_chunks = floor_divide(cell.n_steps, CHUNK)
     loop = LoopInstruction("loop", [], id=l.new_loop(), n_steps=n_chunks, most_steps=n_chunks)
 

@@ -23,6 +23,8 @@ def _window(l: Lowering, node: Node, kernel: list[int], sizes: tuple[Dim, ...], 
     strides = list(attribute(node, "strides", [1] * n))
     dilations = list(attribute(node, "dilations", [1] * n))
     pads = _pads_before(l, node, kernel, strides, dilations, sizes, outputs)
+    for size in outputs:
+        l.require_not_negative(size - 1)
     two = [([1] * (2 - n) + kernel), ([1] * (2 - n) + strides), ([0] * (2 - n) + pads), ([1] * (2 - n) + dilations)]
     return [number for pair in two for number in pair]
 
@@ -46,6 +48,8 @@ def _pads_before(
 
 
 def _conv(l: Lowering, node: Node) -> None:
+    x, w = l.shape(present(node.inputs[0])), l.shape(present(node.inputs[1]))
+    l.require_equal(x[1], w[1] * attribute(node, "group", 1))
     if not _conv_as_product(l, node):
         _conv_by_windows(l, node)
 
