@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from onnx import TensorProto, helper, numpy_helper
 
@@ -18,7 +20,7 @@ def recurrent(op: str, hidden: int, inputs: int, outputs: list[str], seed: int =
         for name, shape in weights.items()
     ]
     made = ["Y", "Y_h", *(["Y_c"] if op == "LSTM" else [])]
-    attributes = {"linear_before_reset": 1} if op == "GRU" else {}
+    attributes: dict[str, Any] = {"linear_before_reset": 1} if op == "GRU" else {}
     names = [name if name in outputs else "" for name in made]
     node = helper.make_node(op, ["x", "W", "R", "B"], names, name="rnn", hidden_size=hidden, **attributes)
     x = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["time", "batch", inputs])

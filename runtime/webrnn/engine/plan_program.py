@@ -119,10 +119,9 @@ class PlanProgram:
         for index in self._direct_inputs:
             held.append(np.ascontiguousarray(arguments[index]))
             table[self.file.inputs[index].external] = held[-1].ctypes.data
-        results = [output if index in self._direct_outputs else None for index, output in enumerate(self.outputs)]
-        for index in self._direct_outputs:
-            results[index] = np.empty_like(self.outputs[index])
-            table[self.file.outputs[index].external] = results[index].ctypes.data
+        results = {index: np.empty_like(self.outputs[index]) for index in self._direct_outputs}
+        for index, result in results.items():
+            table[self.file.outputs[index].external] = result.ctypes.data
         try:
             self.execute()
         finally:
@@ -132,7 +131,7 @@ class PlanProgram:
             for index in self._direct_outputs:
                 external = self.file.outputs[index].external
                 table[external] = self._places[external].address
-        return [self._cut(self.outputs[i], i) if result is None else result for i, result in enumerate(results)]
+        return [results[i] if i in results else self._cut(output, i) for i, output in enumerate(self.outputs)]
 
     def swapped(self, pairs: Sequence[tuple[int, int]]) -> Buffer:
         """A table of addresses in which each of these inputs has changed places with an output of the same shape."""
