@@ -19,7 +19,7 @@ BUILDS = kernels.available()
 SIZES: tuple[dict[str, int], ...] = ({"n": 3, "t": 5}, {"n": 1, "t": 1}, {"n": 4, "t": 2}, {"n": 0, "t": 0})
 """What the named sizes of a test are in turn, for one plan."""
 
-_TYPES = {"f": DType.FLOAT, "i": DType.INT64, "b": DType.BOOL}
+_TYPES = {"f": DType.FLOAT, "i": DType.INT64, "j": DType.INT32, "b": DType.BOOL}
 _loaded = cache(kernels.load)
 
 
@@ -49,8 +49,8 @@ def arguments_of(graph: Graph, sizes: Mapping[str, int], seed: int = 0) -> list[
         shape = [dim.substitute(sizes) if isinstance(dim, SymbolicDim) else dim for dim in value.shape or ()]
         if value.dtype is DType.FLOAT:
             found.append(np.array(rng.standard_normal(shape), np.float32))
-        elif value.dtype is DType.INT64:
-            found.append(np.array(rng.integers(-5, 6, shape), np.int64))
+        elif value.dtype in (DType.INT64, DType.INT32):
+            found.append(np.array(rng.integers(-5, 6, shape), value.dtype.array_type))
         else:
             found.append(np.array(rng.integers(0, 2, shape), np.bool_))
     return found

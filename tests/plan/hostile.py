@@ -27,6 +27,8 @@ class _Writer:
         self.tensors: list[list[int]] = []
         self.alike: dict[tuple[int, ...], list[int]] = {}
         self.scalars: dict[int, list[int]] = {1: [], 2: []}
+        self.moved: list[int] = []
+        """Tensors that the loops around move: instructions take them more often."""
 
     def size(self, number: int) -> int:
         return NUMBERS.index(number)
@@ -45,8 +47,9 @@ class _Writer:
         for dtype, buffer in ((1, 6), (2, 7)):
             for _ in range(3):
                 self._scalar(buffer, dtype)
-        self.indices = len(self.tensors)
-        self._row(6, 1, rng.randint(0, 2), (rng.randint(1, 3),), (1,))
+        k, m = rng.randint(1, 4), rng.randint(1, 3)
+        integers = (((1, k, 1), (k, 1, 1)), ((m,), (1,)), ((1, m, 1), (m, 1, 1)))
+        self.gather = [self._row(6, 1, rng.randint(0, 3), shape, strides) for shape, strides in integers]
         code = self._block(0)
         tables = [word for number in NUMBERS for word in (0, number, 0)]
         tables += [word for table in (self.buffers, self.tensors) for row in table for word in row]
@@ -85,12 +88,15 @@ class _Writer:
 
     def _pair(self) -> tuple[int, int]:
         """Two tensors of the same shape, most of them."""
-        one = self.rng.choice([index for group in self.alike.values() for index in group])
+        floats = [index for group in self.alike.values() for index in group]
+        moved = [index for index in self.moved if index in floats]
+        one = self.rng.choice(moved if moved and self.rng.random() < 0.7 else floats)
         shape = self.tensors[one][2], self.tensors[one][4:10]
         same = [i for i in range(len(self.tensors)) if (self.tensors[i][2], self.tensors[i][4:10]) == shape]
         same = [i for i in same if self.tensors[i][1] == 0]
         writable = [i for i in same if self.tensors[i][0] in WRITABLE_BUFFERS and self.rng.random() < 0.98]
-        return one, self.rng.choice(writable or same)
+        other = self.rng.choice(writable or same)
+        return (other, one) if one in writable and self.rng.random() < 0.3 else (one, other)
 
     def _block(self, depth: int) -> list[int]:
         words: list[int] = []
@@ -108,7 +114,9 @@ class _Writer:
         one, other = self._pair()
         if kind < 0.75:
             return [CODES["copy"], 2, one, other]
-        if kind < 0.8:
+        if kind < 0.78:
+            return [CODES["gather"], 3, *self.gather]
+        if kind < 0.82:
             zero = [CODES["sizes"], 2, self.rng.choice(self.scalars[1]), self.size(self.rng.randint(0, 3))]
             return zero
         operation = [COPY_F, 1, 0, 0, 0, 0, 0]
@@ -119,7 +127,9 @@ class _Writer:
         first = self.n_moves
         moves = [self._move() for _ in range(rng.choice([0, 1, 1, 2, 3]))]
         self.n_moves += len(moves)
+        self.moved += [move[0] for move in moves]
         body, epilogue = self._block(depth + 1), self._block(depth + 1) if rng.random() < 0.5 else []
+        del self.moved[len(self.moved) - len(moves) :]
         most = rng.choice([0, 1, 2, 3, 3, 5])
 
         def maybe(dtype: int) -> int:
@@ -135,5 +145,5 @@ class _Writer:
         if rng.random() < 0.5:
             group = rng.choice([group for group in self.alike.values() if len(group) > 1] or list(self.alike.values()))
             return rng.choice(group), -1, rng.choice(group)
-        tensor = rng.randrange(len(self.tensors))
+        tensor = rng.choice(self.moved) if self.moved and rng.random() < 0.4 else rng.randrange(len(self.tensors))
         return tensor, self.size(rng.choice([1, 1, 2, 3, -1, -2, 0])), self.size(rng.choice([0, 0, 1, 2, -1]))

@@ -46,13 +46,14 @@ def test_binary_of_floats(op):
         check_graph(graph_of(lambda b, x, y: b.op(op, x, y), f"f {a}", f"f {c}"))
 
 
+@pytest.mark.parametrize(("kind", "dtype"), [("i", np.int64), ("j", np.int32)])
 @pytest.mark.parametrize("op", [*ARITHMETIC, *COMPARISONS])
-def test_binary_of_integers(op):
+def test_binary_of_integers(op, kind, dtype):
+    def build(b, x, y):
+        return b.op(op, x, b.op("Add", b.op("Abs", y), b.constant(dtype(1))))
+
     for a, c in BROADCASTS:
-        graph = graph_of(
-            lambda b, x, y: b.op(op, x, b.op("Add", b.op("Abs", y), b.constant(np.int64(1)))), f"i {a}", f"i {c}"
-        )
-        check_graph(graph)
+        check_graph(graph_of(build, f"{kind} {a}", f"{kind} {c}"))
 
 
 @pytest.mark.parametrize("op", [*LOGIC, "Equal"])
@@ -61,22 +62,22 @@ def test_binary_of_bools(op):
         check_graph(graph_of(lambda b, x, y: b.op(op, x, y), f"b {a}", f"b {c}"))
 
 
-@pytest.mark.parametrize("kind", "fib")
+@pytest.mark.parametrize("kind", "fijb")
 def test_where(kind):
     for a, c in BROADCASTS:
         check_graph(graph_of(lambda b, p, x, y: b.op("Where", p, x, y), f"b {a}", f"{kind} {c}", f"{kind} {a}"))
         check_graph(graph_of(lambda b, p, x, y: b.op("Where", p, x, y), f"b {c}", f"{kind} {a}", f"{kind}"))
 
 
-@pytest.mark.parametrize("to", [DType.FLOAT, DType.INT64, DType.BOOL])
-@pytest.mark.parametrize("kind", "fib")
+@pytest.mark.parametrize("to", [DType.FLOAT, DType.INT64, DType.INT32, DType.BOOL])
+@pytest.mark.parametrize("kind", "fijb")
 def test_cast(kind, to):
     for shape in SHAPES:
         check_graph(graph_of(lambda b, x: b.op("Cast", x, to=int(to)), f"{kind} {shape}"))
 
 
 def test_unary_of_other_types():
-    for op, kind in (("Neg", "i"), ("Abs", "i"), ("Not", "b")):
+    for op, kind in (("Neg", "i"), ("Abs", "i"), ("Neg", "j"), ("Abs", "j"), ("Not", "b")):
         for shape in SHAPES:
             check_graph(graph_of(lambda b, x: b.op(op, x), f"{kind} {shape}"))  # noqa: B023
 

@@ -9,7 +9,7 @@ from tests.plan.harness import arguments_of, check_graph, graph_of, plan_of, run
 from webrnn.errors import PlanError, ShapeError
 from webrnn.plan.lowering import NotLowered
 
-KINDS = "fib"
+KINDS = "fijb"
 
 
 def on_all_kinds(build, *shapes, **settings):

@@ -283,6 +283,24 @@ def test_a_trip_count_alone():
     check(graph, *([np.ones(3, np.float32), np.array(n)] for n in (3, 0, 1, 50, -7, -(2**63))))
 
 
+def test_outputs_that_are_as_long_as_steps_were_taken():
+    def build(b, x, limit):
+        body = GraphBuilder("body", b)
+        scan = Scan(body.graph, n_steps=b.constant(np.int64(8)), name="scan")
+        h, inner = body.value("h"), body.value("limit")
+        after = body.op("Add", h, body.constant(np.float32(1)))
+        scan.invariants.append(Invariant(limit, inner))
+        scan.body_cond = body.op("Less", body.op("ReduceSum", after, keepdims=0), inner)
+        scan.add_state(x, h, after, b.value("final"))
+        scan.add_trace(after, b.value("trace"))
+        scan.add_trace(body.op("Neg", h), b.value("before"))
+        return list(b.add(scan.to_node()).outputs)
+
+    graph = graph_of(build, "f 2", "f")
+    x = np.zeros(2, np.float32)
+    check(graph, *([x, np.array(limit, np.float32)] for limit in (7, 0, 3, 100, 1)))
+
+
 def test_a_loop_that_does_not_end_raises():
     graph = graph_of(lambda b, x, limit: _counting(b, x, limit, step=0.0), "f", "f")
     data = plan_of(graph, most_steps=100)
