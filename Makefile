@@ -34,6 +34,10 @@ fuzz-plans: setup
 	$(PY) -m tests.plan.fuzzing --plans $(or $(N),10000)
 	$(PY) -m tests.plan.fuzzing --plans $(or $(N),10000) --undefined
 
+# A million steps of one stream: memory, state, and the longest ticks
+soak: setup
+	$(PY) -m bench.soak
+
 bench: bench-kernels
 
 bench-kernels: setup

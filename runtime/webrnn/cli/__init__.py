@@ -15,6 +15,7 @@ COMMANDS = {
     "run": "run a model on given or random inputs",
     "optimize": "what the passes do to a model, and what it is then",
     "plan": "the program that a model becomes, instruction by instruction",
+    "bench": "how long ticks of streams take",
 }
 """Each command and what it does. The module of the same name has `add_arguments(parser)` and `main(arguments)`."""
 

@@ -87,6 +87,11 @@ class PlanCarrier:
         """Where the inputs that are not carried are, in their order."""
         return [place for _, place in self._fed]
 
+    @property
+    def output_places(self) -> list[Any]:
+        """Where the outputs are that are not carried."""
+        return self._outputs[0]
+
     def execute(self) -> list[Any]:
         """A step on what the places of the feeds hold."""
         self._program.execute(self._tables[self._odd])

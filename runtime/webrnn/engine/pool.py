@@ -13,7 +13,7 @@ from webrnn.errors import Error, ModelError, PlanError, ShapeError
 from .batching import Batched
 from .carriers import Shapes
 from .feeds import checked_feed
-from .resident import ResidentBatch
+from .resident import ResidentBatch, Stage
 from .stream import Stream
 from .streaming import StreamingModel
 
@@ -21,9 +21,10 @@ MOST_BATCHES = 8
 """Batches that are kept although the last tick did not use them: their streams may come back."""
 TRIED_STREAMS = 3
 
+MOST_STAGES = 8
+"""Shapes of feeds for which room is kept."""
+
 Outputs = list[Any]
-Submission = tuple[Shapes, list[Any]]
-"""The feeds of one stream and their shapes."""
 
 
 class StreamPool:
@@ -53,9 +54,11 @@ class StreamPool:
         self._next_handle = 0
         self._fresh: set[int] = set()
         """Streams that have not ticked yet."""
-        self._submitted: dict[int, Submission] = {}
-        self._seen: tuple[Shapes, list[tuple[str, tuple[int, ...], np.dtype[Any]]]] = ((), [])
-        """The feeds that were checked last: others like these need no other check."""
+        self._submitted: dict[int, Stage] = {}
+        """Where the feeds of a stream are."""
+        self._stages: dict[Shapes, Stage] = {}
+        self._stage: Stage | None = None
+        """The one that was used last."""
         self._tried: set[Shapes] = set()
         self._banks: list[np.ndarray] = []
         """For each state the values of all slots, the slot first: of streams that are in no batch."""
@@ -90,28 +93,40 @@ class StreamPool:
             self._free.append(self._slot(handle))
             del self._open[handle]
             self._fresh.discard(handle)
-            self._submitted.pop(handle, None)
+            stage = self._submitted.pop(handle, None)
+            if stage is not None:
+                stage.handles.remove(handle)
             self._where.pop(handle, None)
             self._streams.pop(handle, None)
 
     def submit(self, handle: int, feeds: Mapping[str, Any]) -> None:
         """Hand in what a stream gets in the next tick, as for `Stream.step`. The feeds are copied."""
         with self._lock:
-            self._slot(handle)
+            slot = self._slot(handle)
             if handle in self._submitted:
                 raise ShapeError(f"stream {handle} has feeds for this tick already")
-            self._submitted[handle] = self._submission(feeds)
+            stage = self._stage
+            if stage is None or not stage.put(slot, feeds):
+                stage = self._stage = self._checked(slot, feeds)
+            stage.handles.append(handle)
+            self._submitted[handle] = stage
 
     def tick(self) -> dict[int, Outputs]:
         """Run all streams that have feeds. If it raises, no state has changed and nothing is submitted any more."""
         with self._lock:
             submitted, self._submitted = self._submitted, {}
-            if self._batched is not None:
-                try:
-                    return self._together(submitted)
-                except PlanError as reason:  # sizes for which the plan does not hold
-                    self._part(f"the plan does not take these streams: {reason}")
-            return self._one_by_one(submitted)
+            try:
+                if self._batched is not None:
+                    try:
+                        return self._together(submitted)
+                    except PlanError as reason:  # sizes for which the plan does not hold
+                        self._part(f"the plan does not take these streams: {reason}")
+                return self._one_by_one(submitted)
+            finally:
+                for stage in self._stages.values():
+                    stage.handles.clear()
+                while len(self._stages) > MOST_STAGES:
+                    del self._stages[next(iter(self._stages))]
 
     def state(self, handle: int) -> dict[str, np.ndarray]:
         """A snapshot of one stream, as of `Stream.state`."""
@@ -126,20 +141,8 @@ class StreamPool:
             raise ModelError(f"no stream {handle} is open")
         return self._open[handle]
 
-    def _submission(self, feeds: Mapping[str, Any]) -> Submission:
-        signature, seen = self._seen
-        if seen and len(feeds) == len(seen):
-            arrays = []
-            for name, shape, dtype in seen:
-                array = feeds.get(name)
-                if type(array) is not np.ndarray or array.shape != shape or array.dtype != dtype:
-                    break
-                arrays.append(array.copy())
-            else:
-                return signature, arrays
-        return self._checked(feeds)
-
-    def _checked(self, feeds: Mapping[str, Any]) -> Submission:
+    def _checked(self, slot: int, feeds: Mapping[str, Any]) -> Stage:
+        """Put feeds that are not like the last ones where those of their shape are."""
         names = [value.name for _, value in self._fed]
         for name in feeds:
             if name not in names:
@@ -149,48 +152,46 @@ class StreamPool:
         for index, value in self._fed:
             if value.name not in feeds:
                 raise ShapeError(f"input {value.name!r} is missing")
-            arrays.append(np.array(checked_feed(value, feeds[value.name], sizes)))
+            arrays.append(checked_feed(value, feeds[value.name], sizes))
             if self._batched is not None and arrays[-1].shape[self._batched.inputs[index]] != 1:
                 raise ShapeError(f"input {value.name!r} has shape {arrays[-1].shape}: a submission is of one stream")
-        signature = tuple(array.shape for array in arrays)
-        self._seen = signature, [(n, a.shape, a.dtype) for n, a in zip(names, arrays, strict=True)]
-        return signature, arrays
+        shapes = tuple(array.shape for array in arrays)
+        stage = self._stages.get(shapes)
+        if stage is None:
+            stage = self._stages[shapes] = Stage([value for _, value in self._fed], arrays, self.max_streams)
+        stage.put(slot, dict(zip(names, arrays, strict=True)))
+        return stage
 
-    def _together(self, submitted: Mapping[int, Submission]) -> dict[int, Outputs]:
-        groups: dict[Shapes, list[int]] = {}
-        for handle, (signature, arrays) in submitted.items():
-            if signature not in self._tried and not self._is_independent(arrays):
+    def _together(self, submitted: Mapping[int, Stage]) -> dict[int, Outputs]:
+        stages = [stage for stage in self._stages.values() if stage.handles]
+        for stage in stages:
+            if stage.shapes not in self._tried and not self._is_independent(stage):
                 self._part("streams side by side do not give what they give alone")
                 return self._one_by_one(submitted)
-            self._tried.add(signature)
-            groups.setdefault(signature, []).append(handle)
-        results: dict[int, Outputs] = {handle: [] for handle in submitted}
+            self._tried.add(stage.shapes)
+        results: dict[int, Outputs] = {}
         used: list[ResidentBatch] = []
-        for signature, handles in groups.items():
-            handles.sort()
+        for stage in stages:
+            handles = sorted(stage.handles)
             for first in range(0, len(handles), self.max_batch):
                 some = tuple(handles[first : first + self.max_batch])
-                feeds = [submitted[handle][1] for handle in some]
-                batch = self._batch_for(some, signature, feeds, used)
-                results.update(zip(some, batch.run(feeds), strict=True))
+                results.update(zip(some, self._batch_for(some, stage, used).run(), strict=True))
         for batch in used:
             batch.commit()
         self._fresh.difference_update(submitted)
         self._forget_batches(keep=max(MOST_BATCHES, len(used)))
-        return results
+        return results if list(results) == list(submitted) else {handle: results[handle] for handle in submitted}
 
-    def _batch_for(
-        self, handles: tuple[int, ...], signature: Shapes, feeds: Sequence[list[Any]], used: list[ResidentBatch]
-    ) -> ResidentBatch:
+    def _batch_for(self, handles: tuple[int, ...], stage: Stage, used: list[ResidentBatch]) -> ResidentBatch:
         """A batch that has the states of these streams; it is then one of the used ones."""
-        assert self._batched is not None
         batch = self._where.get(handles[0])
-        is_there = batch is not None and batch.handles == handles and batch.signature == signature
+        is_there = batch is not None and batch.handles == handles and batch.stage is stage
         if batch is None or not is_there or not self._fresh.isdisjoint(handles):
-            states = self._taken_states(handles, feeds)
-            batch = self._idle_batch(len(handles), signature, used)
+            slots = [self._open[handle] for handle in handles]
+            states = self._taken_states(handles, slots, stage)
+            batch = self._idle_batch(len(handles), stage, used)
             self._put_back(batch)
-            batch.start(handles, signature, states)
+            batch.start(handles, slots, stage, states)
             self._where.update(dict.fromkeys(handles, batch))
         used.append(batch)
         if self._batches[-1] is not batch:
@@ -198,34 +199,35 @@ class StreamPool:
             self._batches.append(batch)
         return batch
 
-    def _idle_batch(self, n: int, signature: Shapes, used: Sequence[ResidentBatch]) -> ResidentBatch:
+    def _idle_batch(self, n: int, stage: Stage, used: Sequence[ResidentBatch]) -> ResidentBatch:
         """A batch that nobody needs in this tick, best one that is prepared for so many streams."""
         idle = [batch for batch in self._batches if batch not in used]
-        fitting = [batch for batch in idle if len(batch.handles) == n and batch.signature == signature]
+        fitting = [batch for batch in idle if len(batch.handles) == n and batch.stage is stage]
         empty = [batch for batch in idle if not any(self._where.get(handle) is batch for handle in batch.handles)]
         for some in ([batch for batch in fitting if batch in empty], empty, fitting):
             if some:
                 return some[0]
         if len(self._batches) >= MOST_BATCHES and idle:
             return idle[0]
-        assert self._batched is not None
-        fed = [index for index, _ in self._fed]
-        self._batches.append(ResidentBatch(self._batched, self._model.pairs, fed, self._returned))
+        self._batches.append(self._new_batch())
         return self._batches[-1]
+
+    def _new_batch(self) -> ResidentBatch:
+        assert self._batched is not None
+        return ResidentBatch(self._batched, self._model.pairs, [index for index, _ in self._fed], self._returned)
 
     def _forget_batches(self, keep: int) -> None:
         while len(self._batches) > keep:
             self._put_back(self._batches[0])
             del self._batches[0]
 
-    def _taken_states(self, handles: Sequence[int], feeds: Sequence[list[Any]]) -> list[np.ndarray]:
+    def _taken_states(self, handles: Sequence[int], slots: list[int], stage: Stage) -> list[np.ndarray]:
         """The states of some streams, the stream first; those of new ones as they begin."""
-        for handle, arrays in zip(handles, feeds, strict=True):
+        for handle, slot in zip(handles, slots, strict=True):
             if handle in self._fresh:
-                self._begin(handle, arrays)
+                self._begin(handle, stage.feeds(slot))
             elif handle in self._where:
                 self._put_back(self._where[handle])
-        slots = [self._open[handle] for handle in handles]
         return [bank[slots] for bank in self._banks]
 
     def _put_back(self, batch: ResidentBatch) -> None:
@@ -239,9 +241,9 @@ class StreamPool:
         for row in rows:
             del self._where[batch.handles[row]]
 
-    def _begin(self, handle: int, arrays: list[Any]) -> None:
+    def _begin(self, handle: int, feeds: Mapping[str, Any]) -> None:
         self._where.pop(handle, None)
-        starts = self._rows_of(self._first_states(arrays))
+        starts = self._rows_of(self._first_states(feeds))
         if not self._banks:
             self._banks = [np.zeros((self.max_streams, *row.shape), row.dtype) for row in starts]
         for (before, _), bank, row in zip(self._model.pairs, self._banks, starts, strict=True):
@@ -250,11 +252,8 @@ class StreamPool:
                 raise ShapeError(f"state {name!r} of a new stream differs in shape from those of other streams")
             bank[self._open[handle]] = row
 
-    def _first_states(self, arrays: Sequence[Any]) -> list[np.ndarray]:
-        arguments: list[Any] = [None] * len(self._model.inputs)
-        for (index, _), array in zip(self._fed, arrays, strict=True):
-            arguments[index] = array
-        return self._model.first_states(arguments)
+    def _first_states(self, feeds: Mapping[str, Any]) -> list[np.ndarray]:
+        return self._model.first_states([feeds.get(value.name) for value in self._model.inputs])
 
     def _rows_of(self, states: Sequence[np.ndarray]) -> list[np.ndarray]:
         """The states of one stream without their axis of streams."""
@@ -275,30 +274,30 @@ class StreamPool:
             for (before, _), row in pairs
         }
 
-    def _is_independent(self, arrays: Sequence[Any]) -> bool:
-        """Whether noise of these shapes gives streams side by side what it gives them alone, bit for bit."""
-        assert self._batched is not None
+    def _is_independent(self, stage: Stage) -> bool:
+        """Whether noise of the shapes of a stage gives streams side by side what it gives them alone, bit for bit."""
         rng = np.random.default_rng(0)
-        firsts = self._first_states(arrays)
-        feeds = [[_noise_like(array, rng) for array in arrays] for _ in range(TRIED_STREAMS)]
-        states = [[_noise_like(state, rng) for state in firsts] for _ in range(TRIED_STREAMS)]
-        batch = ResidentBatch(self._batched, self._model.pairs, [index for index, _ in self._fed], self._returned)
-        together = [np.stack(rows) for rows in zip(*(self._rows_of(some) for some in states), strict=True)]
+        example = stage.feeds(self._open[stage.handles[0]])
+        names = [self._model.inputs[before].name for before, _ in self._model.pairs]
         try:
-            batch.start(tuple(range(TRIED_STREAMS)), tuple(array.shape for array in arrays), together)
-            results = batch.run(feeds)
+            firsts = self._first_states(example)
+            states = [[_noise_like(state, rng) for state in firsts] for _ in range(TRIED_STREAMS)]
+            noise = Stage([value for _, value in self._fed], list(example.values()), TRIED_STREAMS)
+            for slot in range(TRIED_STREAMS):
+                noise.put(slot, {name: _noise_like(array, rng) for name, array in example.items()})
+            together = [np.stack(rows) for rows in zip(*(self._rows_of(some) for some in states), strict=True)]
+            slots = list(range(TRIED_STREAMS))
+            batch = self._new_batch()
+            batch.start(tuple(slots), slots, noise, together)
+            results = batch.run()
             batch.commit()
             alone = self._model.stream()
-            for row in range(TRIED_STREAMS):
-                names = [self._model.inputs[before].name for before, _ in self._model.pairs]
-                alone.load(dict(zip(names, states[row], strict=True)))
-                outputs = alone.step({value.name: a for (_, value), a in zip(self._fed, feeds[row], strict=True)})
+            for slot in slots:
+                alone.load(dict(zip(names, states[slot], strict=True)))
+                outputs = alone.step(noise.feeds(slot))
                 after = self._rows_of([alone.state[name] for name in names])
-                if not all(map(_same, results[row], outputs)):
-                    return False
-                if not all(
-                    _same(all_states[row], state) for all_states, state in zip(batch.states(), after, strict=True)
-                ):
+                ours = [*results[slot], *(state[slot] for state in batch.states())]
+                if not all(map(_same, ours, [*outputs, *after])):
                     return False
         except Error:  # noise is not what this model takes
             return False
@@ -313,15 +312,14 @@ class StreamPool:
             self._streams[handle] = self._model.stream()
             self._streams[handle].load(snapshot)
 
-    def _one_by_one(self, submitted: Mapping[int, Submission]) -> dict[int, Outputs]:
+    def _one_by_one(self, submitted: Mapping[int, Stage]) -> dict[int, Outputs]:
         results: dict[int, Outputs] = {}
         before = {handle: self._streams[handle].state for handle in submitted if handle in self._streams}
         try:
-            for handle, (_, arrays) in submitted.items():
+            for handle, stage in submitted.items():
                 if handle not in self._streams:
                     self._streams[handle] = self._model.stream()
-                feeds = {value.name: array for (_, value), array in zip(self._fed, arrays, strict=True)}
-                results[handle] = self._streams[handle].step(feeds)
+                results[handle] = self._streams[handle].step(stage.feeds(self._open[handle]))
         except BaseException:
             for handle in results:
                 self._streams[handle].load(before.get(handle, {}))

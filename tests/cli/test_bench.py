@@ -1,0 +1,117 @@
+import json
+import sys
+
+import numpy as np
+import onnx
+import pytest
+
+import webrnn
+from tests.engine.stream_models import hidden_state, stateful
+from webrnn.cli import main
+from webrnn.cli.builtin_model import gru_model
+
+QUICK = ["--seconds", "0.01", "--depth", "1,3"]
+
+
+def bench(*arguments):
+    return main(["bench", "--stream", *QUICK, *map(str, arguments)])
+
+
+def rows_of(file):
+    return {(row["way"], row["depth"]): row for row in json.loads(file.read_text())["rows"]}
+
+
+def test_the_built_in_model_is_what_onnx_expects():
+    proto = onnx.load_from_string(gru_model(6, 8))
+    onnx.checker.check_model(proto, full_check=True)
+    ort = pytest.importorskip("onnxruntime").InferenceSession(gru_model(6, 8), providers=["CPUExecutionProvider"])
+    feeds = {"x": np.ones((3, 2, 6), np.float32), "h_in": np.zeros((1, 2, 8), np.float32)}
+    for ours, theirs in zip(
+        webrnn.InferenceSession(gru_model(6, 8)).run(None, feeds), ort.run(None, feeds), strict=True
+    ):
+        np.testing.assert_allclose(ours, theirs, atol=1e-6)
+
+
+def test_the_built_in_model_on_all_backends(tmp_path, capsys):
+    assert bench("--backend", "native,wasm:relaxed,numpy", "--json", tmp_path / "a.json", "--frame-ms", 10) == 0
+    rows = rows_of(tmp_path / "a.json")
+    for backend in ("native", "wasm:relaxed"):
+        assert {(f"{backend} stream", 1), (f"{backend} pool", 1), (f"{backend} pool", 3)} <= rows.keys()
+    assert ("numpy pool, one by one", 3) in rows
+    assert {("onnxruntime, one by one", 3), ("onnxruntime, batched by hand", 3)} <= rows.keys()
+    for row in rows.values():
+        assert 0 < row["p50"] <= row["p99"] <= row["p999"] <= row["worst"]
+        assert row["ticks"] >= 50
+        assert row["kib_per_tick"] > 0
+    printed = capsys.readouterr().out
+    assert "× realtime" in printed
+    assert "numpy: there is no plan that takes any number of streams" in printed
+
+
+def test_a_model_with_hidden_states(tmp_path, capsys):
+    (tmp_path / "m.onnx").write_bytes(hidden_state("GRU").SerializeToString())
+    assert bench(tmp_path / "m.onnx", "--carry", "internal", "--backend", "native", "--size", "steps=4") == 0
+    printed = capsys.readouterr().out
+    assert "native pool" in printed
+    assert "it cannot carry them" in printed
+
+
+def test_plan_files(tmp_path, capsys):
+    webrnn.InferenceSession(gru_model(4, 5)).export(tmp_path / "m.rnn")
+    assert bench(tmp_path / "m.rnn", "--backend", "native") == 0
+    printed = capsys.readouterr().out
+    assert "native pool, one by one" in printed
+    assert "onnxruntime does not take this model" in printed
+
+
+def test_pairs_by_name_and_json_to_stdout(tmp_path, capsys):
+    (tmp_path / "m.onnx").write_bytes(stateful("LSTM", batch=1).SerializeToString())
+    assert bench(tmp_path / "m.onnx", "--carry", "h_in=h_out,c_in=c_out", "--backend", "native", "--json", "-") == 0
+    data = json.loads(capsys.readouterr().out)
+    ways = {row["way"] for row in data["rows"]}
+    assert ways == {"native stream", "native pool", "onnxruntime, one by one"}  # a batch of 1 is batched by us only
+
+
+def test_compare(tmp_path, capsys):
+    file = tmp_path / "old.json"
+    bench("--backend", "native", "--no-onnxruntime", "--json", file)
+    data = json.loads(file.read_text())
+    for row in data["rows"]:
+        row["p50"] /= 1000
+    file.write_text(json.dumps(data))
+    capsys.readouterr()
+    assert bench("--backend", "native", "--no-onnxruntime", "--compare", file) == 0
+    printed = capsys.readouterr().out.split("new ÷ old")[1].splitlines()[2:]
+    assert [line.split()[:3] for line in printed] == [
+        ["native", "stream", "1"],
+        ["native", "pool", "1"],
+        ["native", "pool", "3"],
+    ]
+    assert all(float(line.split()[3]) > 50 for line in printed)
+
+
+def test_without_onnxruntime(monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    assert bench("--backend", "native") == 0
+    assert "onnxruntime is not installed" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--depth", "1,x"], "'1,x' is not a list of numbers"),
+        (["--depth", "0"], "'0' is not a list of numbers"),
+        (["--compare", "nowhere.json"], "has no figures"),
+        (["--carry", "manual"], "is not of the form NAME=VALUE"),
+        (["--backend", "cuda"], "backend 'cuda'"),
+    ],
+)
+def test_wrong_options(arguments, message, capsys):
+    assert bench(*arguments) == 1
+    assert message in capsys.readouterr().err
+
+
+def test_the_kind_of_benchmark_is_named(capsys):
+    with pytest.raises(SystemExit):
+        main(["bench"])
+    assert "--stream" in capsys.readouterr().err
