@@ -241,6 +241,18 @@ def test_different_lengths_in_one_tick():
         both.check_states()
 
 
+@pytest.mark.parametrize("n_groups", [2, 3, 12])
+def test_groups_that_take_turns(n_groups):
+    """Those of a few groups stay where the kernels have them, those of many are moved."""
+    both = Oracle(session(stateful("GRU")), max_streams=24)
+    groups = [(both.open(), both.open()) for _ in range(n_groups)]
+    for tick in range(4):
+        for group in groups:
+            both.tick({handle: {"x": feed(1, 1, 30 * tick + handle)} for handle in group})
+    both.check_states()
+    assert len(both.pool._batches) == min(n_groups, 8)
+
+
 def test_more_groups_than_batches_are_kept():
     both = Oracle(session(stateful("GRU")), max_streams=12)
     handles = [both.open() for _ in range(12)]
@@ -262,6 +274,24 @@ def test_wasm_memory_does_not_grow_with_ticks():
         pool.tick()
         tops.append(pool._batched.program._kernels._top)
     assert tops[-1] == tops[100]
+
+
+def test_a_new_stream_after_a_tick_that_failed():
+    pool = session(lookup()).pool(4, carry={"sum_in": "sum_out"})
+    old, new = pool.open(), pool.open()
+    pool.submit(old, {"index": np.array([1])})
+    pool.tick()
+    for indices in ([1, 9], [9, 1]):
+        for handle, index in zip((old, new), indices, strict=True):
+            pool.submit(handle, {"index": np.array([index])})
+        with pytest.raises(webrnn.ShapeError):
+            pool.tick()
+        assert pool.state(new) == {}
+    for handle in (old, new):
+        pool.submit(handle, {"index": np.array([2])})
+    pool.tick()
+    np.testing.assert_array_equal(pool.state(new)["sum_in"], [[6, 7, 8]])
+    np.testing.assert_array_equal(pool.state(old)["sum_in"], [[9, 11, 13]])
 
 
 # Feeds and results

@@ -1,7 +1,9 @@
 import gc
+import weakref
 
 import numpy as np
 import pytest
+from onnx import helper
 
 import webrnn
 from tests.engine.stream_models import (
@@ -17,6 +19,8 @@ from tests.engine.stream_models import (
     stateful,
 )
 from tests.models.fetch import model_path
+from tests.onnx.models import floats, model
+from webrnn.engine.kernels import load
 
 LENGTHS = {"1x100": [100], "10x10": [10] * 10, "100x1": [1] * 100, "37+63": [37, 63]}
 
@@ -105,6 +109,52 @@ def test_a_state_that_grows():
         sums = [stream.step({"x": np.full((1, 2), i, np.float32)})[0] for i in range(5)]
         assert [float(y) for y in sums] == [0, 2, 6, 12, 20]
         assert stream.state["past_in"].shape == (5, 2)
+
+
+def last_chunk():
+    """The state is the chunk before, however long it was."""
+    nodes = [
+        helper.make_node("Identity", ["x"], ["x_out"]),
+        helper.make_node("ReduceSum", ["x_in"], ["y"], keepdims=0),
+    ]
+    return model(
+        nodes,
+        [floats("x", ["new", 2]), floats("x_in", ["old", 2])],
+        [floats("y", []), floats("x_out", ["new", 2])],
+    )
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_state_of_changing_size(backend):
+    stream = session(last_chunk(), backend).stream(carry={"x_in": "x_out"})
+    sums = []
+    for rows in (3, 1, 1, 1000, 1000, 2, 5):
+        sums.append(float(stream.step({"x": np.full((rows, 2), 0.5, np.float32)})[0]))
+        assert stream.state["x_in"].shape == (rows, 2)
+    assert sums == [0, 3, 1, 1, 1000, 1000, 2]
+
+
+@pytest.mark.parametrize("backend", ["native", "wasm:relaxed"])
+def test_views_keep_the_memory_of_the_kernels(backend):
+    kernels = load(backend)
+    buffer = kernels.buffer(np.ones(1000, np.float32))
+    if backend == "native":
+        alive = weakref.ref(buffer.block)
+        view = buffer.array[1:]
+        del buffer
+        gc.collect()
+        assert alive() is not None
+        del view
+        gc.collect()
+        assert alive() is None
+    else:
+        address, view = buffer.address, buffer.array[1:]
+        del buffer
+        gc.collect()
+        assert kernels.empty(1000).address != address
+        del view
+        gc.collect()
+        assert kernels.empty(1000).address == address
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
@@ -301,6 +351,24 @@ def test_a_failed_first_step_does_not_fix_the_batch(backend):
         stream.step({"x": np.full((1, 3, INPUTS), np.nan, np.float32)})
     assert stream.state == {}
     assert bits(stream.step({"x": feed(1, 1)})) == bits(gru(backend).step({"x": feed(1, 1)}))
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("way", ["loaded", "running"])
+def test_a_failed_step_of_another_length_changes_nothing(way, backend):
+    stream, twin = gru(backend, check_finite=True), gru(backend)
+    for each in (stream, twin):
+        each.step({"x": feed(2, 1)})
+        if way == "loaded":
+            each.load(each.state)
+    for steps in (3, 3, 5):
+        with pytest.raises(webrnn.ModelError, match="not finite"):
+            stream.step({"x": np.full((steps, 1, INPUTS), np.nan, np.float32)})
+        assert_same_state(stream.state, twin.state)
+        assert_same_state(stream.fork().state, twin.state)
+    for steps in (5, 2):
+        assert bits(stream.step({"x": feed(steps, 1)})) == bits(twin.step({"x": feed(steps, 1)}))
+    assert_same_state(stream.state, twin.state)
 
 
 # Snapshots

@@ -35,8 +35,8 @@ def session(backend, op="GRU"):
     return webrnn.InferenceSession(stateful(op, hidden=48).SerializeToString(), backend=backend)
 
 
-def outputs_of(stream, seed):
-    return [stream.step({"x": feed(3, 1, seed + step)})[0] for step in range(STEPS)]
+def outputs_of(stream, seed, steps=3):
+    return [stream.step({"x": feed(steps, 1, seed + step)})[0] for step in range(STEPS)]
 
 
 def same(found, expected):
@@ -57,6 +57,19 @@ def test_streams_in_two_threads(is_shared, backend):
     in_threads(lambda: work(0), lambda: work(1))
     assert same(found[0], expected[0])
     assert same(found[1], expected[1])
+
+
+def test_long_steps_in_one_wasm_memory():
+    """Which is for one thread at a time: it has one stack."""
+    s = session("wasm:relaxed", "LSTM")
+    expected = outputs_of(s.stream(), 7, steps=200)
+    found = [[] for _ in range(4)]
+
+    def work(i):
+        found[i] = outputs_of(s.stream(), 7, steps=200)
+
+    in_threads(*[lambda i=i: work(i) for i in range(4)])
+    assert all(same(each, expected) for each in found)
 
 
 @pytest.mark.parametrize("backend", BACKENDS)

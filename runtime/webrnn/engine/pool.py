@@ -186,7 +186,7 @@ class StreamPool:
         """A batch that has the states of these streams; it is then one of the used ones."""
         batch = self._where.get(handles[0])
         is_there = batch is not None and batch.handles == handles and batch.stage is stage
-        if batch is None or not is_there or not self._fresh.isdisjoint(handles):
+        if batch is None or not is_there:
             slots = [self._open[handle] for handle in handles]
             states = self._taken_states(handles, slots, stage)
             batch = self._idle_batch(len(handles), stage, used)
@@ -200,15 +200,13 @@ class StreamPool:
         return batch
 
     def _idle_batch(self, n: int, stage: Stage, used: Sequence[ResidentBatch]) -> ResidentBatch:
-        """A batch that nobody needs in this tick, best one that is prepared for so many streams."""
+        """A batch for so many streams that nobody needs in this tick."""
         idle = [batch for batch in self._batches if batch not in used]
-        fitting = [batch for batch in idle if len(batch.handles) == n and batch.stage is stage]
         empty = [batch for batch in idle if not any(self._where.get(handle) is batch for handle in batch.handles)]
-        for some in ([batch for batch in fitting if batch in empty], empty, fitting):
+        prepared = [batch for batch in empty if len(batch.handles) == n and batch.stage is stage]
+        for some in (prepared, empty, idle if len(self._batches) >= MOST_BATCHES else []):
             if some:
                 return some[0]
-        if len(self._batches) >= MOST_BATCHES and idle:
-            return idle[0]
         self._batches.append(self._new_batch())
         return self._batches[-1]
 

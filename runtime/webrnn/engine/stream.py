@@ -83,20 +83,15 @@ class Stream:
         or `load` overwrites.
         """
         with self._lock:
-            try:
-                outputs = self._carrier_outputs(feeds)
-                if self._check_finite:
-                    self._require_finite(outputs)
-                if out is not None:
-                    results = self._filled(outputs, out)
-                elif borrow:
-                    results = [outputs[index] for index in self._returned]
-                else:
-                    results = [_copied(outputs[index]) for index in self._returned]
-            except BaseException:
-                if not self._is_live:  # what the carrier was given for this step is not the state
-                    self._seen = None
-                raise
+            outputs = self._carrier_outputs(feeds)
+            if self._check_finite:
+                self._require_finite(outputs)
+            if out is not None:
+                results = self._filled(outputs, out)
+            elif borrow:
+                results = [outputs[index] for index in self._returned]
+            else:
+                results = [_copied(outputs[index]) for index in self._returned]
             self._carrier.commit()
             self._is_live, self._stored = True, None
             return results
