@@ -7,7 +7,8 @@
 #include "kernels.gen.h"
 #include "vmath.h"
 
-#define CHUNK 64 /* elements of a row handled at a time when activations are not the default ones */
+#define CHUNK 256 /* elements of a row handled at a time, one function after the other: few constants live at once */
+#define SMALL 16  /* up to this many units it is quicker to keep a unit in registers */
 #define SIGMOID_TANH (ACT_SIGMOID | ACT_TANH << 8)
 #define SIGMOID_TANH_TANH (ACT_SIGMOID | ACT_TANH << 8 | ACT_TANH << 16)
 
@@ -17,13 +18,20 @@ static void cell_activate(float *v, int n, const float *params, int32_t acts, in
   wr_activate(v, v, n, acts >> 8 * which & 255, params[1 + 2 * which], params[2 + 2 * which]);
 }
 
+/* out[i] = expr of whole vectors, then of what is left; `rest` is how many elements a load or store may touch */
+#define EACH_VECTOR(i, n, expr)                              \
+  do {                                                       \
+    int i = 0;                                               \
+    for (const int rest = VL; i + VL <= (n); i += VL) expr;  \
+    for (int rest = (n) - i; i < (n); i += VL) expr;         \
+  } while (0)
+
 INLINE void sum_into(float *out, const float *a, const float *b, int n) {
-  for (int i = 0; i < n; i += VL) vstore_upto(out + i, vload_upto(a + i, n - i) + vload_upto(b + i, n - i), n - i);
+  EACH_VECTOR(i, n, vstore_upto(out + i, vload_upto(a + i, rest) + vload_upto(b + i, rest), rest));
 }
 
 INLINE void add_product(float *out, const float *a, const float *b, int n) {
-  for (int i = 0; i < n; i += VL)
-    vstore_upto(out + i, vload_upto(out + i, n - i) + vload_upto(a + i, n - i) * vload_upto(b + i, n - i), n - i);
+  EACH_VECTOR(i, n, vstore_upto(out + i, vload_upto(out + i, rest) + vload_upto(a + i, rest) * vload_upto(b + i, rest), rest));
 }
 
 void wr_rnn_cell(const float *xw, const float *hw, float *y, int32_t rows, int32_t hidden, int32_t acts, const float *params) {
@@ -38,18 +46,24 @@ void wr_rnn_cell(const float *xw, const float *hw, float *y, int32_t rows, int32
 /* h' = (1 - z) n + z h */
 INLINE vf gru_mix(vf z, vf n, vf h) { return (vset(1.0f) - z) * n + z * h; }
 
+/* `count` (at most VL) units of a GRU with the default activations, the gates `gate` floats apart */
+INLINE void gru_units(const float *xw, const float *hw, const float *h, float *y, ptrdiff_t gate, int count) {
+  vf z = vsigmoid(vload_upto(xw, count) + vload_upto(hw, count));
+  vf r = vsigmoid(vload_upto(xw + gate, count) + vload_upto(hw + gate, count));
+  vf n = vtanh(vload_upto(xw + 2 * gate, count) + r * vload_upto(hw + 2 * gate, count));
+  vstore_upto(y, gru_mix(z, n, vload_upto(h, count)), count);
+}
+
 /* linear_before_reset = 1: n = g(xn + r * hn). Gates in ONNX order z, r, n. y may equal h. */
 void wr_gru_cell(const float *xw, const float *hw, const float *h, float *y, int32_t rows, int32_t hidden, int32_t acts,
                  const float *params) {
-  int plain = acts == SIGMOID_TANH && !(params[0] < __builtin_inff());
+  int plain = hidden <= SMALL && acts == SIGMOID_TANH && !(params[0] < __builtin_inff());
   for (int row = 0; row < rows; row++, xw += 3 * (ptrdiff_t)hidden, hw += 3 * (ptrdiff_t)hidden, h += hidden, y += hidden) {
     const float *xz = xw, *xr = xw + hidden, *xn = xr + hidden, *hz = hw, *hr = hw + hidden, *hn = hr + hidden;
-    for (int i = 0; plain && i < hidden; i += VL) {
-      int rest = hidden - i;
-      vf z = vsigmoid(vload_upto(xz + i, rest) + vload_upto(hz + i, rest));
-      vf r = vsigmoid(vload_upto(xr + i, rest) + vload_upto(hr + i, rest));
-      vf n = vtanh(vload_upto(xn + i, rest) + r * vload_upto(hn + i, rest));
-      vstore_upto(y + i, gru_mix(z, n, vload_upto(h + i, rest)), rest);
+    if (plain) {
+      int i = 0;
+      for (; i + VL <= hidden; i += VL) gru_units(xw + i, hw + i, h + i, y + i, hidden, VL);
+      if (i < hidden) gru_units(xw + i, hw + i, h + i, y + i, hidden, hidden - i);
     }
     for (int i = 0; !plain && i < hidden; i += CHUNK) {
       int count = hidden - i < CHUNK ? hidden - i : CHUNK;
@@ -61,10 +75,7 @@ void wr_gru_cell(const float *xw, const float *hw, const float *h, float *y, int
       __builtin_memcpy(n, xn + i, (size_t)count * sizeof *n);
       add_product(n, r, hn + i, count);
       cell_activate(n, count, params, acts, 1);
-      for (int j = 0; j < count; j += VL) {
-        int rest = count - j;
-        vstore_upto(y + i + j, gru_mix(vload_upto(z + j, rest), vload_upto(n + j, rest), vload_upto(h + i + j, rest)), rest);
-      }
+      EACH_VECTOR(j, count, vstore_upto(y + i + j, gru_mix(vload_upto(z + j, rest), vload_upto(n + j, rest), vload_upto(h + i + j, rest)), rest));
     }
   }
 }
@@ -102,22 +113,28 @@ void wr_gru_update(const float *xw, const float *hn, const float *z, const float
 
 /* Gates in ONNX order i, o, f, c. peephole[3 * hidden] (i, o, f) or NULL. couple: f = 1 - i (input_forget).
  * c_out may equal c; h_out must not overlap anything else. */
+/* `count` (at most VL) units of an LSTM with the default activations, the gates `gate` floats apart */
+INLINE void lstm_units(const float *xw, const float *hw, const float *c, float *h_out, float *c_out, ptrdiff_t gate, int count) {
+  vf i = vsigmoid(vload_upto(xw, count) + vload_upto(hw, count));
+  vf f = vsigmoid(vload_upto(xw + 2 * gate, count) + vload_upto(hw + 2 * gate, count));
+  vf g = vtanh(vload_upto(xw + 3 * gate, count) + vload_upto(hw + 3 * gate, count));
+  vf o = vsigmoid(vload_upto(xw + gate, count) + vload_upto(hw + gate, count));
+  vf next = f * vload_upto(c, count) + i * g;
+  vstore_upto(c_out, next, count);
+  vstore_upto(h_out, o * vtanh(next), count);
+}
+
 void wr_lstm_cell(const float *xw, const float *hw, const float *c, const float *peephole, float *h_out, float *c_out,
                   int32_t rows, int32_t hidden, int32_t couple, int32_t acts, const float *params) {
-  int plain = acts == SIGMOID_TANH_TANH && !peephole && !couple && !(params[0] < __builtin_inff());
+  int plain = hidden <= SMALL && acts == SIGMOID_TANH_TANH && !peephole && !couple && !(params[0] < __builtin_inff());
   const vf one = vset(1.0f);
   for (int row = 0; row < rows; row++, xw += 4 * (ptrdiff_t)hidden, hw += 4 * (ptrdiff_t)hidden, c += hidden, h_out += hidden, c_out += hidden) {
     const float *xi = xw, *xo = xi + hidden, *xf = xo + hidden, *xg = xf + hidden;
     const float *hi = hw, *ho = hi + hidden, *hf = ho + hidden, *hg = hf + hidden;
-    for (int j = 0; plain && j < hidden; j += VL) {
-      int rest = hidden - j;
-      vf i = vsigmoid(vload_upto(xi + j, rest) + vload_upto(hi + j, rest));
-      vf f = vsigmoid(vload_upto(xf + j, rest) + vload_upto(hf + j, rest));
-      vf g = vtanh(vload_upto(xg + j, rest) + vload_upto(hg + j, rest));
-      vf o = vsigmoid(vload_upto(xo + j, rest) + vload_upto(ho + j, rest));
-      vf next = f * vload_upto(c + j, rest) + i * g;
-      vstore_upto(c_out + j, next, rest);
-      vstore_upto(h_out + j, o * vtanh(next), rest);
+    if (plain) {
+      int j = 0;
+      for (; j + VL <= hidden; j += VL) lstm_units(xw + j, hw + j, c + j, h_out + j, c_out + j, hidden, VL);
+      if (j < hidden) lstm_units(xw + j, hw + j, c + j, h_out + j, c_out + j, hidden, hidden - j);
     }
     for (int base = 0; !plain && base < hidden; base += CHUNK) {
       int n = hidden - base < CHUNK ? hidden - base : CHUNK;
@@ -135,17 +152,13 @@ void wr_lstm_cell(const float *xw, const float *hw, const float *c, const float 
       }
       sum_into(g, xg + base, hg + base, n);
       cell_activate(g, n, params, acts, 1);
-      for (int j = 0; j < n; j += VL) {
-        int rest = n - j;
-        vf next = vload_upto(f + j, rest) * vload_upto(c + base + j, rest) + vload_upto(i + j, rest) * vload_upto(g + j, rest);
-        vstore_upto(t + j, next, rest);
-      }
+      EACH_VECTOR(j, n, vstore_upto(t + j, vload_upto(f + j, rest) * vload_upto(c + base + j, rest) + vload_upto(i + j, rest) * vload_upto(g + j, rest), rest));
       __builtin_memcpy(c_out + base, t, (size_t)n * sizeof *t);
       sum_into(o, xo + base, ho + base, n);
       if (peephole) add_product(o, po, t, n);
       cell_activate(o, n, params, acts, 0);
       wr_activate(t, t, n, acts >> 16 & 255, params[5], params[6]); /* h is not clipped: ONNX clips the inputs of gates */
-      for (int j = 0; j < n; j += VL) vstore_upto(h_out + base + j, vload_upto(o + j, n - j) * vload_upto(t + j, n - j), n - j);
+      EACH_VECTOR(j, n, vstore_upto(h_out + base + j, vload_upto(o + j, rest) * vload_upto(t + j, rest), rest));
     }
   }
 }

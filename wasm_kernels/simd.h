@@ -91,6 +91,27 @@ INLINE void vstore_upto(float *p, vf v, int rest) {
   if (rest >= VL) vstore(p, v); else vstore_part(p, v, rest);
 }
 
+/* x, but not above `top` or below `bottom`; NaN stays. One instruction, unlike a selection. */
+#if VL == 8
+INLINE vf vcap(vf x, vf top) { return _mm256_min_ps(top, x); }
+INLINE vf vraise(vf x, vf bottom) { return _mm256_max_ps(bottom, x); }
+#elif VL == 16
+INLINE vf vcap(vf x, vf top) { return _mm512_min_ps(top, x); }
+INLINE vf vraise(vf x, vf bottom) { return _mm512_max_ps(bottom, x); }
+#elif VL == 4 && defined(__SSE2__)
+INLINE vf vcap(vf x, vf top) { return _mm_min_ps(top, x); }
+INLINE vf vraise(vf x, vf bottom) { return _mm_max_ps(bottom, x); }
+#elif VL == 4 && defined(__wasm_simd128__)
+INLINE vf vcap(vf x, vf top) { return __builtin_wasm_pmin_f32x4(x, top); }
+INLINE vf vraise(vf x, vf bottom) { return __builtin_wasm_pmax_f32x4(x, bottom); }
+#elif VL == 4
+INLINE vf vcap(vf x, vf top) { return vminq_f32(x, top); }
+INLINE vf vraise(vf x, vf bottom) { return vmaxq_f32(x, bottom); }
+#else
+INLINE vf vcap(vf x, vf top) { return (vf){top[0] < x[0] ? top[0] : x[0]}; }
+INLINE vf vraise(vf x, vf bottom) { return (vf){bottom[0] > x[0] ? bottom[0] : x[0]}; }
+#endif
+
 /* a * b + c, with one rounding where the target has it and two where it has not. */
 INLINE vf vfma(vf a, vf b, vf c) {
 #if defined(__wasm_relaxed_simd__) && VL == 4

@@ -38,8 +38,8 @@ INLINE vf vexp_sum(vf r, vf above) {
 }
 
 INLINE vf vexp(vf x) {
-  x = vsel(x > vset(89.0f), vset(89.0f), x);     /* exp(89) overflows */
-  x = vsel(x < vset(-104.0f), vset(-104.0f), x); /* exp(-104) rounds to zero */
+  x = vcap(x, vset(89.0f));      /* exp(89) overflows */
+  x = vraise(x, vset(-104.0f));  /* exp(-104) rounds to zero */
   vi n;
   vf above, r = vexp_reduce(x, &n, &above);
   vi half = n >> 1; /* 2^n itself may be out of range: scale twice */
@@ -48,8 +48,8 @@ INLINE vf vexp(vf x) {
 
 /* exp(x) - 1 for x <= 88 */
 INLINE vf vexpm1(vf x) {
-  x = vsel(x < vset(-30.0f), vset(-30.0f), x); /* already -1 */
-  x = vsel(x > vset(88.0f), vset(88.0f), x);
+  x = vraise(x, vset(-30.0f)); /* already -1 */
+  x = vcap(x, vset(88.0f));
   vi n;
   vf above, r = vexp_reduce(x, &n, &above), p = r + above, s = vexp2i(n);
   return vsel(n == vset_i(0), p, vfma(s, p, s - vset(1.0f)));
@@ -63,15 +63,22 @@ INLINE vf vtanh(vf x) {
   p = vfma(p, s, vset(0.133314908f));
   p = vfma(p, s, vset(-0.333332837f));
   vf small = vfma(p * s, x, x);
-  vf b = vsel(a > vset(10.0f), vset(10.0f), a); /* tanh(10) rounds to 1 */
+  vf b = vcap(a, vset(10.0f)); /* tanh(10) rounds to 1 */
   vi n;
   vf above, r = vexp_reduce(b + b, &n, &above);
   vf large = vset(1.0f) - vset(2.0f) / (vexp_sum(r, above) * vexp2i(n) + vset(1.0f));
   return vfloat(vbits(vsel(a < vset(0.625f), small, large)) | vsign(x)); /* also tanh(-0) = -0 */
 }
 
+/* exp(x) for x <= 0: what could be too large for 2^n never is, so that one scale and a constant one do */
+INLINE vf vexp_nonpositive(vf x) {
+  vi n;
+  vf above, r = vexp_reduce(vraise(x, vset(-104.0f)), &n, &above);
+  return vexp_sum(r, above) * vexp2i(n + 64) * vset(0x1p-64f);
+}
+
 INLINE vf vsigmoid(vf x) {
-  vf z = vexp(vneg(vabs(x))), d = vset(1.0f) + z;
+  vf z = vexp_nonpositive(vneg(vabs(x))), d = vset(1.0f) + z;
   vf y = vsel(x < vset(0.0f), z, vset(1.0f)) / d;
   vf lost = z - (d - vset(1.0f));                        /* what rounding took from d */
   vf inverse = vfma(z, vset(-0.4853f), vset(0.9705f));   /* 1 / d to 3%, enough for a correction below one ULP */
