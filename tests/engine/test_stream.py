@@ -19,7 +19,7 @@ from tests.engine.stream_models import (
     stateful,
 )
 from tests.models.fetch import model_path
-from tests.onnx.models import floats, model
+from tests.onnx.models import floats, initializer, model
 from webrnn.engine.kernels import load
 
 LENGTHS = {"1x100": [100], "10x10": [10] * 10, "100x1": [1] * 100, "37+63": [37, 63]}
@@ -535,6 +535,31 @@ def test_internal_is_chosen_at_export(tmp_path):
     session(hidden_state("GRU")).export(tmp_path / "m.rnn")
     with pytest.raises(webrnn.ModelError, match="chosen when a plan is exported"):
         webrnn.InferenceSession(tmp_path / "m.rnn").stream(carry="internal")
+
+
+@pytest.mark.parametrize("backend", ["native", "wasm:relaxed"])
+def test_plan_files_with_hidden_states(backend, tmp_path):
+    s = session(hidden_state("LSTM"), backend)
+    s.export(tmp_path / "m.rnn", carry="internal")
+    stream = webrnn.InferenceSession(tmp_path / "m.rnn", backend=backend).stream()
+    x = feed(9, 2)
+    y = np.concatenate([stream.step({"x": part})[0] for part in chunks(x, [1, 5, 3])])
+    assert bits([y]) == bits(s.run(None, {"x": x}))
+
+
+def test_plan_files_have_no_place_for_what_states_start_from(tmp_path):
+    proto = hidden_state("GRU")
+    proto.graph.node[0].input.extend(["", "start"])
+    proto.graph.initializer.append(initializer("start", np.ones((1, 1, HIDDEN), np.float32)))
+    s = session(proto)
+    (tmp_path / "m.rnn").write_text("as it was")
+    with pytest.raises(webrnn.PlanError, match="start from other values than zeros"):
+        s.export(tmp_path / "m.rnn", carry="internal")
+    assert (tmp_path / "m.rnn").read_text() == "as it was"
+    stream = s.stream(carry="internal")
+    x = feed(4, 1)
+    y = np.concatenate([stream.step({"x": part})[0] for part in chunks(x, [1, 3])])
+    assert bits([y]) == bits(s.run(None, {"x": x}))
 
 
 @pytest.mark.parametrize("name", ["riann", "dtln_1"])

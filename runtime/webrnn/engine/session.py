@@ -155,13 +155,26 @@ class InferenceSession:
         options = disabled_switches(self._disable)
         return make_program(graph, self.backend, self._limits, optimize, source, options, self._notes.append)
 
-    def export(self, path: str | os.PathLike[str], shapes: Mapping[str, Sequence[int]] | None = None) -> None:
+    def export(
+        self,
+        path: str | os.PathLike[str],
+        shapes: Mapping[str, Sequence[int]] | None = None,
+        carry: Carry | None = None,
+    ) -> None:
         """Write the plan of the model to a file, by convention `.rnn`, which runs without the model and without Python.
 
-        `shapes` gives the shapes of inputs for a model that has no plan for all sizes, or fixes them.
+        `shapes` gives the shapes of inputs for a model that has no plan for all sizes, or fixes them. With `carry`, as
+        for `stream`, it is the program of a stream: with "internal" the states are then inputs and outputs of the plan.
         """
+        program, inputs = self._program, self.inputs
+        if carry is not None:
+            model = self._streaming(carry)
+            if not model.starts_from_zeros():
+                raise PlanError("the states start from other values than zeros, for which a plan file has no place")
+            program, inputs = model.program, list(model.inputs)
+        data = export_plan(program, inputs, shapes, self._notes)
         with open(path, "wb") as file:
-            file.write(export_plan(self._program, self.inputs, shapes, self._notes))
+            file.write(data)
 
     def report(self) -> str:
         """On what the model runs, and what of it has no instruction and runs in numpy."""

@@ -67,6 +67,12 @@ class StreamingModel:
                 checked_feed(value, argument, sizes)
         return [zeros_of(self.inputs[before], sizes) for before, _ in self.pairs]
 
+    def starts_from_zeros(self) -> bool:
+        """Whether the states do, as those of a stream whose model says nothing else."""
+        carried = {before for before, _ in self.pairs}
+        arguments = [None if index in carried else zeros_of(value, {}) for index, value in enumerate(self.inputs)]
+        return self.initial is None or not any(state.any() for state in self.initial(arguments))
+
     def stream(self, check_finite: bool = False) -> Stream:
         return Stream(self.inputs, self.outputs, self.pairs, self._carriers(), self.first_states, check_finite)
 
