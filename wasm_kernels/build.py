@@ -146,6 +146,11 @@ def _digest(*parts: bytes) -> str:
     return h.hexdigest()
 
 
+def generated_headers() -> dict[str, str]:
+    """The headers that C sources include, by file name."""
+    return {"kernels.gen.h": table.c_header(), "plan.gen.h": runpy.run_path(str(OPCODES))["c_header"]()}
+
+
 def build(
     target: Target, tool: Toolchain, output: Path = OUTPUT, *, bench: bool = False, say: Callable[[str], None] = print
 ) -> Path:
@@ -155,7 +160,7 @@ def build(
     work.mkdir(parents=True, exist_ok=True)
     output.mkdir(parents=True, exist_ok=True)
     file = output / target.file
-    header, repeaters, plan_header = table.c_header(), table.c_repeaters(), runpy.run_path(str(OPCODES))["c_header"]()
+    headers, repeaters = generated_headers(), table.c_repeaters()
     extra = ["-I", str(work), *(["-DWEBRNN_BENCH"] if bench else [])]
     built = work / target.file
     steps = _steps(target, tool, work, built, extra)
@@ -164,8 +169,7 @@ def build(
     commands = json.dumps(steps).replace(str(ROOT), "")
     key = _digest(
         *sources,
-        header.encode(),
-        plan_header.encode(),
+        *(header.encode() for header in headers.values()),
         repeaters.encode() if bench else b"",
         commands.encode(),
         f"{tool.version} {tool.llvm}".encode(),
@@ -176,8 +180,8 @@ def build(
         say(f"{label:<30} up to date    {file.stat().st_size / 1024:7.1f} KB")
         return file
 
-    (work / "kernels.gen.h").write_text(header)
-    (work / "plan.gen.h").write_text(plan_header)
+    for name, header in headers.items():
+        (work / name).write_text(header)
     (work / "repeat.gen.c").write_text(repeaters)
     start = time.perf_counter()
     for step in steps:

@@ -12,7 +12,6 @@ import os
 import platform
 import random
 import re
-import runpy
 import shutil
 import struct
 import subprocess
@@ -26,9 +25,8 @@ from pathlib import Path
 from tests.plan.corpus import Sample, samples
 from tests.plan.corruption import corrupted
 from tests.plan.hostile import hostile
-from wasm_kernels import table
 from wasm_kernels.build import HERE as SOURCES
-from wasm_kernels.build import OPCODES, ROOT
+from wasm_kernels.build import ROOT, generated_headers
 from webrnn.plan.opcodes import ERRORS
 
 COMPILERS = ("clang", *(f"clang-{n}" for n in range(30, 12, -1)), "gcc")
@@ -64,7 +62,7 @@ def driver(checks: str = ADDRESS) -> Path:
     if found is None:
         raise RuntimeError("no compiler here links AddressSanitizer: install clang-14 and libclang-rt-14-dev")
     WORK.mkdir(parents=True, exist_ok=True)
-    headers = {"kernels.gen.h": table.c_header(), "plan.gen.h": runpy.run_path(str(OPCODES))["c_header"]()}
+    headers = generated_headers()
     source = Path(__file__).parent / "fuzz_driver.c"
     simd = ["-march=x86-64-v3"] if platform.machine() in ("x86_64", "AMD64") and _has_avx2() else []
     command = [found, *FLAGS, f"-fsanitize={checks}", "-fno-sanitize-recover=all", *simd]

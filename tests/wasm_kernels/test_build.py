@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from wasm_kernels import build, table, toolchains
+from wasm_kernels import build, toolchains
 from wasm_kernels.cases import grid
 from wasm_kernels.table import KERNELS
 from webrnn.engine import kernels
@@ -111,7 +111,8 @@ def test_clang_and_zig_builds_have_the_same_bits(tmp_path: Path) -> None:
 
 def test_sources_compile_for_neon(zig: toolchains.Toolchain, tmp_path: Path) -> None:
     """No ARM machine runs these tests; that the NEON code is valid C is the least to know."""
-    (tmp_path / "kernels.gen.h").write_text(table.c_header())
+    for name, header in build.generated_headers().items():
+        (tmp_path / name).write_text(header)
     command = [*zig.compiler, "-target", "aarch64-linux-gnu.2.17", *build.COMMON, "-I", str(tmp_path)]
     zig.run([*command, "-c", str(build.HERE / "all.c"), "-o", str(tmp_path / "neon.o")], tmp_path)
     assert (tmp_path / "neon.o").stat().st_size > 10_000
