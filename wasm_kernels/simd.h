@@ -52,6 +52,16 @@ typedef int32_t vi __attribute__((vector_size(4 * VL)));
 INLINE vf vset(float x) { return (vf){REPEAT_LANES(x)}; }
 INLINE vi vset_i(int32_t x) { return (vi){REPEAT_LANES(x)}; }
 
+/* A constant inside a loop. V8 builds a v128.const anew wherever it is used, in several instructions; what it does not see to be
+ * a constant is built once, before the loop. */
+INLINE vf vconst(float x) {
+  vf v = vset(x);
+#if defined(__wasm_simd128__) && VL == 4
+  __asm__("" : "+r"(v));
+#endif
+  return v;
+}
+
 INLINE vf vload(const float *p) { vf v; __builtin_memcpy(&v, p, sizeof v); return v; }
 INLINE void vstore(float *p, vf v) { __builtin_memcpy(p, &v, sizeof v); }
 

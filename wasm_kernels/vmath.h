@@ -17,29 +17,29 @@ INLINE vf vexp2i(vi n) { return vfloat((n + 127) << 23); }
 
 /* Splits x = n ln2 + r, |r| <= ln2 / 2; returns r, and in `above` the rest of exp(r) = 1 + r + above. Needs |x| < 2^16. */
 INLINE vf vexp_reduce(vf x, vi *n, vf *above) {
-  vf t = vfma(x, vset(LOG2E), vset(ROUND_MAGIC));
-  *n = vbits(t) - vbits(vset(ROUND_MAGIC));
-  vf k = t - vset(ROUND_MAGIC);
-  vf high = vfma(k, vset(-LN2_HI), x), r = vfma(k, vset(-LN2_LO), high);
-  vf lost = vfma(k, vset(-LN2_LO), high - r); /* what rounding took from r */
-  vf q = vset(0.00139465521f);
-  q = vfma(q, r, vset(0.00836664438f));
-  q = vfma(q, r, vset(0.0416662805f));
-  q = vfma(q, r, vset(0.16666542f));
-  q = vfma(q, r, vset(0.5f));
+  vf t = vfma(x, vconst(LOG2E), vconst(ROUND_MAGIC));
+  *n = vbits(t) - vbits(vconst(ROUND_MAGIC));
+  vf k = t - vconst(ROUND_MAGIC);
+  vf high = vfma(k, vconst(-LN2_HI), x), r = vfma(k, vconst(-LN2_LO), high);
+  vf lost = vfma(k, vconst(-LN2_LO), high - r); /* what rounding took from r */
+  vf q = vconst(0.00139465521f);
+  q = vfma(q, r, vconst(0.00836664438f));
+  q = vfma(q, r, vconst(0.0416662805f));
+  q = vfma(q, r, vconst(0.16666542f));
+  q = vfma(q, r, vconst(0.5f));
   *above = vfma(r * r, q, lost);
   return r;
 }
 
 /* exp(r) = 1 + r + above with the rounding of 1 + r carried along */
 INLINE vf vexp_sum(vf r, vf above) {
-  vf sum = vset(1.0f) + r;
-  return sum + (above + (r - (sum - vset(1.0f))));
+  vf sum = vconst(1.0f) + r;
+  return sum + (above + (r - (sum - vconst(1.0f))));
 }
 
 INLINE vf vexp(vf x) {
-  x = vcap(x, vset(89.0f));      /* exp(89) overflows */
-  x = vraise(x, vset(-104.0f));  /* exp(-104) rounds to zero */
+  x = vcap(x, vconst(89.0f));      /* exp(89) overflows */
+  x = vraise(x, vconst(-104.0f));  /* exp(-104) rounds to zero */
   vi n;
   vf above, r = vexp_reduce(x, &n, &above);
   vi half = n >> 1; /* 2^n itself may be out of range: scale twice */
@@ -48,99 +48,99 @@ INLINE vf vexp(vf x) {
 
 /* exp(x) - 1 for x <= 88 */
 INLINE vf vexpm1(vf x) {
-  x = vraise(x, vset(-30.0f)); /* already -1 */
-  x = vcap(x, vset(88.0f));
+  x = vraise(x, vconst(-30.0f)); /* already -1 */
+  x = vcap(x, vconst(88.0f));
   vi n;
   vf above, r = vexp_reduce(x, &n, &above), p = r + above, s = vexp2i(n);
-  return vsel(n == vset_i(0), p, vfma(s, p, s - vset(1.0f)));
+  return vsel(n == vset_i(0), p, vfma(s, p, s - vconst(1.0f)));
 }
 
 INLINE vf vtanh(vf x) {
   vf a = vabs(x), s = x * x;
-  vf p = vset(-0.00571703678f); /* |x| < 0.625: x + x^3 P(x^2) */
-  p = vfma(p, s, vset(0.0206505787f));
-  p = vfma(p, s, vset(-0.0537434965f));
-  p = vfma(p, s, vset(0.133314908f));
-  p = vfma(p, s, vset(-0.333332837f));
+  vf p = vconst(-0.00571703678f); /* |x| < 0.625: x + x^3 P(x^2) */
+  p = vfma(p, s, vconst(0.0206505787f));
+  p = vfma(p, s, vconst(-0.0537434965f));
+  p = vfma(p, s, vconst(0.133314908f));
+  p = vfma(p, s, vconst(-0.333332837f));
   vf small = vfma(p * s, x, x);
-  vf b = vcap(a, vset(10.0f)); /* tanh(10) rounds to 1 */
+  vf b = vcap(a, vconst(10.0f)); /* tanh(10) rounds to 1 */
   vi n;
   vf above, r = vexp_reduce(b + b, &n, &above);
-  vf large = vset(1.0f) - vset(2.0f) / (vexp_sum(r, above) * vexp2i(n) + vset(1.0f));
-  return vfloat(vbits(vsel(a < vset(0.625f), small, large)) | vsign(x)); /* also tanh(-0) = -0 */
+  vf large = vconst(1.0f) - vconst(2.0f) / (vexp_sum(r, above) * vexp2i(n) + vconst(1.0f));
+  return vfloat(vbits(vsel(a < vconst(0.625f), small, large)) | vsign(x)); /* also tanh(-0) = -0 */
 }
 
 /* exp(x) for x <= 0: what could be too large for 2^n never is, so that one scale and a constant one do */
 INLINE vf vexp_nonpositive(vf x) {
   vi n;
-  vf above, r = vexp_reduce(vraise(x, vset(-104.0f)), &n, &above);
-  return vexp_sum(r, above) * vexp2i(n + 64) * vset(0x1p-64f);
+  vf above, r = vexp_reduce(vraise(x, vconst(-104.0f)), &n, &above);
+  return vexp_sum(r, above) * vexp2i(n + 64) * vconst(0x1p-64f);
 }
 
 INLINE vf vsigmoid(vf x) {
-  vf z = vexp_nonpositive(vneg(vabs(x))), d = vset(1.0f) + z;
-  vf y = vsel(x < vset(0.0f), z, vset(1.0f)) / d;
-  vf lost = z - (d - vset(1.0f));                        /* what rounding took from d */
-  vf inverse = vfma(z, vset(-0.4853f), vset(0.9705f));   /* 1 / d to 3%, enough for a correction below one ULP */
+  vf z = vexp_nonpositive(vneg(vabs(x))), d = vconst(1.0f) + z;
+  vf y = vsel(x < vconst(0.0f), z, vconst(1.0f)) / d;
+  vf lost = z - (d - vconst(1.0f));                        /* what rounding took from d */
+  vf inverse = vfma(z, vconst(-0.4853f), vconst(0.9705f));   /* 1 / d to 3%, enough for a correction below one ULP */
   return vfma(y * lost, vneg(inverse), y);
 }
 
 INLINE vf vlog(vf x) {
-  vi tiny = x < vset(1.17549435e-38f);
-  vf scaled = vsel(tiny, x * vset(8388608.0f), x); /* denormals: times 2^23 */
+  vi tiny = x < vconst(1.17549435e-38f);
+  vf scaled = vsel(tiny, x * vconst(8388608.0f), x); /* denormals: times 2^23 */
   vi bits = vbits(scaled) - 0x3f3504f3;            /* sqrt(1/2), so that m is in [sqrt(1/2), sqrt 2) */
   vi e = (bits >> 23) - (tiny & 23);
-  vf f = vfloat((bits & 0x007fffff) + 0x3f3504f3) - vset(1.0f);
-  vf p = vset(0.0691580549f);
-  p = vfma(p, f, vset(-0.117913105f));
-  p = vfma(p, f, vset(0.118735865f));
-  p = vfma(p, f, vset(-0.123841546f));
-  p = vfma(p, f, vset(0.142185554f));
-  p = vfma(p, f, vset(-0.16669257f));
-  p = vfma(p, f, vset(0.20002231f));
-  p = vfma(p, f, vset(-0.249999866f));
-  p = vfma(p, f, vset(0.333333105f));
+  vf f = vfloat((bits & 0x007fffff) + 0x3f3504f3) - vconst(1.0f);
+  vf p = vconst(0.0691580549f);
+  p = vfma(p, f, vconst(-0.117913105f));
+  p = vfma(p, f, vconst(0.118735865f));
+  p = vfma(p, f, vconst(-0.123841546f));
+  p = vfma(p, f, vconst(0.142185554f));
+  p = vfma(p, f, vconst(-0.16669257f));
+  p = vfma(p, f, vconst(0.20002231f));
+  p = vfma(p, f, vconst(-0.249999866f));
+  p = vfma(p, f, vconst(0.333333105f));
   vf k = __builtin_convertvector(e, vf), ff = f * f;
-  vf low = vfma(k, vset(LN2_LO), vfma(f * ff, p, vset(-0.5f) * ff));
-  vf y = vfma(k, vset(LN2_HI), f + low);
+  vf low = vfma(k, vconst(LN2_LO), vfma(f * ff, p, vconst(-0.5f) * ff));
+  vf y = vfma(k, vconst(LN2_HI), f + low);
   y = vsel(x == vset(__builtin_inff()), x, y);
-  y = vsel(x == vset(0.0f), vset(-__builtin_inff()), y);
-  return vsel((x < vset(0.0f)) | visnan(x), vset(__builtin_nanf("")), y);
+  y = vsel(x == vconst(0.0f), vset(-__builtin_inff()), y);
+  return vsel((x < vconst(0.0f)) | visnan(x), vset(__builtin_nanf("")), y);
 }
 
 /* log(1 + x) for x in [0, 1] */
 INLINE vf vlog1p_unit(vf x) {
-  vf u = vset(1.0f) + x;
-  return vlog(u) + (x - (u - vset(1.0f))) / u;
+  vf u = vconst(1.0f) + x;
+  return vlog(u) + (x - (u - vconst(1.0f))) / u;
 }
 
 INLINE vf vsoftplus(vf x) {
-  vf above = vsel(x < vset(0.0f), vset(0.0f), x);
+  vf above = vsel(x < vconst(0.0f), vconst(0.0f), x);
   return above + vlog1p_unit(vexp(vneg(vabs(x))));
 }
 
 INLINE vf verf(vf x) {
   vf a = vabs(x), s = a * a;
-  vf p = vset(8.29661003e-05f); /* |x| < 0.9375: x + x P(x^2) */
-  p = vfma(p, s, vset(-0.000812580634f));
-  p = vfma(p, s, vset(0.00519960001f));
-  p = vfma(p, s, vset(-0.0268588513f));
-  p = vfma(p, s, vset(0.11283686f));
-  p = vfma(p, s, vset(-0.376126319f));
-  p = vfma(p, s, vset(0.128379166f));
+  vf p = vconst(8.29661003e-05f); /* |x| < 0.9375: x + x P(x^2) */
+  p = vfma(p, s, vconst(-0.000812580634f));
+  p = vfma(p, s, vconst(0.00519960001f));
+  p = vfma(p, s, vconst(-0.0268588513f));
+  p = vfma(p, s, vconst(0.11283686f));
+  p = vfma(p, s, vconst(-0.376126319f));
+  p = vfma(p, s, vconst(0.128379166f));
   vf small = vfma(p, x, x);
-  vf b = vsel(a > vset(4.0f), vset(4.0f), a); /* erf(4) rounds to 1 */
-  vf q = vset(3.87131195e-06f);               /* otherwise: 1 - exp(-(x + x Q(x))) */
-  q = vfma(q, b, vset(-3.28154347e-05f));
-  q = vfma(q, b, vset(-0.000113442191f));
-  q = vfma(q, b, vset(0.00310329976f));
-  q = vfma(q, b, vset(-0.0229490977f));
-  q = vfma(q, b, vset(0.105518587f));
-  q = vfma(q, b, vset(0.635495961f));
-  q = vfma(q, b, vset(0.12857914f));
+  vf b = vsel(a > vconst(4.0f), vconst(4.0f), a); /* erf(4) rounds to 1 */
+  vf q = vconst(3.87131195e-06f);               /* otherwise: 1 - exp(-(x + x Q(x))) */
+  q = vfma(q, b, vconst(-3.28154347e-05f));
+  q = vfma(q, b, vconst(-0.000113442191f));
+  q = vfma(q, b, vconst(0.00310329976f));
+  q = vfma(q, b, vconst(-0.0229490977f));
+  q = vfma(q, b, vconst(0.105518587f));
+  q = vfma(q, b, vconst(0.635495961f));
+  q = vfma(q, b, vconst(0.12857914f));
   vf large = vneg(vexpm1(vneg(vfma(q, b, b))));
   large = vfloat(vbits(large) | vsign(x));
-  return vsel(a < vset(0.9375f), small, large) + vsel(visnan(x), x, vset(-0.0f));
+  return vsel(a < vconst(0.9375f), small, large) + vsel(visnan(x), x, vconst(-0.0f));
 }
 
 /* 1 / 2pi, a binary fraction */
@@ -184,19 +184,19 @@ INLINE vf vsincos(vf x, int32_t turn) {
   __builtin_memcpy(&q, q_, sizeof q);
   q += turn;
   vf s = r * r;
-  vf odd = vset(-0.000195166547f);
-  odd = vfma(odd, s, vset(0.00833217334f));
-  odd = vfma(odd, s, vset(-0.166666552f));
+  vf odd = vconst(-0.000195166547f);
+  odd = vfma(odd, s, vconst(0.00833217334f));
+  odd = vfma(odd, s, vconst(-0.166666552f));
   odd = vfma(odd * s, r, r);
-  vf even = vset(2.44377279e-05f);
-  even = vfma(even, s, vset(-0.00138873619f));
-  even = vfma(even, s, vset(0.0416666456f));
-  even = vfma(even * s, s, vfma(s, vset(-0.5f), vset(1.0f)));
+  vf even = vconst(2.44377279e-05f);
+  even = vfma(even, s, vconst(-0.00138873619f));
+  even = vfma(even, s, vconst(0.0416666456f));
+  even = vfma(even * s, s, vfma(s, vconst(-0.5f), vconst(1.0f)));
   vf y = vsel((q & 1) != vset_i(0), even, odd);
   return vfloat(vbits(y) ^ ((q & 2) << 30));
 }
 
-INLINE vf vsin(vf x) { return vsel(x == vset(0.0f), x, vsincos(x, 0)); }
+INLINE vf vsin(vf x) { return vsel(x == vconst(0.0f), x, vsincos(x, 0)); }
 INLINE vf vcos(vf x) { return vsincos(x, 1); }
 
 #endif
