@@ -62,6 +62,14 @@ INLINE vf vconst(float x) {
   return v;
 }
 
+INLINE vi vconst_i(int32_t x) {
+  vi v = vset_i(x);
+#if defined(__wasm_simd128__) && VL == 4
+  __asm__("" : "+r"(v));
+#endif
+  return v;
+}
+
 INLINE vf vload(const float *p) { vf v; __builtin_memcpy(&v, p, sizeof v); return v; }
 INLINE void vstore(float *p, vf v) { __builtin_memcpy(p, &v, sizeof v); }
 

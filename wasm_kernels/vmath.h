@@ -13,7 +13,7 @@
 #define ROUND_MAGIC 12582912.0f
 
 /* 2^n for n in [-126, 127] */
-INLINE vf vexp2i(vi n) { return vfloat((n + 127) << 23); }
+INLINE vf vexp2i(vi n) { return vfloat((n + vconst_i(127)) << 23); }
 
 /* Splits x = n ln2 + r, |r| <= ln2 / 2; returns r, and in `above` the rest of exp(r) = 1 + r + above. Needs |x| < 2^16. */
 INLINE vf vexp_reduce(vf x, vi *n, vf *above) {
@@ -74,15 +74,15 @@ INLINE vf vtanh(vf x) {
 INLINE vf vexp_nonpositive(vf x) {
   vi n;
   vf above, r = vexp_reduce(vraise(x, vconst(-104.0f)), &n, &above);
-  return vexp_sum(r, above) * vexp2i(n + 64) * vconst(0x1p-64f);
+  return vexp_sum(r, above) * vfloat((n + vconst_i(127 + 64)) << 23) * vconst(0x1p-64f);
 }
 
 INLINE vf vsigmoid(vf x) {
   vf z = vexp_nonpositive(vneg(vabs(x))), d = vconst(1.0f) + z;
   vf y = vsel(x < vconst(0.0f), z, vconst(1.0f)) / d;
   vf lost = z - (d - vconst(1.0f));                        /* what rounding took from d */
-  vf inverse = vfma(z, vconst(-0.4853f), vconst(0.9705f));   /* 1 / d to 3%, enough for a correction below one ULP */
-  return vfma(y * lost, vneg(inverse), y);
+  vf inverse = vfma(z, vconst(0.4853f), vconst(-0.9705f)); /* -1 / d to 3%, enough for a correction below one ULP */
+  return vfma(y * lost, inverse, y);
 }
 
 INLINE vf vlog(vf x) {
