@@ -8,6 +8,7 @@
 #include "copy.c"
 #include "plan.c"
 #include "expression.c"
+#include "instructions.c"
 #include "vm.c"
 
 #ifdef WEBRNN_BENCH

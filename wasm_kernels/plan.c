@@ -335,7 +335,7 @@ static int bind_tensors(Vm *vm) {
   return OK;
 }
 
-/* --- what each instruction asks of its operands: vm.c has check_<name> beside run_<name> ------------------------------ */
+/* --- what each instruction asks of its operands: instructions.c has check_<name> beside run_<name> --------------------  */
 
 static int bind_block(Vm *vm, int32_t from, int32_t to);
 
