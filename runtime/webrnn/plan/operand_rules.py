@@ -1,7 +1,8 @@
 """What each instruction asks of its operands, once sizes are numbers: one rule for each row of opcodes.INSTRUCTIONS.
 
 A rule takes the operands in the order of the row's letters, tensors as `BoundTensor` (None for one that is left out),
-sizes and numbers as int, and says whether they fit each other. The VM asks the same (wasm_kernels/instructions.c, check_<name>).
+sizes and numbers as int, and says whether they fit each other. The VM asks the same: check_<name> in
+wasm_kernels/instructions.c.
 """
 
 from __future__ import annotations
