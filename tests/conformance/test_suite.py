@@ -1,3 +1,5 @@
+import pytest
+
 from tests.conformance.suite import listed, node_cases, refusals, uses_loops
 
 
@@ -7,6 +9,11 @@ def test_refused_cases_are_exactly_the_listed_ones():
 
 def test_without_passes_the_same_cases_are_refused():
     assert refusals(disable=["all"]).keys() == listed().keys()
+
+
+@pytest.mark.parametrize("backend", ["native", "wasm:relaxed"])
+def test_on_kernels_the_same_cases_are_refused(backend):
+    assert refusals(backend=backend).keys() == listed().keys()
 
 
 def test_only_bfloat16_ranges_are_refused_of_the_cases_with_loops():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from threading import Lock
 from typing import Any
 
 from webrnn.errors import PlanError
@@ -50,6 +51,7 @@ class VmProgram:
         self.recent: PlanProgram | None = None
         """What the last run ran on."""
         self._for_shapes: dict[tuple[tuple[int, ...], ...], Any] = {}
+        self._lock = Lock()
         try:
             self.plan = setting.plan(with_named_sizes(graph))
         except NotLowered as reason:
@@ -64,11 +66,12 @@ class VmProgram:
             except PlanError as reason:  # sizes for which the plan does not hold
                 self._setting.say(f"not by the plan for all sizes: {reason}")
         shapes = tuple(getattr(argument, "shape", ()) for argument in arguments)
-        program = self._for_shapes.get(shapes)
-        if program is None:
-            while len(self._for_shapes) >= MOST_SHAPES:
-                self._for_shapes.pop(next(iter(self._for_shapes)))
-            program = self._for_shapes[shapes] = self._program_for(shapes)
+        with self._lock:
+            program = self._for_shapes.get(shapes)
+            if program is None:
+                while len(self._for_shapes) >= MOST_SHAPES:
+                    self._for_shapes.pop(next(iter(self._for_shapes)))
+                program = self._for_shapes[shapes] = self._program_for(shapes)
         self.recent = program if isinstance(program, PlanProgram) else None
         return program.run(arguments)
 
