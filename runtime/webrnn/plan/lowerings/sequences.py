@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 CHUNK = 24
 """Steps that are projected at a time: a multiple of the rows of a tile of the product."""
+LARGE_WEIGHTS, LARGE_CHUNK = 2**19, 96
+"""Elements of recurrent weights from which on those of the projection come from afar, and are read less often."""
 
 _INSTRUCTIONS = {"RnnCell": "rnn_sequence", "GruCell": "gru_sequence", "LstmCell": "lstm_sequence"}
 
@@ -42,6 +44,10 @@ class Cell:
     bias: np.ndarray | None
     peephole: np.ndarray | None
     extra: list[int] = field(default_factory=list)
+
+    @property
+    def chunk(self) -> int:
+        return CHUNK if self.weights.size < LARGE_WEIGHTS else LARGE_CHUNK
 
     @property
     def instruction(self) -> str:
@@ -128,7 +134,7 @@ def late_projections(l: Lowering, graph: Graph) -> dict[Value, Node]:
         if product is None or not is_private or not is_product or cell.xw.spec.axis % 3 or cell.xw.spec.reverse:
             continue
         has_weights = all(value is None or value in l.arrays for value in product.inputs[1:])
-        if has_weights and not (isinstance(cell.n_steps, int) and cell.n_steps <= 2 * CHUNK):
+        if has_weights and not (isinstance(cell.n_steps, int) and cell.n_steps <= 2 * cell.chunk):
             found[whole] = product
     return found
 
@@ -171,21 +177,21 @@ def _emit_in_chunks(l: Lowering, cell: Cell, product: Node, states: list[View], 
     if not _rows_are_dense(x) or (x.strides[0] != x.shape[1] * x.shape[2] and x.shape[1] != 1):
         x = l.dense(x)
     l.require_equal(x.shape[2], l.arrays[_present(product.inputs[1])].shape[0])
-    n_chunks = floor_divide(cell.n_steps, CHUNK)
+    n_chunks = floor_divide(cell.n_steps, cell.chunk)
     loop = LoopInstruction("loop", [], id=l.new_loop(), n_steps=n_chunks, most_steps=n_chunks)
 
     def steps(count: Dim, first: Dim, moves: bool) -> None:
         x_part, trace_part = _part(x, first, count), None if trace is None else _part(trace, first, count)
         if moves:
-            x_part = x_part.moving(loop.id, x.strides[0] * CHUNK)
-            trace_part = trace_part and trace_part.moving(loop.id, trace_part.strides[0] * CHUNK)
+            x_part = x_part.moving(loop.id, x.strides[0] * cell.chunk)
+            trace_part = trace_part and trace_part.moving(loop.id, trace_part.strides[0] * cell.chunk)
         xw = l.temporary((count, x.shape[1], cell.weights.shape[1]))
         _project(l, product, x_part, xw)
         _emit(l, cell, xw, states, states, trace_part)
 
-    loop.blocks = [l.in_block(lambda: steps(CHUNK, 0, moves=True)), []]
+    loop.blocks = [l.in_block(lambda: steps(cell.chunk, 0, moves=True)), []]
     l.add(loop)
-    steps(cell.n_steps - n_chunks * CHUNK, n_chunks * CHUNK, moves=False)
+    steps(cell.n_steps - n_chunks * cell.chunk, n_chunks * cell.chunk, moves=False)
 
 
 def _project(l: Lowering, product: Node, x: View, xw: View) -> None:
