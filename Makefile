@@ -1,7 +1,7 @@
 PYTHON ?= python3
 PY := .venv/bin/python
 
-.PHONY: setup demo test test-exhaustive fuzz-plans fuzz-passes bench bench-kernels bench-passes lint clean
+.PHONY: setup demo test test-exhaustive fuzz-plans fuzz-passes soak bench bench-kernels bench-passes lint clean
 
 # Everything a checkout needs. Quick the second time: pip is called only when pyproject.toml changed.
 setup: .venv/ready
