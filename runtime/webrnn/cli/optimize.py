@@ -14,19 +14,12 @@ from webrnn.passes import ALL_PASSES, Pass, PassResult
 from webrnn.passes.report import optimize
 from webrnn.passes.report.text import as_data, report_text
 
-from .options import fixed_inputs, pass_names, sizes
+from .options import add_model_options, fixed_inputs, pass_names, sizes
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", help="path of an ONNX file")
-    parser.add_argument(
-        "--fixed",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="bind an input: a number, a list or a .npy file",
-    )
-    parser.add_argument("--disable", default="", metavar="PASS,...", help='passes not to run; "all" is every one')
+    add_model_options(parser)
     parser.add_argument(
         "--semantics", choices=("run", "stream"), default="run", help="whether states live on between calls"
     )

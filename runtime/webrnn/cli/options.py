@@ -1,7 +1,8 @@
-"""Options of the form NAME=VALUE, which several commands have."""
+"""Options that several commands have."""
 
 from __future__ import annotations
 
+import argparse
 import ast
 from collections.abc import Sequence
 from typing import Any
@@ -9,6 +10,18 @@ from typing import Any
 import numpy as np
 
 from webrnn.errors import OptionError
+
+
+def add_model_options(parser: argparse.ArgumentParser) -> None:
+    """How a model is read and optimized."""
+    parser.add_argument(
+        "--fixed",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="bind an input: a number, a list or a .npy file",
+    )
+    parser.add_argument("--disable", default="", metavar="PASS,...", help='passes not to run; "all" is every one')
 
 
 def pairs(items: Sequence[str]) -> list[tuple[str, str]]:

@@ -16,7 +16,7 @@ from webrnn.plan.file import PlanFile
 from webrnn.plan.lowering import NotLowered, lower
 from webrnn.plan.text import plan_text
 
-from .options import fixed_inputs, pass_names, sizes
+from .options import add_model_options, fixed_inputs, pass_names, sizes
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -24,14 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--size", "--sizes", nargs="+", action="extend", default=[], metavar="NAME=N", help="numbers for named sizes"
     )
-    parser.add_argument(
-        "--fixed",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="bind an input: a number, a list or a .npy file",
-    )
-    parser.add_argument("--disable", default="", metavar="PASS,...", help='passes not to run; "all" is every one')
+    add_model_options(parser)
     parser.add_argument("--loops", action="store_true", help="recurrent cells as loops, not as one instruction")
     parser.add_argument("--output", type=Path, metavar="FILE", help="write the plan, too")
 

@@ -15,7 +15,7 @@ from webrnn.errors import ShapeError
 from webrnn.ir import Value
 from webrnn.tables import table
 
-from .options import fixed_inputs, loaded, pairs, pass_names
+from .options import add_model_options, fixed_inputs, loaded, pairs, pass_names
 from .options import sizes as size_options
 
 
@@ -28,14 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--size", action="append", default=[], metavar="NAME=N", help="size of a named axis (default 1)"
     )
     parser.add_argument("--backend", default="auto")
-    parser.add_argument(
-        "--fixed",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="bind an input: a number, a list or a .npy file",
-    )
-    parser.add_argument("--disable", default="", metavar="PASS,...", help='passes not to run; "all" is every one')
+    add_model_options(parser)
     parser.add_argument("--seed", type=int, default=0, help="of the random inputs")
     parser.add_argument("--output-dir", type=Path, help="write each output to NAME.npy in this folder")
 

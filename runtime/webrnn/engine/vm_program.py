@@ -77,20 +77,22 @@ class VmProgram:
 
     def plan_for(self, shapes: tuple[tuple[int, ...], ...]) -> PlanProgram:
         """A plan for inputs of these shapes only."""
-        graph = with_shapes(self._source, shapes)
-        self._setting.optimize(graph)
         try:
-            return self._setting.plan(graph)
+            return self._setting.plan(self._graph_for(shapes))
         except NotLowered as reason:
             raise PlanError(f"there is no plan for these shapes: {reason}") from reason
 
     def _program_for(self, shapes: tuple[tuple[int, ...], ...]) -> Any:
-        graph = with_shapes(self._source, shapes)
-        self._setting.optimize(graph)
+        graph = self._graph_for(shapes)
         try:
             return self._setting.plan(graph)
         except NotLowered as reason:
             return SplitProgram(graph, self._setting, reason)
+
+    def _graph_for(self, shapes: tuple[tuple[int, ...], ...]) -> Graph:
+        graph = with_shapes(self._source, shapes)
+        self._setting.optimize(graph)
+        return graph
 
 
 class SplitProgram:

@@ -7,9 +7,9 @@ only comes here when a value is missing.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from heapq import heapify, heappop, heappush
 
 from webrnn.errors import ModelError
+from webrnn.ir.order import stable_order
 
 from .proto import GraphProto, Model, NodeProto
 
@@ -32,25 +32,11 @@ def sort_nodes(model: Model) -> bool:
 def _sorted(nodes: Sequence[NodeProto]) -> list[NodeProto]:
     producer = {name: index for index, node in enumerate(nodes) for name in node.outputs if name}
     needs = [{producer[name] for name in _names_read(node) if name in producer} for node in nodes]
-    readers: list[list[int]] = [[] for _ in nodes]
-    for index, needed in enumerate(needs):
-        for other in needed:
-            readers[other].append(index)
-    missing = [len(needed) for needed in needs]
-    ready = [index for index in range(len(nodes)) if not missing[index]]
-    heapify(ready)
-    order = []
-    while ready:
-        index = heappop(ready)
-        order.append(nodes[index])
-        for reader in readers[index]:
-            missing[reader] -= 1
-            if not missing[reader]:
-                heappush(ready, reader)
+    order = stable_order(needs)
     if len(order) < len(nodes):
-        stuck = nodes[next(index for index in range(len(nodes)) if missing[index])]
+        stuck = nodes[min(set(range(len(nodes))) - set(order))]
         raise ModelError("the node depends on its own result", node=stuck.name or f"-> {stuck.outputs[0]}", op=stuck.op)
-    return order
+    return [nodes[index] for index in order]
 
 
 def _names_read(node: NodeProto) -> set[str]:

@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 from webrnn.ir import WEBRNN, Node, Value
+from webrnn.ir.fused import ACTIVATIONS
 
 from ..lowering import Lowering, Rule
 from ..views import View
-
-ACTIVATIONS = (
-    "none", "relu", "tanh", "sigmoid", "affine", "leaky_relu", "thresholded_relu",
-    "scaled_tanh", "hard_sigmoid", "elu", "softsign", "softplus",
-)  # fmt: skip
-"""As in wasm_kernels/table.py."""
 
 
 def activations(l: Lowering, node: Node) -> tuple[View, int]:

@@ -40,13 +40,9 @@ def rows_of(l: Lowering, view: View) -> View:
     """[..., k] as [rows, k] without gaps inside a row."""
     rows, width = view.rows, view.shape[-1]
     found = view if view.rank == 2 else view.reshaped((rows, width))
-    if found is not None and (found.strides[1] == 1 or width == 1) and _not_negative(found.strides[0]):
+    if found is not None and (found.strides[1] == 1 or width == 1):
         return found
     return l.reshaped(l.dense(view), (rows, width))
-
-
-def _not_negative(stride: Dim) -> bool:
-    return not isinstance(stride, int) or stride >= 0
 
 
 def _linear(l: Lowering, node: Node) -> None:
