@@ -10,6 +10,7 @@
 #include "expression.c"
 #include "instructions.c"
 #include "vm.c"
+#include "limits.c"
 
 #ifdef WEBRNN_BENCH
 #include "repeat.gen.c"

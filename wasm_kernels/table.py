@@ -163,6 +163,7 @@ PLAN_SIGNATURES = {
     "plan_external_bytes": "const u8 *tables, i32 external -> i32",
     "plan_where": "const u8 *tables -> i32",
     "plan_run": "u8 *tables, u8 *arena, const u8 *externals -> i32",
+    "plan_repeat": "u8 *tables, u8 *arena, const u8 *externals, i32 times -> i32",
 }
 SIGNATURES.update(PLAN_SIGNATURES)
 PLAN_FUNCTIONS = tuple(Kernel(name, name) for name in PLAN_SIGNATURES)

@@ -180,3 +180,10 @@ int32_t wr_plan_run(uint8_t *tables, uint8_t *arena, const uint8_t *externals) {
   vm->where = -1;
   return run_block(vm, 0, vm->plan[HEADER_CODE_WORDS]);
 }
+
+/* The same again and again, for timing: a call into wasm costs more than a short run. */
+int32_t wr_plan_repeat(uint8_t *tables, uint8_t *arena, const uint8_t *externals, int32_t times) {
+  int32_t error = OK;
+  for (int32_t i = 0; i < times && !error; i++) error = wr_plan_run(tables, arena, externals);
+  return error;
+}
