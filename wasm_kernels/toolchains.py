@@ -53,6 +53,13 @@ class Toolchain:
                 f"{RELAXED_SIMD_LLVM}: build `{platform}-relaxed` with --toolchain zig"
             )
 
+    def can_build(self, platform: str, variant: str) -> bool:
+        try:
+            self.require(platform, variant)
+        except ToolchainError:
+            return False
+        return True
+
 
 def _output(*command: str) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout

@@ -74,7 +74,7 @@ def differing(
 def test_side_module_agrees_with_wasmtime(variant: str, tmp_path: Path) -> None:
     cases = chosen_cases()
     wasm = kernels.load(f"wasm:{variant}")
-    ours = inside_pyodide(kernels.FOLDER / f"pyodide_{variant}.so", cases, tmp_path)
+    ours = inside_pyodide(kernels.FOLDER / f"pyodide_{variant}.wasm", cases, tmp_path)
     assert differing(cases, ours, [run(wasm, *pair) for pair in cases]) == []
 
 
@@ -82,7 +82,7 @@ def test_side_module_agrees_with_wasmtime(variant: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("variant", ["simd", "scalar"])
 def test_emcc_and_zig_side_modules_agree(variant: str, tmp_path: Path) -> None:
     cases = chosen_cases()
-    name = f"pyodide_{variant}.so"
+    name = f"pyodide_{variant}.wasm"
     zig = inside_pyodide(kernels.FOLDER / name, cases, tmp_path)
     emcc = inside_pyodide(build.ROOT / "build" / "emcc" / name, cases, tmp_path)
     assert differing(cases, zig, emcc) == []

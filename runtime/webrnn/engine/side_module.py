@@ -17,7 +17,7 @@ VARIANTS = ("relaxed", "simd", "scalar")
 @cache
 def _library(folder: Path, variant: str) -> ctypes.CDLL | None:
     """The side module, or None when this JavaScript engine does not know its instructions."""
-    file = module_file(folder, f"pyodide_{variant}.so")
+    file = module_file(folder, f"pyodide_{variant}.wasm")
     try:
         return ctypes.CDLL(str(file))
     except OSError:
