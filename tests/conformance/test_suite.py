@@ -1,5 +1,6 @@
 import pytest
 
+from tests.backends import KERNELS
 from tests.conformance.suite import listed, node_cases, refusals, uses_loops
 
 
@@ -11,7 +12,7 @@ def test_without_passes_the_same_cases_are_refused():
     assert refusals(disable=["all"]).keys() == listed().keys()
 
 
-@pytest.mark.parametrize("backend", ["native", "wasm:relaxed"])
+@pytest.mark.parametrize("backend", KERNELS)
 def test_on_kernels_the_same_cases_are_refused(backend):
     assert refusals(backend=backend).keys() == listed().keys()
 

@@ -10,7 +10,6 @@ from onnx import ModelProto, TensorProto, helper
 from tests.onnx.models import N_GATES, floats, graph, initializer, integers, model
 
 INPUTS, HIDDEN = 4, 5
-BACKENDS = ("native", "wasm:relaxed", "numpy")
 CARRY = {
     "RNN": {"h_in": "h_out"},
     "GRU": {"h_in": "h_out"},

@@ -1,6 +1,7 @@
 import pytest
 
 import webrnn
+from tests.backends import MAIN
 from tests.engine.stream_models import CARRY, counter, feed, growing, hidden_state, stateful
 from tests.models.fetch import model_path
 from tests.onnx.models import floats, model, recurrent
@@ -133,7 +134,7 @@ def test_nothing_carried():
 
 
 def test_the_streams_of_a_session_share_its_weights():
-    s = session(stateful("GRU"), backend="native")
+    s = session(stateful("GRU"), backend=MAIN)
     plans = {id(s.stream()._carriers[0]._program._plan) for _ in range(3)}
     assert len(plans) == 1
 

@@ -5,8 +5,8 @@ import pytest
 from onnx import helper
 
 import webrnn
+from tests.backends import BACKENDS, KERNELS, MAIN
 from tests.engine.stream_models import (
-    BACKENDS,
     CARRY,
     counter,
     feed,
@@ -18,10 +18,8 @@ from tests.engine.stream_models import (
 from tests.models.fetch import model_path
 from tests.onnx.models import bools, floats, graph, initializer, model
 
-KERNELS = ("native", "wasm:relaxed")
 
-
-def session(proto, backend="native", **options):
+def session(proto, backend=MAIN, **options):
     return webrnn.InferenceSession(proto.SerializeToString(), backend=backend, **options)
 
 
@@ -548,7 +546,7 @@ def test_numpy_says_why_streams_run_alone():
 def test_plan_files_say_why_streams_run_alone(tmp_path):
     s = session(stateful("GRU"))
     s.export(tmp_path / "m.rnn")
-    both = Oracle(webrnn.InferenceSession(tmp_path / "m.rnn", backend="native"), max_streams=3)
+    both = Oracle(webrnn.InferenceSession(tmp_path / "m.rnn", backend=MAIN), max_streams=3)
     handles = [both.open() for _ in range(3)]
     for tick in range(3):
         both.tick({handle: {"x": feed(1, 1, tick + handle)} for handle in handles})

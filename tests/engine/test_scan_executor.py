@@ -9,6 +9,7 @@ import pytest
 from onnx import helper
 
 import webrnn
+from tests.backends import KERNELS
 from tests.engine.stream_models import CARRY, feed, stateful
 from tests.onnx.models import bools, floats, graph, initializer, integers, model, recurrent
 from tests.passes.random_graphs import random_graph
@@ -346,7 +347,7 @@ def test_the_switch_of_a_session(counted):
     assert counted["loops"] == 1
 
 
-@pytest.mark.parametrize("backend", ["native", "wasm:relaxed"])
+@pytest.mark.parametrize("backend", KERNELS)
 def test_loops_of_plans_without_fused_sequences(backend):
     data = stateful("RNN").SerializeToString()
     feeds = {"x": feed(9, 2), "h_in": np.zeros((1, 2, 5), np.float32)}

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
 
 import webrnn
-from tests.engine.stream_models import BACKENDS, INPUTS, feed, stateful
+from tests.backends import BACKENDS, MAIN
+from tests.engine.stream_models import INPUTS, feed, stateful
 from webrnn.engine.stream import Stream
 
 SEEDS = st.integers(0, 7)
@@ -32,7 +33,7 @@ def session(backend: str, op: str) -> webrnn.InferenceSession:
 class Streams(RuleBasedStateMachine):
     """Each stream has a list of all that it was fed: what it gives is what the whole list gives."""
 
-    backend, op = "native", "GRU"
+    backend, op = MAIN, "GRU"
     streams = Bundle("streams")
     snapshots = Bundle("snapshots")
 

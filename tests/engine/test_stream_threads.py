@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import webrnn
-from tests.engine.stream_models import BACKENDS, feed, stateful
+from tests.backends import BACKENDS, KERNELS
+from tests.engine.stream_models import feed, stateful
 
 STEPS = 60
 
@@ -130,7 +131,7 @@ def test_a_stream_is_read_while_it_runs(backend):
     assert set(seen) <= known
 
 
-@pytest.mark.parametrize("backend", ["native", "wasm:relaxed"])
+@pytest.mark.parametrize("backend", KERNELS)
 def test_streams_beside_a_pool(backend):
     s = session(backend)
     expected = outputs_of(s.stream(), 5)

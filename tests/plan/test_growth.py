@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.backends import MAIN
 from tests.plan.recurrent_models import recurrent
 from webrnn import InferenceSession
 from webrnn.plan.lowerings.sequences import CHUNK
 
 
 def arena_bytes(op: str, steps: int, outputs: list[str]) -> int:
-    session = InferenceSession(recurrent(op, hidden=16, inputs=8, outputs=outputs), backend="native")
+    session = InferenceSession(recurrent(op, hidden=16, inputs=8, outputs=outputs), backend=MAIN)
     session.run(None, {"x": np.zeros((steps, 1, 8), np.float32)})
     plan = session._program.plan  # type: ignore[attr-defined]
     assert plan is not None
@@ -29,7 +30,7 @@ def test_the_trace_is_written_to_the_output_itself(op: str) -> None:
 
 
 def test_another_length_is_another_binding_of_the_same_plan() -> None:
-    session = InferenceSession(recurrent("GRU", hidden=16, inputs=8, outputs=["Y"]), backend="native")
+    session = InferenceSession(recurrent("GRU", hidden=16, inputs=8, outputs=["Y"]), backend=MAIN)
     plan = session._program.plan  # type: ignore[attr-defined]
     for steps in (3, 50, 1, 200, 3):
         (y,) = session.run(None, {"x": np.ones((steps, 2, 8), np.float32)})
@@ -44,7 +45,7 @@ def test_another_length_is_another_binding_of_the_same_plan() -> None:
 def test_chunks_of_the_projection_change_no_bit(op: str, steps: int, batch: int) -> None:
     model = recurrent(op, hidden=20, inputs=8, outputs=["Y", "Y_h"])
     x = np.random.default_rng(0).standard_normal((steps, batch, 8)).astype(np.float32)
-    whole = InferenceSession(model, backend="native").run(None, {"x": x})
-    loop = InferenceSession(model, backend="native", disable=["fuse_cells", "hoist_sequences"]).run(None, {"x": x})
+    whole = InferenceSession(model, backend=MAIN).run(None, {"x": x})
+    loop = InferenceSession(model, backend=MAIN, disable=["fuse_cells", "hoist_sequences"]).run(None, {"x": x})
     for a, b in zip(whole, loop, strict=True):
         np.testing.assert_array_equal(a, b)

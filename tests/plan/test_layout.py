@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.backends import MAIN
 from tests.plan.harness import arguments_of, check_graph, graph_of, plan_of, run_plan
 from webrnn.errors import PlanError, ShapeError
 from webrnn.plan.lowering import NotLowered
@@ -221,7 +222,7 @@ def test_reflection_of_a_named_size():
     graph = graph_of(lambda b, x: b.op("Pad", x, b.ints(2, 1), None, mode="reflect"), "f n")
     check_graph(graph, sizes=[{"n": 3}, {"n": 5}])
     with pytest.raises(PlanError):
-        run_plan(plan_of(graph), "native", [arguments_of(graph, {"n": 2})])
+        run_plan(plan_of(graph), MAIN, [arguments_of(graph, {"n": 2})])
 
 
 def test_constant_of_shape():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.backends import MAIN
 from tests.plan.harness import check_graph, graph_of, plan_of
 from webrnn.ir import WEBRNN, Node
 from webrnn.plan.lowering import NotLowered
@@ -89,7 +90,7 @@ def test_a_constant_on_the_left():
 def test_packed_form(k, n):
     from webrnn.engine.kernels import load
 
-    kernels = load("native")
+    kernels = load(MAIN)
     weights = array(k, n)
     ours = pack(weights)
     assert ours.size == packed_size(n, k)

@@ -43,7 +43,7 @@ def examine(seed: int, optimize: bool) -> bool:
     return True
 
 
-FUSED = {"native:avx2", "native:avx512", "native:neon", "wasm:relaxed"}
+FUSED = {"native:avx2", "native:avx512", "native:neon", "wasm:relaxed", "pyodide:relaxed"}
 
 
 @pytest.mark.parametrize("optimize", [False, True], ids=("as it is", "optimized"))

@@ -7,6 +7,7 @@ import pytest
 from onnx.parser import parse_model
 
 import webrnn
+from tests.backends import MAIN, UNFUSED
 
 RNN = "<float[1,2,3] w={1,2,3,4,5,6}, float[1,2,2] r={1,2,3,4}>"
 CASES = {
@@ -36,7 +37,7 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("backend", ["numpy", "native", "wasm:scalar"])
+@pytest.mark.parametrize("backend", ["numpy", MAIN, UNFUSED])
 @pytest.mark.parametrize("disable", [(), ("all",)], ids=["passes", "no passes"])
 @pytest.mark.parametrize("case", CASES)
 def test_raises(case, disable, backend):

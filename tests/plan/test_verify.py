@@ -7,6 +7,7 @@ import random
 import numpy as np
 import pytest
 
+from tests.backends import MAIN
 from tests.plan.corpus import samples
 from tests.plan.corruption import corrupted
 from tests.plan.harness import graph_of, plan_of
@@ -19,17 +20,17 @@ from webrnn.plan.file import PlanFile
 from webrnn.plan.operand_rules import OPERAND_RULES
 from webrnn.plan.verify import verify, verify_tables
 
-NATIVE = kernels.load("native")
-CHECK, BIND, TABLE_BYTES = (NATIVE.function(f"plan_{name}") for name in ("check", "bind", "table_bytes"))
+OURS = kernels.load(MAIN)
+CHECK, BIND, TABLE_BYTES = (OURS.function(f"plan_{name}") for name in ("check", "bind", "table_bytes"))
 
 
 def refused_by_c(data: bytes, symbols: list[int]) -> int:
     """0, or what plan_check or plan_bind say."""
-    plan = NATIVE.buffer(np.frombuffer(data, np.uint8), np.uint8)
+    plan = OURS.buffer(np.frombuffer(data, np.uint8), np.uint8)
     error = CHECK(plan.address, len(data))
     if error:
         return error
-    tables, numbers = NATIVE.empty(TABLE_BYTES(plan.address), np.uint8), NATIVE.buffer(symbols or [0], np.int32)
+    tables, numbers = OURS.empty(TABLE_BYTES(plan.address), np.uint8), OURS.buffer(symbols or [0], np.int32)
     return BIND(plan.address, numbers.address, tables.address)
 
 

@@ -12,7 +12,8 @@ from webrnn.ir import Graph
 
 from .limits import Limits
 
-KNOWN = ("native", "wasm", "wasm:relaxed", "wasm:simd", "wasm:scalar", "pyodide", "numpy")
+KNOWN = ("native", "wasm", "pyodide", "numpy")
+"""Those with builds for several instruction sets take a variant: wasm:simd, pyodide:scalar, native:sse2."""
 
 
 class Program(Protocol):
@@ -46,7 +47,8 @@ def kernels_of(backend: str) -> Callable[[], Any]:
     because wasm memory is only released as a whole."""
     platform = backend.partition(":")[0]
     if platform not in ("native", "wasm", "pyodide"):
-        raise BackendError(f"backend {backend!r} is not one of auto, {', '.join(KNOWN)}")
+        names = ", ".join(KNOWN)
+        raise BackendError(f"backend {backend!r} is not one of auto, {names}, or one of them with a variant: wasm:simd")
     if platform == "wasm":
         from .kernels import load
 

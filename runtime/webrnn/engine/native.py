@@ -77,6 +77,8 @@ class AddressSpaceKernels(Kernels):
 
 class NativeKernels(AddressSpaceKernels):
     def __init__(self, isa: str | None = None, folder: Path = FOLDER):
+        if sys.platform == "emscripten":
+            raise BackendError("native kernels do not run inside Pyodide: use pyodide")
         runnable = [spec.partition(":")[2] for spec in available(folder)]
         if isa is None:
             isa = runnable[0]

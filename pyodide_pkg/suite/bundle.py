@@ -1,0 +1,56 @@
+"""One archive with all that a run of the tests inside Pyodide needs besides Pyodide, numpy and webrnn itself."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterator
+from importlib import metadata
+from pathlib import Path
+from zipfile import ZIP_STORED, ZipFile
+
+from . import packages, recorded
+
+ROOT = Path(__file__).resolve().parents[2]
+HERE = Path(__file__).resolve().parent
+STAND_INS = {
+    "ml_dtypes.py": "ml_dtypes.py",
+    "onnx_cpp2py_export.py": "onnx/onnx_cpp2py_export.py",
+    "loader.py": "onnx/backend/test/loader.py",
+}
+SOURCES = ("tests/**/*.py", "tests/**/*.txt", "wasm_kernels/*.py", "docs/*.md", "pyproject.toml", "CHANGELOG.md")
+
+
+def make() -> bytes:
+    """Its content: sources and `.cache/models` where they are in the checkout, packages below site/."""
+    archive = io.BytesIO()
+    with ZipFile(archive, "w", ZIP_STORED) as file:
+        for path, data in _members():
+            file.writestr(path, data)
+    return archive.getvalue()
+
+
+def _members() -> Iterator[tuple[str, bytes]]:
+    for pattern in SOURCES:
+        for path in sorted(ROOT.glob(pattern)):
+            yield path.relative_to(ROOT).as_posix(), path.read_bytes()
+    for name in ("__init__", "absent", "inside", "selection"):
+        yield f"pyodide_pkg/suite/{name}.py", (HERE / f"{name}.py").read_bytes()
+    for path in sorted((ROOT / ".cache" / "models").glob("*")):
+        yield path.relative_to(ROOT).as_posix(), path.read_bytes()
+    for name, data in packages.files():
+        yield f"site/{name}", data
+    for source, target in STAND_INS.items():
+        yield f"site/{target}", (HERE / "stand_ins" / source).read_bytes()
+    yield "site/onnx/recorded_schemas.json", recorded.schemas()
+    yield "site/onnx/recorded_graphs.pickle", recorded.graphs(sorted(ROOT.glob("tests/**/*.py")))
+    yield "site/onnx/backend/test/__init__.py", b""
+    yield "site/onnx/backend/test/recorded_cases.pickle", _kept("cases.pickle", recorded.cases)
+
+
+def _kept(name: str, make: Callable[[], bytes]) -> bytes:
+    """What depends on the version of onnx alone, and takes long to make."""
+    file = packages.CACHE / f"onnx-{metadata.version('onnx')}-{name}"
+    if not file.exists():
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(make())
+    return file.read_bytes()
