@@ -1,8 +1,13 @@
-"""Kernels inside Pyodide: a side module on Pyodide's own heap, so that arrays go by address, uncopied."""
+"""Kernels inside Pyodide: a side module on Pyodide's own heap, so that arrays go by address, uncopied.
+
+The variant is the best one that the JavaScript engine knows, unless the backend names one ("pyodide:simd") or the
+environment variable WEBRNN_VARIANT does ("simd"), which `loadPyodide({env: {...}})` sets from JavaScript.
+"""
 
 from __future__ import annotations
 
 import ctypes
+import os
 import sys
 from functools import cache
 from pathlib import Path
@@ -34,6 +39,7 @@ class SideModuleKernels(AddressSpaceKernels):
     def __init__(self, variant: str | None = None, folder: Path = FOLDER):
         if sys.platform != "emscripten":
             raise BackendError("pyodide kernels run inside Pyodide only; use native or wasm here")
+        variant = variant or os.environ.get("WEBRNN_VARIANT") or None
         if variant is not None and variant not in VARIANTS:
             raise BackendError(f"unknown variant pyodide:{variant}: expected one of {', '.join(VARIANTS)}")
         for candidate in (variant,) if variant else VARIANTS:
