@@ -1,7 +1,7 @@
 // Reading plan files, as runtime/webrnn/plan/file.py does: the header, the metadata and sizes.
 
 const MAGIC = 0x4e4e5257;
-const VERSION = 1;
+const VERSION = 2;
 const HEADER = [
   "magic", "version", "words", "symbols", "sizes", "buffers", "slots", "tensors", "externals", "moves", "code_words",
   "data_offset", "data_bytes", "meta_offset", "meta_bytes",
@@ -44,6 +44,7 @@ export class ShapeError extends WebrnnError {}
 /** The model does what it must not, such as looping without end. */
 export class ModelError extends WebrnnError {}
 
+const DAMAGED = "the metadata are damaged";
 const CLASSES = { 10: ShapeError, 11: ModelError, 12: ShapeError };
 
 export const within = (number, low, high) => Number.isInteger(number) && number >= low && number <= high;
@@ -72,6 +73,9 @@ export class PlanFile {
     this.inputs = meta.inputs.map((row) => this.#port(row));
     this.outputs = meta.outputs.map((row) => this.#port(row));
     this.nodes = meta.nodes;
+    this.states = this.#states(meta.states ?? [], bytes, header);
+    this.about = meta.about ?? {};
+    if (!isObject(this.about)) throw new PlanError(DAMAGED);
     if (this.symbols.length !== header.symbols) throw new PlanError("the plan does not name its symbols");
     // An output has one, the number of steps that it took, and perhaps one that it is copied from.
     if (this.externals > this.inputs.length + 3 * this.outputs.length) throw new PlanError(ERRORS[1]);
@@ -88,6 +92,25 @@ export class PlanFile {
     return { name, shape, sizes, external, taken, ...TYPES[dtype] };
   }
 
+  /** Which input takes which output: {input, output, start}; `start` is what it is before the first step, or null. */
+  #states(rows, bytes, header) {
+    if (!Array.isArray(rows)) throw new PlanError(DAMAGED);
+    for (const key of ["input", "output"]) {
+      if (new Set(rows.map((row) => row?.[key])).size < rows.length) throw new PlanError("the metadata carry a state twice");
+    }
+    return rows.map((row) => {
+      const input = this.inputs.find(({ name }) => name === row?.input);
+      const output = this.outputs.find(({ name }) => name === row?.output);
+      const pair = `the metadata carry '${row?.output}' to '${row?.input}', which`;
+      if (!input || !output) throw new PlanError(`${pair} the plan does not have`);
+      if (input.type !== output.type || input.shape.length !== output.shape.length || output.taken >= 0) {
+        throw new PlanError(`${pair} is of another kind`);
+      }
+      const start = row.start === undefined ? null : readStart(row.start, input, bytes, header);
+      return { input: input.name, output: output.name, start };
+    });
+  }
+
   /** All sizes for given symbols. They are exact wherever plan_bind accepts them. */
   sizes(symbols) {
     const found = [];
@@ -101,6 +124,23 @@ export class PlanFile {
     return new (CLASSES[number] ?? PlanError)(ERRORS[number] ?? `error ${number}`, node);
   }
 }
+
+/** {data, shape}: values of a state; an axis of one element is repeated. */
+function readStart(row, port, bytes, header) {
+  const { shape, offset } = row ?? {};
+  const fits =
+    Array.isArray(shape) && shape.length === port.shape.length &&
+    shape.every((size, axis) => within(size, 0, 0x7fffffff) && (size === 1 || size === port.shape[axis]));
+  const length = fits ? shape.reduce((a, b) => a * b, 1) * port.Array.BYTES_PER_ELEMENT : 0;
+  const [first, room] = [header.data_offset, header.data_bytes];
+  if (!fits || !within(offset, 0, room - length) || !within(first, 0, bytes.length - room)) {
+    throw new PlanError(`the metadata of '${port.name}' are damaged`);
+  }
+  const data = new port.Array(bytes.slice(first + offset, first + offset + length).buffer);
+  return { data: port.type === "bool" ? data.map((element) => (element ? 1 : 0)) : data, shape };
+}
+
+const isObject = (part) => typeof part === "object" && part !== null && !Array.isArray(part);
 
 function readMeta(bytes, start, length) {
   if (start < 0 || length < 0 || start + length > bytes.length) {
@@ -116,5 +156,5 @@ function readMeta(bytes, start, length) {
   } catch {
     // said below
   }
-  throw new PlanError("the metadata are damaged");
+  throw new PlanError(DAMAGED);
 }

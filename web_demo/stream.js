@@ -30,6 +30,7 @@ class Slot {
   shape = null; // as bound
   count = 0;
   state = null; // of an output that is carried: the input that it is carried to
+  start = null; // of an input that is carried: what it starts from, {data, shape}, or zeros
 
   constructor(port, direction) {
     Object.assign(this, port);
@@ -66,6 +67,23 @@ class Slot {
     if (this.tag !== "Uint8Array") this.view.set(data);
     else for (let i = 0; i < data.length; i++) this.view[i] = data[i] ? 1 : 0;
   }
+
+  /** Writes what a state starts from. */
+  begin() {
+    if (this.start) repeat(this.view, this.shape, this.start);
+    else this.view.fill(this.tag === "BigInt64Array" ? 0n : 0);
+  }
+}
+
+/** Fills `view`, of shape `shape`, with the elements of `data`, whose axes of one element are repeated. */
+function repeat(view, shape, { data, shape: given }) {
+  const index = shape.map(() => 0);
+  for (let i = 0; i < view.length; i++) {
+    let at = 0;
+    for (let axis = 0; axis < shape.length; axis++) at = at * given[axis] + (given[axis] === 1 ? 0 : index[axis]);
+    view[i] = data[at];
+    for (let axis = shape.length - 1; axis >= 0 && ++index[axis] === shape[axis]; axis--) index[axis] = 0;
+  }
 }
 
 /** Runs of a model one after the other, and the states between them. */
@@ -77,7 +95,7 @@ export class Stream {
   #states; // outputs that are carried
   #sizes;
   #symbols = null; // as bound
-  #loaded = {}; // states to begin with; those that are missing are zeros
+  #loaded = {}; // states to begin with; those that are missing start as the plan says
   #begun = false;
   #age = -1; // of the heap when the views were made
   #tables;
@@ -106,6 +124,7 @@ export class Stream {
     if (output.Array !== input.Array) throw new ShapeError(`carry: ${input.label} and ${output.label} differ in type`);
     if (output.taken >= 0) throw new ShapeError(`carry: ${output.label} is as long as a loop takes steps`);
     output.state = input;
+    input.start = this.#vm.file.states.find((state) => state.input === to)?.start ?? null;
     return output;
   }
 
@@ -260,7 +279,7 @@ export class Stream {
     for (const { state } of this.#states) {
       const loaded = this.#loaded[state.name];
       if (loaded) state.write(loaded);
-      else state.view.fill(state.tag === "BigInt64Array" ? 0n : 0);
+      else state.begin();
     }
     this.#loaded = {};
     this.#begun = true;

@@ -25,11 +25,11 @@ export interface StepOptions {
 export interface Stream {
   /** One run, from the states that the last one left. Raises before anything changed if a feed is wrong. */
   step(feeds: Feeds, options?: StepOptions): Results;
-  /** Copies of the states by the names of their inputs; zeros before the first step. */
+  /** Copies of the states by the names of their inputs; before the first step what they start from. */
   readonly state: Results;
   /** Goes on from these states; all that are carried. */
   load(states: Feeds): void;
-  /** Back to zeros. Afterwards states may have other sizes. */
+  /** Back to what the states start from: zeros, unless the plan says otherwise. Afterwards states may have other sizes. */
   reset(): void;
   /** The shapes of the last results. */
   readonly shapes: Record<string, number[]>;
@@ -61,14 +61,18 @@ export class Model {
   readonly variant: Variant | undefined;
   readonly inputs: readonly Port[];
   readonly outputs: readonly Port[];
+  /** The states that were chosen at export: { name of an input: name of an output }; empty if none were. */
+  readonly carry: Readonly<Record<string, string>>;
+  /** What the exporter said about the model (`session.export(..., about={...})`); empty if nothing. */
+  readonly about: Readonly<Record<string, unknown>>;
   /** One run that keeps no state. */
   run(feeds: Feeds, options?: StepOptions): Results;
   /** The shapes of the last run's results. */
   readonly shapes: Record<string, number[]>;
 
-  /** Runs in which outputs become inputs of the next one: `carry` is { name of an input: name of an output }. They stay
-   * in the VM's memory. `sizes` gives numbers for named sizes, so that feeds need no shapes. */
-  stream(options: { carry: Readonly<Record<string, string>>; sizes?: Readonly<Record<string, number>> }): Stream;
+  /** Runs in which outputs become inputs of the next one, in the VM's memory: those of `carry`, { name of an input:
+   * name of an output }, by default the plan's. `sizes` gives numbers for named sizes, so that feeds need no shapes. */
+  stream(options?: { carry?: Readonly<Record<string, string>>; sizes?: Readonly<Record<string, number>> }): Stream;
 }
 
 /** The variants that this engine can run, fastest first. */

@@ -2,7 +2,7 @@
 //
 //   const model = await Model.load("denoise.rnn");
 //   const { y } = model.run({ x: new Float32Array(256) }); // a new array
-//   const stream = model.stream({ carry: { h_in: "h_out" } });
+//   const stream = model.stream(); // with the states that were chosen at export, or { carry: { h_in: "h_out" } }
 //   const { y } = stream.step({ x: frame }, { borrow: true }); // synchronous; a view, overwritten by the next step
 
 import { Heap, bytesOf, chooseVariant, compile } from "./instance.js";
@@ -11,6 +11,10 @@ import { Stream } from "./stream.js";
 
 export { supportedVariants } from "./instance.js";
 export { ModelError, PlanError, ShapeError, WebrnnError } from "./plan_file.js";
+
+const NO_STATES =
+  "the plan does not say which states are carried: export it with carry, or name them here, as in " +
+  'stream({ carry: { h_in: "h_out" } })';
 
 export class Model {
   #vm;
@@ -37,6 +41,8 @@ export class Model {
     const port = (row) => ({ name: row.name, type: row.type, shape: shown(row) });
     this.inputs = this.#vm.file.inputs.map(port);
     this.outputs = this.#vm.file.outputs.map(port);
+    this.carry = Object.fromEntries(this.#vm.file.states.map(({ input, output }) => [input, output]));
+    this.about = this.#vm.file.about;
   }
 
   run(feeds, options) {
@@ -49,8 +55,8 @@ export class Model {
     return this.#runs?.shapes ?? {};
   }
 
-  stream({ carry, sizes = {} } = {}) {
-    if (!carry) throw new TypeError('which states are carried? As in stream({ carry: { h_in: "h_out" } })');
+  stream({ carry = this.carry, sizes = {} } = {}) {
+    if (!Object.keys(carry).length && carry === this.carry) throw new TypeError(NO_STATES);
     return new Stream(this.#vm, carry, sizes);
   }
 }

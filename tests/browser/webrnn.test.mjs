@@ -106,6 +106,37 @@ test("states are saved, restored and reset", async () => {
   for (const one of [stream, other]) assert.deepEqual(runs.slice(3).map((feeds) => one.step(feeds).y), first.slice(3));
 });
 
+for (const name of ["stored", "stored_start"]) {
+  test(`${name}: the plan's own states, from where they start`, async () => {
+    const model = await load(name);
+    const { carry, about, runs, results } = await readCase(name, "relaxed", read);
+    assert.deepEqual(model.carry, carry);
+    assert.deepEqual(model.about, about);
+    const stream = model.stream();
+    for (let time = 0; time < 2; time++) {
+      for (const [index, feeds] of runs.entries()) {
+        const given = stream.step(feeds);
+        for (const output in results[index]) assert.deepEqual(given[output], results[index][output].data, output);
+      }
+      stream.reset();
+    }
+    const sized = model.stream({ sizes: { time: 1, batch: 2 } });
+    const [state] = Object.values(sized.state);
+    assert.equal(state.some((element) => element !== 0), name === "stored_start");
+    assert.deepEqual(state.slice(0, 20), state.slice(20));
+  });
+}
+
+test("other states than the plan's", async () => {
+  const model = await load("stored");
+  const { runs } = await readCase("stored", "relaxed", read);
+  const crossed = model.stream({ carry: { h: "y_c", c: "y_h" } });
+  crossed.step(runs[0]);
+  assert.notDeepEqual(crossed.step(runs[0]).y, model.stream().step(runs[0]).y);
+  const h = { data: new Float32Array(40), shape: [1, 2, 20] };
+  assert.ok(model.stream({ carry: {} }).step({ ...runs[0], h, c: h }).y);
+});
+
 test("streams and runs of one model do not disturb each other, also when memory grows", async () => {
   const model = await load("lstm_symbolic");
   const carry = { h: "y_h", c: "y_c" };
@@ -159,7 +190,7 @@ test("wrong feeds are named and leave the stream as it was", async () => {
   assert.throws(() => stream.load({}), /input 'h' takes a Float32Array/);
   assert.throws(() => stream.load({ h: new Float32Array(3) }), /input 'h' has 3 elements/);
   assert.deepEqual(stream.state.h, results.at(-1).y_h.data);
-  assert.throws(() => model.stream(), /which states are carried/);
+  assert.throws(() => model.stream(), /does not say which states are carried: export it with carry, or name them/);
   assert.throws(() => model.stream({ carry: { q: "y_h" } }), /carry: there is no input 'q'/);
   assert.throws(() => model.stream({ carry: { h: "q" } }), /carry: there is no output 'q'/);
   assert.throws(() => model.stream({ carry: { h: "y_h", x: "y_h" } }), /output 'y_h' is carried to two inputs/);
@@ -205,7 +236,7 @@ test("damaged plans raise PlanError", async () => {
   const rejected = (bytes, message) => assert.rejects(Model.load(bytes), { name: "PlanError", message });
   await rejected(plan.slice(0, 20), /shorter than the header/);
   await rejected(words((w) => (w[0] = 1)), /not a plan file/);
-  await rejected(words((w) => (w[1] = 99)), /of version 99, this webrnn reads version 1/);
+  await rejected(words((w) => (w[1] = 99)), /of version 99, this webrnn reads version 2/);
   await rejected(words((w) => w[4]++), /the header is damaged|metadata/);
   await rejected(words((w) => (w[4] = -1)), /table of sizes/);
   await rejected(words((w) => (w[8] = 1 << 24)), /the header is damaged/);
@@ -213,6 +244,76 @@ test("damaged plans raise PlanError", async () => {
   await rejected(plan.slice(0, -1), /metadata do not fit/);
   await rejected(words((w, bytes) => (bytes[bytes.length - 1] = 0)), /the metadata are damaged/);
   await rejected(words((w) => (w[15] = 77)), /a table is damaged/);
+});
+
+/** Makes `edit` change the metadata of a plan. */
+function withMeta(plan, edit) {
+  const head = new DataView(plan.slice().buffer);
+  const [start, length] = [head.getInt32(52, true), head.getInt32(56, true)];
+  const text = edit(new TextDecoder().decode(plan.subarray(start, start + length)));
+  const meta = new TextEncoder().encode(text);
+  head.setInt32(56, meta.length, true);
+  const bytes = new Uint8Array(start + meta.length);
+  bytes.set(new Uint8Array(head.buffer, 0, start));
+  bytes.set(meta, start);
+  return bytes;
+}
+
+test("damaged states and metadata raise PlanError", async () => {
+  const plan = await read("stored_start.rnn");
+  const rejected = (edit, message) => {
+    const bytes = withMeta(plan, (text) => {
+      const meta = JSON.parse(text);
+      edit(meta, meta.states[0]);
+      return JSON.stringify(meta);
+    });
+    return assert.rejects(Model.load(bytes), { name: "PlanError", message });
+  };
+  await rejected((meta) => (meta.about = [1]), /the metadata are damaged/);
+  await rejected((meta) => (meta.states = {}), /the metadata are damaged/);
+  await rejected((meta) => (meta.states = [null]), /carry 'undefined' to 'undefined', which the plan does not have/);
+  await rejected((meta, state) => (state.input = "q"), /to 'q', which the plan does not have/);
+  await rejected((meta, state) => (state.output = "y"), /carry 'y' to .* which is of another kind/);
+  await rejected((meta, state) => meta.states.push({ ...state }), /carry a state twice/);
+  for (const start of [
+    null, 3, {}, { shape: [1, 20] }, { shape: [1, 20], offset: -1 }, { shape: [1, 20], offset: 1e9 },
+    { shape: [2, 20], offset: 0 }, { shape: [20], offset: 0 }, { shape: [1, 20], offset: 0.5 },
+  ]) await rejected((meta, state) => (state.start = start), /the metadata of .* are damaged/);
+});
+
+test("metadata with anything anywhere raise PlanError, or do no harm", async () => {
+  const wasm = await WebAssembly.compile(await readFile(new URL("wasm_relaxed.wasm", base)));
+  const plan = await read("stored_start.rnn");
+  const { runs } = await readCase("stored_start", "relaxed", read);
+  const parts = [null, 3, -1, "x", [], {}, [[]], ["n", 2], [{}], 1e300, true, { external: 0 }, { shape: [1, 20] }, 0.5];
+  let seed = 1;
+  const random = (below) => (seed = (seed * 48271) % 0x7fffffff) % below;
+  const damage = (part) => {
+    const keys = Object.keys(part);
+    const key = keys[random(keys.length)];
+    const inner = part[key];
+    if (inner && typeof inner === "object" && Object.keys(inner).length && random(5)) damage(inner);
+    else part[key] = parts[random(parts.length)];
+  };
+  const seen = { ran: 0, PlanError: 0, ShapeError: 0, TypeError: 0 };
+  for (let i = 0; i < 2000; i++) {
+    const bytes = withMeta(plan, (text) => {
+      const meta = JSON.parse(text);
+      damage(meta);
+      const damaged = JSON.stringify(meta);
+      return random(10) ? damaged : damaged.slice(0, random(damaged.length));
+    });
+    try {
+      const model = Model.loadSync(bytes, { wasm });
+      model.stream(Object.keys(model.carry).length ? {} : { carry: {} }).step(runs[0]);
+      seen.ran++;
+    } catch (error) {
+      assert.ok(error.name in seen, error.stack);
+      assert.ok(error.name !== "TypeError", error.stack);
+      seen[error.name]++;
+    }
+  }
+  assert.ok(seen.ran > 100 && seen.PlanError > 500, JSON.stringify(seen));
 });
 
 test("plans with flipped bits raise what they should, or run", async () => {

@@ -10,10 +10,10 @@ export function decode({ dtype, shape, bytes }) {
 const decodeAll = (tensors) =>
   Object.fromEntries(Object.entries(tensors).map(([name, tensor]) => [name, decode(tensor)]));
 
-/** The case with typed arrays: {carry, runs, results}. `read(file)` gives bytes. */
+/** The case with typed arrays: {carry, about, runs, results}. `read(file)` gives bytes. */
 export async function readCase(name, variant, read) {
-  const { carry, runs, results } = JSON.parse(new TextDecoder().decode(await read(`${name}.json`)));
-  return { carry, runs: runs.map(decodeAll), results: results[variant].map(decodeAll) };
+  const { carry, about, runs, results } = JSON.parse(new TextDecoder().decode(await read(`${name}.json`)));
+  return { carry, about, runs: runs.map(decodeAll), results: results[variant].map(decodeAll) };
 }
 
 /** How results differ from the expected ones; empty if they have the same bits. */

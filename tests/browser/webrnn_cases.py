@@ -14,6 +14,7 @@ from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, num
 
 from webrnn.engine import kernels
 from webrnn.engine.plan_program import PlanProgram
+from webrnn.engine.session import InferenceSession
 from webrnn.onnx.reader import read_model
 from webrnn.passes.pipeline import run_passes
 from webrnn.plan import opcodes
@@ -78,6 +79,32 @@ def write(folder: Path, cases: Sequence[Case]) -> None:
     (folder / "gather.rnn").write_bytes(plan_of(gather()))
     (folder / "endless.rnn").write_bytes(plan_of(endless()))
     (folder / "expectations.json").write_text(json.dumps({"errors": opcodes.ERRORS}))
+    write_stored(folder, cases)
+
+
+ABOUT = {"audio": {"hop": 128}, "text": "für alle"}
+
+
+def write_stored(folder: Path, cases: Sequence[Case]) -> None:
+    """Plans that store their states, exported as users do it, and what their streams give for `runs`."""
+    rng = np.random.default_rng(12)
+    runs = [{"x": rng.standard_normal((time, 2, 12), dtype=np.float32)} for time in (1, 3, 1)]
+    named = next(case for case in cases if case.name == "lstm_symbolic")
+    for name, proto, carry in [
+        ("stored", named.model, {"h": "y_h", "c": "y_c"}),
+        ("stored_start", started(rng), "internal"),
+    ]:
+        session = InferenceSession(proto.SerializeToString(), backend="wasm:relaxed")
+        session.export(folder / f"{name}.rnn", carry=carry, about=ABOUT)
+        stream = InferenceSession(folder / f"{name}.rnn", backend="wasm:relaxed").stream()
+        results = [dict(zip(stream.output_names, stream.step(feeds), strict=True)) for feeds in runs]
+        content = {
+            "carry": stream.carry,
+            "about": ABOUT,
+            "runs": [encoded(feeds) for feeds in runs],
+            "results": {"relaxed": [encoded(run) for run in results]},
+        }
+        (folder / f"{name}.json").write_text(json.dumps(content))
 
 
 # --- the models ------------------------------------------------------------------------------------------------------
@@ -154,6 +181,21 @@ def recurrent(
         [tensor("y", FLOAT, steps, 1, batch, hidden), *(tensor(f"y_{s}", FLOAT, 1, batch, hidden) for s in states)],
         weights,
     )
+
+
+def started(rng: np.random.Generator) -> ModelProto:
+    """A GRU for any batch whose state is hidden and starts from constants."""
+    with_state = recurrent("GRU", rng, steps="time", batch="batch")
+    start = rng.uniform(-1, 1, (1, 1, 20)).astype(np.float32)
+    nodes = [
+        helper.make_node("Shape", ["x"], ["batch"], start=1, end=2),
+        helper.make_node("Concat", ["one", "batch", "one"], ["shape"], axis=0),
+        helper.make_node("Expand", ["start", "shape"], ["h"]),
+    ]
+    graph = with_state.graph
+    weights = {tensor.name: numpy_helper.to_array(tensor) for tensor in graph.initializer}
+    weights |= {"one": np.int64([1]), "start": start}
+    return model([*nodes, *graph.node], [graph.input[0]], list(graph.output), weights)
 
 
 def scan() -> ModelProto:

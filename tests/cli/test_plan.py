@@ -13,7 +13,7 @@ def test_a_model(tmp_path, capsys):
     path = saved(tmp_path, recurrent("LSTM").SerializeToString())
     assert main(["plan", path]) == 0
     out = capsys.readouterr().out
-    assert out.startswith("plan version 1, ")
+    assert out.startswith("plan version 2, ")
     assert "\n  lstm_sequence xw=" in out
     assert main(["plan", path, "--loops"]) == 0
     assert "\n  loop " in capsys.readouterr().out

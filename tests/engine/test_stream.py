@@ -6,8 +6,8 @@ import pytest
 from onnx import helper
 
 import webrnn
+from tests.backends import BACKENDS, KERNELS, MAIN
 from tests.engine.stream_models import (
-    BACKENDS,
     CARRY,
     HIDDEN,
     INPUTS,
@@ -19,17 +19,17 @@ from tests.engine.stream_models import (
     stateful,
 )
 from tests.models.fetch import model_path
-from tests.onnx.models import floats, initializer, model
+from tests.onnx.models import floats, model
 from webrnn.engine.kernels import load
 
 LENGTHS = {"1x100": [100], "10x10": [10] * 10, "100x1": [1] * 100, "37+63": [37, 63]}
 
 
-def session(proto, backend="native", **options):
+def session(proto, backend=MAIN, **options):
     return webrnn.InferenceSession(proto.SerializeToString(), backend=backend, **options)
 
 
-def gru(backend="native", **options):
+def gru(backend=MAIN, **options):
     return session(stateful("GRU"), backend).stream(**options)
 
 
@@ -78,7 +78,7 @@ def test_hidden_states_in_chunks(op, batch, backend):
         assert bits([y]) == bits([whole])
 
 
-@pytest.mark.parametrize("backend", ["native", "wasm:relaxed"])
+@pytest.mark.parametrize("backend", KERNELS)
 @pytest.mark.parametrize("batch", [1, 3])
 def test_nsnet2_in_chunks(batch, backend):
     s = webrnn.InferenceSession(model_path("nsnet2_16k"), backend=backend)
@@ -134,11 +134,11 @@ def test_a_state_of_changing_size(backend):
     assert sums == [0, 3, 1, 1, 1000, 1000, 2]
 
 
-@pytest.mark.parametrize("backend", ["native", "wasm:relaxed"])
+@pytest.mark.parametrize("backend", KERNELS)
 def test_views_keep_the_memory_of_the_kernels(backend):
     kernels = load(backend)
     buffer = kernels.buffer(np.ones(1000, np.float32))
-    if backend == "native":
+    if backend == MAIN:
         alive = weakref.ref(buffer.block)
         view = buffer.array[1:]
         del buffer
@@ -219,7 +219,7 @@ def test_borrowed_results(backend):
     assert_same_state(stream.state, twin.state)
 
 
-@pytest.mark.parametrize("backend", ["native", "wasm:relaxed"])
+@pytest.mark.parametrize("backend", KERNELS)
 def test_borrowed_results_share_the_memory_of_the_kernels(backend):
     stream = gru(backend)
     (first,) = stream.step({"x": feed(2, 1)}, borrow=True)
@@ -517,7 +517,7 @@ def test_internal_states_are_snapshots_as_well(backend):
     assert bits(fork.step({"x": feed(2, 2)})) == bits(stream.step({"x": feed(2, 2)}))
 
 
-@pytest.mark.parametrize("backend", ["native", "wasm:relaxed"])
+@pytest.mark.parametrize("backend", KERNELS)
 def test_streams_of_plan_files(backend, tmp_path):
     s = session(stateful("LSTM"), backend)
     s.export(tmp_path / "m.rnn")
@@ -537,7 +537,7 @@ def test_internal_is_chosen_at_export(tmp_path):
         webrnn.InferenceSession(tmp_path / "m.rnn").stream(carry="internal")
 
 
-@pytest.mark.parametrize("backend", ["native", "wasm:relaxed"])
+@pytest.mark.parametrize("backend", KERNELS)
 def test_plan_files_with_hidden_states(backend, tmp_path):
     s = session(hidden_state("LSTM"), backend)
     s.export(tmp_path / "m.rnn", carry="internal")
@@ -547,24 +547,9 @@ def test_plan_files_with_hidden_states(backend, tmp_path):
     assert bits([y]) == bits(s.run(None, {"x": x}))
 
 
-def test_plan_files_have_no_place_for_what_states_start_from(tmp_path):
-    proto = hidden_state("GRU")
-    proto.graph.node[0].input.extend(["", "start"])
-    proto.graph.initializer.append(initializer("start", np.ones((1, 1, HIDDEN), np.float32)))
-    s = session(proto)
-    (tmp_path / "m.rnn").write_text("as it was")
-    with pytest.raises(webrnn.PlanError, match="start from other values than zeros"):
-        s.export(tmp_path / "m.rnn", carry="internal")
-    assert (tmp_path / "m.rnn").read_text() == "as it was"
-    stream = s.stream(carry="internal")
-    x = feed(4, 1)
-    y = np.concatenate([stream.step({"x": part})[0] for part in chunks(x, [1, 3])])
-    assert bits([y]) == bits(s.run(None, {"x": x}))
-
-
 @pytest.mark.parametrize("name", ["riann", "dtln_1"])
 def test_real_models_as_plan_files(name, tmp_path):
-    s = webrnn.InferenceSession(model_path(name), backend="native")
+    s = webrnn.InferenceSession(model_path(name), backend=MAIN)
     s.export(tmp_path / "m.rnn")
     stream, expected = webrnn.InferenceSession(tmp_path / "m.rnn").stream(), s.stream()
     shape = [dim if isinstance(dim, int) else 1 for dim in s.get_inputs()[0].shape]

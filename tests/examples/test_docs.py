@@ -12,7 +12,7 @@ from tests.models.fetch import CACHE, Unavailable, model_path, speech_path
 PAGE = Path(__file__).parents[2] / "docs" / "streaming.md"
 
 
-def test_streaming_page(monkeypatch, capsys):
+def test_streaming_page(monkeypatch, capsys, tmp_path):
     try:
         for name in ("riann", "nsnet2_16k"):
             model_path(name)
@@ -20,6 +20,7 @@ def test_streaming_page(monkeypatch, capsys):
     except Unavailable as error:
         pytest.skip(str(error))
     monkeypatch.setenv("WEBRNN_MODELS", str(CACHE))
+    monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
     assert len(blocks) >= 7
     names: dict = {}

@@ -8,6 +8,7 @@ import random
 import numpy as np
 import pytest
 
+from tests.backends import MAIN
 from tests.passes.random_graphs import random_graph
 from tests.plan.corpus import samples
 from tests.plan.harness import graph_of, plan_of, run_plan
@@ -21,6 +22,8 @@ from webrnn.plan.encode import encode
 from webrnn.plan.file import PlanFile
 from webrnn.plan.lowering import NotLowered, lower
 from webrnn.plan.program import ExpressionInstruction, Instruction, LoopInstruction, Program
+from webrnn.plan.stored import ARRAY_TYPES, PlanState
+from webrnn.plan.storing import store
 from webrnn.plan.verify import bound_sizes
 from webrnn.plan.views import Storage, View, dense_view
 
@@ -158,7 +161,7 @@ def test_files_of_another_kind_or_version_raise():
         with pytest.raises(PlanError):
             PlanFile(bad)
     data[4] += 1
-    with pytest.raises(PlanError, match="version 2"):
+    with pytest.raises(PlanError, match="version 3"):
         PlanFile(bytes(data))
 
 
@@ -170,6 +173,82 @@ def _with_meta(data: bytes, meta: bytes) -> bytes:
     return words.tobytes() + data[60:start] + meta
 
 
+def _with_states(data: bytes) -> bytes:
+    """A plan with all the states that its signature allows, and with something about it."""
+    file = PlanFile(data)
+    states: list[PlanState] = []
+    for port in file.inputs:
+        taken = [state.output for state in states]
+        fitting = [o for o in file.outputs if (o.dtype, o.shape, o.taken) == (port.dtype, port.shape, -1)]
+        free = [output.name for output in fitting if output.name not in taken]
+        if free:
+            start = np.ones([size if isinstance(size, int) else 1 for size in port.shape], ARRAY_TYPES[port.dtype])
+            states.append(PlanState(port.name, free[0], start))
+    return store(file, states, {"audio": {"hop": 128, "names": ["a", "b"]}})
+
+
+def test_states_are_read_back():
+    with_starts = 0
+    for sample in samples():
+        stored, before = PlanFile(_with_states(sample.data)), PlanFile(sample.data)
+        assert stored.about == {"audio": {"hop": 128, "names": ["a", "b"]}}
+        assert (before.states, before.about) == ([], {})
+        for state in stored.states:
+            assert state.start is not None
+            assert state.start.all()
+            with_starts += 1
+        again = PlanFile(store(stored, about={}))
+        assert [state.input for state in again.states] == [state.input for state in stored.states]
+        assert again.about == {}
+        sizes = before.sizes(sample.symbols)
+        arrays = [np.ones([sizes[index] for index in port.sizes], ARRAY_TYPES[port.dtype]) for port in before.inputs]
+        try:
+            expected = run_plan(sample.data, MAIN, [arrays])
+        except ShapeError:
+            continue
+        for ours, theirs in zip(run_plan(stored.data, MAIN, [arrays]), expected, strict=True):
+            for one, other in zip(ours, theirs, strict=True):
+                np.testing.assert_array_equal(one, other)
+    assert with_starts > 10
+
+
+STATE = {"input": "x", "output": "y"}
+
+
+@pytest.mark.parametrize(
+    ("states", "message"),
+    [
+        ({}, "damaged"),
+        ([3], "does not have"),
+        ([{"input": "x"}], "does not have"),
+        ([{"input": "x", "output": ["y"]}], "does not have"),
+        ([{"input": "y", "output": "x"}], "does not have"),
+        ([{"input": "x", "output": "count"}], "another kind"),
+        ([STATE, {**STATE}], "twice"),
+        ([{**STATE, "start": None}], "'x' are damaged"),
+        ([{**STATE, "start": {"shape": [1, 3]}}], "'x' are damaged"),
+        ([{**STATE, "start": {"shape": [1, 3], "offset": -1}}], "'x' are damaged"),
+        ([{**STATE, "start": {"shape": [1, 3], "offset": 10**9}}], "'x' are damaged"),
+        ([{**STATE, "start": {"shape": [2, 3], "offset": 0}}], "'x' are damaged"),
+        ([{**STATE, "start": {"shape": [1, 2], "offset": 0}}], "'x' are damaged"),
+        ([{**STATE, "start": {"shape": [3], "offset": 0}}], "'x' are damaged"),
+        ([{**STATE, "start": {"shape": [1, -3], "offset": 0}}], "'x' are damaged"),
+    ],
+)
+def test_states_that_cannot_be_raise(states, message):
+    def build(b, x):
+        return b.op("Tanh", x, name="y"), b.op("Shape", x, name="count")
+
+    graph = graph_of(build, "f n 3")
+    graph.inputs[0].name, graph.outputs[0].name, graph.outputs[1].name = "x", "y", "count"
+    data = plan_of(graph)
+    file = PlanFile(store(PlanFile(data), [PlanState("x", "y", np.float32([[1, 2, 3]]))]))
+    np.testing.assert_array_equal(file.states[0].start, [[1, 2, 3]])
+    meta = json.dumps({**file.meta, "states": states}).encode()
+    with pytest.raises(PlanError, match=message):
+        PlanFile(_with_meta(file.data, meta))
+
+
 PARTS = [None, 3, -1, "x", [], {}, [[]], [1], ["n", 2], [{}], 1e400, [[1, 2, 3]], 10**30, True, [None], {"external": 0}]
 
 
@@ -178,9 +257,9 @@ def test_damaged_metadata_raise_or_do_no_harm():
     refused = 0
     for seed in range(1500):
         rng = random.Random(seed)
-        sample = rng.choice(samples())
-        header = decode(sample.data).header
-        text = bytearray(sample.data[header["meta_offset"] :][: header["meta_bytes"]])
+        plan = _with_states(rng.choice(samples()).data)
+        header = decode(plan).header
+        text = bytearray(plan[header["meta_offset"] :][: header["meta_bytes"]])
         if rng.random() < 0.6:
             meta = json.loads(text)
             _damage(meta, rng)
@@ -189,16 +268,19 @@ def test_damaged_metadata_raise_or_do_no_harm():
             text[rng.randrange(len(text))] = rng.randrange(256)
         else:
             del text[rng.randrange(len(text)) :]
-        data = _with_meta(sample.data, bytes(text))
+        data = _with_meta(plan, bytes(text))
         try:
             file = PlanFile(data)
+            assert isinstance(file.about, dict)
+            for state in file.states:
+                assert state.start is None or state.start.size < 100
             shapes = [tuple(3 if isinstance(size, str) else size for size in port.shape) for port in file.inputs]
             arrays = [
-                np.zeros(shape, {"f32": np.float32, "i64": np.int64, "u8": np.bool_, "i32": np.int32}[port.dtype])
+                np.zeros(shape, ARRAY_TYPES[port.dtype])
                 for shape, port in zip(shapes, file.inputs, strict=True)
                 if all(0 <= size < 100 for size in shape)
             ]
-            run_plan(data, "native", [arrays])
+            run_plan(data, MAIN, [arrays])
         except (PlanError, ShapeError):
             refused += 1
         except ValueError:

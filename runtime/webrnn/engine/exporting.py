@@ -9,9 +9,11 @@ from typing import Any
 from webrnn.errors import BackendError, PlanError
 from webrnn.ir import Value
 from webrnn.plan.opcodes import MAGIC
+from webrnn.plan.storing import store
 
 from .backends import Program, kernels_of
 from .plan_program import PlanProgram
+from .streaming import StreamingModel
 
 _MAGIC = MAGIC.to_bytes(4, "little")
 
@@ -35,23 +37,38 @@ def load_plan(data: bytes, backend: str) -> PlanProgram:
 
 
 def export_plan(
-    program: Program, inputs: Sequence[Value], shapes: Mapping[str, Sequence[int]] | None, notes: Sequence[str]
+    model: Program | StreamingModel,
+    inputs: Sequence[Value],
+    shapes: Mapping[str, Sequence[int]] | None,
+    about: Mapping[str, Any] | None,
+    notes: Sequence[str],
 ) -> bytes:
-    """The plan of a session: the one for all sizes, or one for given shapes."""
+    """The plan of a session or of its streams: the one for all sizes, or one for given shapes."""
+    if not isinstance(model, StreamingModel):
+        return store(_plan(model, inputs, shapes, notes).file, about=about)
+    if shapes is not None:
+        shapes = {**model.state_shapes(shapes), **shapes}
+    plan = _plan(model.program, model.inputs, shapes, notes)
+    return store(plan.file, model.stored_states(shapes), about)
+
+
+def _plan(
+    program: Program, inputs: Sequence[Value], shapes: Mapping[str, Sequence[int]] | None, notes: Sequence[str]
+) -> PlanProgram:
     from .vm_program import VmProgram
 
     if isinstance(program, PlanProgram):
         if shapes:
             raise PlanError("a plan that was loaded from a file cannot be given other shapes")
-        return program.file.data
+        return program
     if not isinstance(program, VmProgram):
         raise PlanError("the numpy backend makes no plans: use native or wasm")
     if shapes is not None:
-        return program.plan_for(_all_shapes(inputs, shapes)).file.data
+        return program.plan_for(_all_shapes(inputs, shapes))
     if program.plan is None:
         reason = notes[0].partition(": ")[2] if notes else "a size is known only when it runs"
         raise PlanError(f"there is no plan for all sizes ({reason}): give shapes={{input: shape}}")
-    return program.plan.file.data
+    return program.plan
 
 
 def _all_shapes(inputs: Sequence[Value], shapes: Mapping[str, Sequence[int]]) -> tuple[tuple[int, ...], ...]:

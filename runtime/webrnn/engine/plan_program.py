@@ -12,15 +12,10 @@ from webrnn.errors import ModelError, PlanError, ShapeError
 from webrnn.ir import Dim, DType, Symbol, Value
 from webrnn.plan.file import PlanFile, PlanPort
 from webrnn.plan.opcodes import ERRORS
+from webrnn.plan.stored import ARRAY_TYPES
 
 from .kernels import Buffer, Kernels
 
-ARRAY_TYPES: dict[str, np.dtype[Any]] = {
-    "f32": np.dtype(np.float32),
-    "i64": np.dtype(np.int64),
-    "u8": np.dtype(np.bool_),
-    "i32": np.dtype(np.int32),
-}
 _INDEX_RANGE, _LOOP_LIMIT, _TOO_MANY_STEPS = 10, 11, 12
 
 
@@ -152,10 +147,20 @@ class PlanProgram:
         if error:
             self._raise_for(error)
 
+    def repeat(self, times: int) -> None:
+        """`execute` again and again in one call: what is timed then is the runs, not the call."""
+        error = self._kernels.function("plan_repeat")(*self._arguments, times)
+        if error:
+            self._raise_for(error)
+
     def _results(self) -> list[np.ndarray]:
         error = self._run(*self._arguments)
         if error:
             self._raise_for(error)
+        return self.results()
+
+    def results(self) -> list[np.ndarray]:
+        """Copies of what the last run left in the places of the outputs."""
         if self._lengths:
             return [self._cut(output, index) for index, output in enumerate(self.outputs)]
         return [output.copy() for output in self.outputs]

@@ -23,6 +23,7 @@ from .exporting import describe, export_plan, load_plan, plan_bytes
 from .feeds import checked_feed
 from .limits import Limits
 from .ownership import own
+from .plan_program import PlanProgram
 from .pool import StreamPool
 from .stream import Stream
 from .streaming import StreamingModel
@@ -76,6 +77,8 @@ class InferenceSession:
         self._limits = limits or Limits()
         self._source: Graph | None = None
         """The model as it was read."""
+        self.about: dict[str, Any] = {}
+        """What a plan file says about itself, see `export`."""
         self._lock = Lock()
         self._streaming_models: dict[Any, StreamingModel] = {}
         self._batched_models: dict[StreamingModel, Batched | str] = {}
@@ -84,6 +87,7 @@ class InferenceSession:
             if fixed:
                 raise PlanError("inputs are fixed when a plan is exported, not when it is loaded")
             program = load_plan(plan, self.backend)
+            self.about = program.file.about
             self.inputs, self.outputs = program.signature()
             self._program: Program = program
         else:
@@ -125,7 +129,7 @@ class InferenceSession:
             return self._streaming_models[key]
 
     def _new_streaming(self, carry: Carry) -> StreamingModel:
-        if self._source is None:
+        if isinstance(self._program, PlanProgram):
             return StreamingModel.of_plan(self._program, self.inputs, self.outputs, carry)
 
         def make_program(graph: Graph) -> Program:
@@ -133,6 +137,7 @@ class InferenceSession:
             self._optimize_stream(graph)
             return self._streaming_program(graph, source)
 
+        assert self._source is not None
         return StreamingModel.of_graph(self._source.copy(), carry, make_program)
 
     def _batched(self, model: StreamingModel) -> Batched | str:
@@ -160,19 +165,18 @@ class InferenceSession:
         path: str | os.PathLike[str],
         shapes: Mapping[str, Sequence[int]] | None = None,
         carry: Carry | None = None,
+        about: Mapping[str, Any] | None = None,
     ) -> None:
         """Write the plan of the model to a file, by convention `.rnn`, which runs without the model and without Python.
 
         `shapes` gives the shapes of inputs for a model that has no plan for all sizes, or fixes them. With `carry`, as
-        for `stream`, it is the program of a stream: with "internal" the states are then inputs and outputs of the plan.
+        for `stream`, it is the program of a stream, and the file says which input takes which output, and from what the
+        states start; with "internal" the states are inputs and outputs of the plan. `about` is any JSON object, for
+        whoever loads the file.
         """
-        program, inputs = self._program, self.inputs
-        if carry is not None:
-            model = self._streaming(carry)
-            if not model.starts_from_zeros():
-                raise PlanError("the states start from other values than zeros, for which a plan file has no place")
-            program, inputs = model.program, list(model.inputs)
-        data = export_plan(program, inputs, shapes, self._notes)
+        data = export_plan(
+            self._streaming(carry) if carry is not None else self._program, self.inputs, shapes, about, self._notes
+        )
         with open(path, "wb") as file:
             file.write(data)
 

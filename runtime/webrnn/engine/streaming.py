@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from webrnn.errors import ModelError
-from webrnn.ir import Graph, Value
+from webrnn.errors import ModelError, PlanError
+from webrnn.ir import Graph, SymbolicDim, Value
+from webrnn.plan.stored import PlanState
 
 from .backends import Program
 from .carriers import ArrayCarrier, Carrier, PlanCarrier
@@ -18,6 +19,9 @@ from .feeds import checked_feed
 from .internal_states import expose_states
 from .plan_program import PlanProgram
 from .stream import Initial, Stream, zeros_of
+
+SAMPLE_SIZES = (2, 3)
+"""What depends on sizes that are not known is looked at for both."""
 
 
 class StreamingModel:
@@ -31,10 +35,13 @@ class StreamingModel:
         pairs: list[tuple[int, int]],
         initial: Initial | None,
         graph: Graph | None = None,
+        starts: Mapping[str, np.ndarray] | None = None,
     ):
+        """What states start from is computed (`initial`), or stored (`starts`, by input), or zeros."""
         self.program, self.inputs, self.outputs, self.pairs, self.initial = program, inputs, outputs, pairs, initial
         self.graph = graph
         """Before the passes, its states inputs and outputs; None for a plan from a file."""
+        self._starts = starts or {}
 
     @staticmethod
     def of_graph(graph: Graph, carry: Carry, make_program: Callable[[Graph], Program]) -> StreamingModel:
@@ -50,12 +57,18 @@ class StreamingModel:
         return StreamingModel(make_program(graph.copy()), inputs, outputs, pairs, initial, graph)
 
     @staticmethod
-    def of_plan(program: Program, inputs: Sequence[Value], outputs: Sequence[Value], carry: Carry) -> StreamingModel:
+    def of_plan(
+        program: PlanProgram, inputs: Sequence[Value], outputs: Sequence[Value], carry: Carry
+    ) -> StreamingModel:
         if carry == "internal":
             raise ModelError(
                 'carry="internal" is chosen when a plan is exported: session.export(..., carry="internal")'
             )
-        return StreamingModel(program, inputs, outputs, _pairs(carry, inputs, outputs), None)
+        states = program.file.states
+        if carry == "auto" and states:
+            carry = {state.input: state.output for state in states}
+        starts = {state.input: state.start for state in states if state.start is not None}
+        return StreamingModel(program, inputs, outputs, _pairs(carry, inputs, outputs), None, starts=starts)
 
     def first_states(self, arguments: Sequence[Any]) -> list[np.ndarray]:
         """What the states of a stream start from, given the arguments of its first step."""
@@ -65,13 +78,50 @@ class StreamingModel:
         for value, argument in zip(self.inputs, arguments, strict=True):
             if argument is not None:
                 checked_feed(value, argument, sizes)
-        return [zeros_of(self.inputs[before], sizes) for before, _ in self.pairs]
+        states = [zeros_of(self.inputs[before], sizes) for before, _ in self.pairs]
+        for (before, _), state in zip(self.pairs, states, strict=True):
+            state[...] = self._starts.get(self.inputs[before].name, 0)
+        return states
 
-    def starts_from_zeros(self) -> bool:
-        """Whether the states do, as those of a stream whose model says nothing else."""
+    def state_shapes(self, shapes: Mapping[str, Sequence[int]]) -> dict[str, tuple[int, ...]]:
+        """The shapes of the states at the start when inputs have these shapes; none if an input has no shape yet."""
+        arguments: list[Any] = [None] * len(self.inputs)
         carried = {before for before, _ in self.pairs}
-        arguments = [None if index in carried else zeros_of(value, {}) for index, value in enumerate(self.inputs)]
-        return self.initial is None or not any(state.any() for state in self.initial(arguments))
+        for index, value in enumerate(self.inputs):
+            shape: Any = shapes.get(value.name, value.shape)
+            if index in carried or value.dtype is None:
+                continue
+            if shape is None or not all(isinstance(size, int) for size in shape):
+                return {}
+            arguments[index] = np.zeros(shape, value.dtype.array_type)
+        names = [self.inputs[before].name for before, _ in self.pairs]
+        return {name: state.shape for name, state in zip(names, self.first_states(arguments), strict=True)}
+
+    def stored_states(self, shapes: Mapping[str, Sequence[int]] | None) -> list[PlanState]:
+        """The states as a plan file has them, which is for all sizes or for inputs of these shapes."""
+        names = [(self.inputs[before].name, self.outputs[after].name) for before, after in self.pairs]
+        if self.initial is None:
+            return [PlanState(before, after, self._starts.get(before)) for before, after in names]
+        starts = [self._sample_starts(size, shapes or {}) for size in SAMPLE_SIZES]
+        states = []
+        for (before, after), samples in zip(names, zip(*starts, strict=True), strict=True):
+            states.append(PlanState(before, after, _general(before, samples)))
+        return states
+
+    def _sample_starts(self, size: int, shapes: Mapping[str, Sequence[int]]) -> list[np.ndarray]:
+        """What the states start from when all sizes that are not known are this one."""
+        carried = {before for before, _ in self.pairs}
+        arguments: list[Any] = []
+        for index, value in enumerate(self.inputs):
+            shape: Any = shapes.get(value.name, value.shape)
+            if index in carried or shape is None or value.dtype is None:
+                arguments.append(None)
+                continue
+            names = {name: size for dim in shape if isinstance(dim, SymbolicDim) for name in dim.names}
+            numbers = [dim.substitute(names) if isinstance(dim, SymbolicDim) else dim for dim in shape]
+            arguments.append(np.zeros([size if n is None else n for n in numbers], value.dtype.array_type))
+        assert self.initial is not None
+        return self.initial(arguments)
 
     def stream(self, check_finite: bool = False) -> Stream:
         return Stream(self.inputs, self.outputs, self.pairs, self._carriers(), self.first_states, check_finite)
@@ -91,6 +141,21 @@ def _pairs(carry: Carry, inputs: Sequence[Value], outputs: Sequence[Value]) -> l
             raise ModelError(f'carry is {{"input": "output"}}, "auto" or "internal", not {carry!r}')
         carry = guess(inputs, outputs)
     return resolve(carry, inputs, outputs)
+
+
+def _general(name: str, samples: Sequence[np.ndarray]) -> np.ndarray | None:
+    """What a state starts from whatever the sizes are, found from what it is for two of them; None is zeros."""
+    first, second = samples
+    if not first.any() and not second.any():
+        return None
+    same = first.ndim == second.ndim
+    for axis in range(first.ndim if same else 0):
+        if first.shape[axis] != second.shape[axis]:
+            same = same and all((array == array.take([0], axis)).all() for array in (first, second))
+            first, second = first.take([0], axis), second.take([0], axis)
+    if not same or not np.array_equal(first, second):
+        raise PlanError(f"what the state {name!r} starts from depends on a size: give shapes={{input: shape}}")
+    return first
 
 
 def _initial_of(graph: Graph) -> Initial:

@@ -12,6 +12,7 @@ import numpy as np
 from webrnn.errors import PlanError, ShapeError
 
 from . import opcodes
+from .stored import PlanState, read_states
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,7 @@ class PlanFile:
             raise PlanError("the table of sizes does not fit into the file")
         end = n_header + opcodes.SIZE_WORDS * rows
         self._sizes: list[list[int]] = words[n_header:end].reshape(rows, opcodes.SIZE_WORDS).tolist()
-        meta = self._read_meta()
+        self.meta = meta = self._read_meta()
         self.symbols: list[str] = [str(name) for name in meta["symbols"]]
         self.inputs = [_port(row, rows, header["externals"]) for row in meta["inputs"]]
         self.outputs = [_port(row, rows, header["externals"]) for row in meta["outputs"]]
@@ -57,6 +58,12 @@ class PlanFile:
             raise PlanError("the metadata are damaged") from error
         if len(self.symbols) != header["symbols"]:
             raise PlanError("the plan does not name its symbols")
+        self.states: list[PlanState] = read_states(meta.get("states", []), self)
+        """Which input takes which output in the next step, as chosen at export."""
+        self.about: dict[str, Any] = meta.get("about", {})
+        """What the exporter said about the model, for its own use."""
+        if not isinstance(self.about, dict):
+            raise PlanError("the metadata are damaged")
 
     def _read_meta(self) -> dict[str, Any]:
         start, length = self.header["meta_offset"], self.header["meta_bytes"]
@@ -64,12 +71,12 @@ class PlanFile:
             raise PlanError("the metadata do not fit into the file")
         try:
             meta = json.loads(self.data[start : start + length])
-            found = {key: meta[key] for key in ("symbols", "inputs", "outputs", "nodes")}
-        except (ValueError, KeyError, TypeError, RecursionError) as error:
+        except (ValueError, RecursionError) as error:
             raise PlanError("the metadata are damaged") from error
-        if not all(isinstance(part, list) for part in found.values()):
+        parts = ("symbols", "inputs", "outputs", "nodes")
+        if not isinstance(meta, dict) or not all(isinstance(meta.get(part), list) for part in parts):
             raise PlanError("the metadata are damaged")
-        return found
+        return meta
 
     def symbols_of(self, shapes: Sequence[tuple[int, ...]], known: Mapping[str, int] | None = None) -> list[int]:
         """The numbers of the symbols when the inputs have these shapes."""

@@ -14,7 +14,7 @@ An instruction is [opcode, number of operand words, operands ...]. Each operand 
 from __future__ import annotations
 
 MAGIC = 0x4E4E5257  # "WRNN"
-VERSION = 1
+VERSION = 2
 
 HEADER = (
     "magic", "version", "words", "symbols", "sizes", "buffers", "slots", "tensors", "externals", "moves", "code_words",
