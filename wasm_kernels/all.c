@@ -6,6 +6,7 @@
 #include "normalize.c"
 #include "window.c"
 #include "copy.c"
+#include "fft.c"
 #include "plan.c"
 #include "expression.c"
 #include "instructions.c"

@@ -359,6 +359,22 @@ def _fill_grid(kernel: Kernel, rng: np.random.Generator) -> Iterator[Case]:
         yield Case(f"n={n}", dict(n=n, value=-1.5), {"y": (n, np.float32)})
 
 
+def _fft_case(kernel: Kernel, rng: np.random.Generator, rows: int, n: int) -> Case:
+    real = "r" in kernel.name
+    x_size, y_size = {"rfft": (n, n + 2), "irfft": (n + 2, n)}.get(kernel.name, (2 * n, 2 * n))
+    x = _normal(rng, rows, x_size)
+    arguments = dict(x=x, twiddles=naive.twiddles(n, real), rows=rows, n=n)
+    m = n // 2 if real else n
+    outputs = {"y": (rows * y_size, np.float32), "scratch": (4 * (m + 32), np.float32)}
+    tolerance = EPS * np.log2(n) * (n**0.5 if kernel.name[0] != "i" else n**-0.5) * 2  # of numbers of about this size
+    return Case(f"{rows}x{n}", arguments, outputs, tolerance, flops=5.0 * rows * m * float(np.log2(m)))
+
+
+def _fft_grid(kernel: Kernel, rng: np.random.Generator) -> Iterator[Case]:
+    for n in (8, 16, 32, 64, 128, 256, 512, 1024, 4096):
+        yield _fft_case(kernel, rng, 1 + n % 3, n)
+
+
 Grid = Callable[[Kernel, np.random.Generator], Iterator[Case]]
 GRIDS: dict[str, Grid] = {
     "unary": _unary_grid, "activation": _activation_grid, "activate": _activate_grid, "binary": _broadcast_grid,
@@ -367,7 +383,7 @@ GRIDS: dict[str, Grid] = {
     _cell_grid,
     "reduce": _reduce_grid, "softmax": _softmax_grid, "layer_norm": _norm_grid, "instance_norm": _norm_grid,
     "batch_norm": _norm_grid, "conv": _conv_grid, "max_pool": _pool_grid, "average_pool": _pool_grid, "copy":
-    _copy_grid, "gather": _gather_grid, "fill": _fill_grid,
+    _copy_grid, "gather": _gather_grid, "fill": _fill_grid, "fft": _fft_grid,
 }  # fmt: skip
 
 
@@ -415,4 +431,6 @@ def bench(kernel: Kernel, rng: np.random.Generator) -> Case:
         arguments = dict(src=rng.integers(0, 256, 4 * 128 * 128, np.uint8), item=4, ndim=2,
                          layout=np.array([128, 128, 1, 128, 128, 1], np.int32))  # fmt: skip
         return Case("transpose 128x128", arguments, {"dst": (4 * 128 * 128, np.uint8)})
+    if kind == "fft":
+        return _fft_case(kernel, rng, 1, 512)
     return list(grid(kernel, rng))[-1]

@@ -381,3 +381,26 @@ static int run_pool(Vm *vm, const int32_t *w) {
   else wr_average_pool(F(0), F(1), (const int32_t *)&window, w[2] == 2);
   return OK;
 }
+
+/* --- Fourier transforms ---------------------------------------------------------------------------------------------- */
+
+static void (*const FFT_KERNELS[])(const float *, const float *, float *, float *, int32_t, int32_t) = {wr_rfft, wr_irfft, wr_fft, wr_ifft};
+
+static int32_t fft_length(const Tensor *x, const Tensor *y, int32_t kind) {
+  return kind == KIND_RFFT ? x->size[1] : kind == KIND_IRFFT ? y->size[1] : x->size[1] / 2;
+}
+static int check_fft(Vm *vm, const int32_t *w) {
+  const Tensor *x = T(0), *y = T(2);
+  ASK(is_dense(x, 2) && is_dense(y, 2) && x->size[0] == y->size[0] && below(w[4], KIND_COUNT));
+  const int32_t n = fft_length(x, y, w[4]);
+  ASK(n >= MIN_FFT && n <= MAX_FFT && (n & (n - 1)) == 0);
+  const int real = w[4] == KIND_RFFT || w[4] == KIND_IRFFT;
+  const int32_t spectrum = real ? n + 2 : 2 * n, m = real ? n / 2 : n;
+  ASK((w[4] == KIND_RFFT || x->size[1] == spectrum) && (w[4] == KIND_IRFFT || y->size[1] == spectrum));
+  ASK(is_vector(T(1), real ? 3 * m : m) && is_dense(T(3), 1) && T(3)->count >= 4 * (m + 2 * FFT_SLACK));
+  return OK;
+}
+static int run_fft(Vm *vm, const int32_t *w) {
+  FFT_KERNELS[w[4]](F(0), F(1), F(2), F(3), T(0)->size[0], fft_length(T(0), T(2), w[4]));
+  return OK;
+}

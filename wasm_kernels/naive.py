@@ -346,3 +346,40 @@ def gather(src, index, outer, size, inner, count):
 
 def fill(n, value):
     return np.full(n, value, f32)
+
+
+# Fourier transforms of rows: complex numbers are pairs
+def twiddles(n, real):
+    """w[2][m / 2] of a transform of m complex numbers; with `real`, where m = n / 2, followed by turns[2][m]."""
+
+    def circle(count, turn):
+        angles = 2 * np.pi * np.arange(count) / turn
+        return np.concatenate([np.cos(angles), -np.sin(angles)])
+
+    m = n // 2 if real else n
+    return np.concatenate([circle(m // 2, m), circle(m, n) if real else []]).astype(f32)
+
+
+def _complex(x, rows):
+    pairs = _wide(x).reshape(rows, -1, 2)
+    return pairs[..., 0] + 1j * pairs[..., 1]
+
+
+def _pairs(z):
+    return np.stack([z.real, z.imag], -1).ravel()
+
+
+def rfft(x, twiddles, rows, n):
+    return _pairs(np.fft.rfft(_wide(x).reshape(rows, n)))
+
+
+def irfft(x, twiddles, rows, n):
+    return np.fft.irfft(_complex(x, rows), n).ravel()
+
+
+def fft(x, twiddles, rows, n):
+    return _pairs(np.fft.fft(_complex(x, rows)))
+
+
+def ifft(x, twiddles, rows, n):
+    return _pairs(np.fft.ifft(_complex(x, rows)))

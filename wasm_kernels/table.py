@@ -61,6 +61,7 @@ SIGNATURES = {
     "copy": "const u8 *src, u8 *dst, i32 item, i32 ndim, const i32 *layout -> i32",
     "gather": "const u8 *src, const i64 *index, u8 *dst, i32 outer, i32 size, i32 inner, i32 count -> i32",
     "fill": "f32 *y, i32 n, f32 value",
+    "fft": "const f32 *x, const f32 *twiddles, f32 *y, f32 *scratch, i32 rows, i32 n",
 }  # fmt: skip
 
 
@@ -152,6 +153,7 @@ KERNELS = (
     Kernel("copy_strided", "copy", 0),
     Kernel("gather", "gather", 0),
     Kernel("fill", "fill", 0),
+    *(Kernel(name, "fft") for name in ("rfft", "irfft", "fft", "ifft")),
 )
 
 #: How a host uses plans: check once, bind for given sizes, run. Not kernels, so not part of their grids.

@@ -130,7 +130,8 @@ static int run_loop(Vm *vm, const int32_t *w, int32_t at) {
 #define CHECK_CASE(name) case I_##name: error = check_##name(vm, w + 2); break;
 #define RUN_CASE(name) case I_##name: error = run_##name(vm, w + 2); break;
 #define SIMPLE(X) X(require) X(copy) X(fill) X(gather) X(gemm) X(matmul) X(rnn_cell) X(gru_cell) X(gru_reset) X(gru_update) X(lstm_cell) \
-  X(rnn_sequence) X(gru_sequence) X(lstm_sequence) X(reduce) X(softmax) X(layer_norm) X(instance_norm) X(batch_norm) X(conv) X(pool)
+  X(rnn_sequence) X(gru_sequence) X(lstm_sequence) X(reduce) X(softmax) X(layer_norm) X(instance_norm) X(batch_norm) X(conv) X(pool) \
+  X(fft)
 
 static int bind_block(Vm *vm, int32_t from, int32_t to) {
   for (int32_t at = from; at < to;) {

@@ -69,6 +69,11 @@ def _windows(b, x):
     return b.op("MaxPool", convolved, kernel_shape=[2, 2]), b.op("AveragePool", x, kernel_shape=[1, 2], strides=[2, 1])
 
 
+def _spectra(b, x):
+    spectrum = b.op("DFT", x, None, b.ints(1), onesided=1)
+    return b.op("DFT", spectrum, None, b.ints(1), onesided=1, inverse=1), b.op("DFT", x, None, b.ints(1), inverse=1)
+
+
 def _if(b, p, x):
     return branches(b, p, [x], lambda i, x: [i.op("Tanh", x)], lambda i, x: [x])
 
@@ -79,6 +84,7 @@ def _graphs() -> dict[str, tuple[Graph, frozenset[str]]]:
         "layouts": graph_of(_layouts, "f n 3 5"),
         "expressions": graph_of(_expressions, "f n 3", "f 3", "i n 1"),
         "windows": graph_of(_windows, "f n 2 4 5"),
+        "spectra": graph_of(_spectra, "f n 16 1"),
         "branch": graph_of(_if, "b", "f n 3"),
         "product": graph_of(lambda b, x, y: b.op("MatMul", x, y), "f 2 n 3", "f 2 3 t"),
         "linear": graph_of(lambda b, x: b.op("MatMul", x, b.constant(array(5, 9))), "f n 5"),

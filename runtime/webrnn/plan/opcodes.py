@@ -70,6 +70,7 @@ INSTRUCTIONS: tuple[tuple[str, str], ...] = (
     ("gather", "rrw"),  # src[outer, size, inner], index i64[count], dst[outer, count, inner]
     ("branch", "rii"),  # condition, words of the then block, words of the else block, which follow
     ("loop", "DRdRRWWiiiii*"),
+    ("fft", "rrwwi"),  # x[rows, n numbers], twiddles, y[rows, n numbers], scratch, kind: see FFTS
 )
 """loop: n_steps as a size, n_steps as an i64 tensor, most steps, condition, condition of the body, iteration (i64),
 steps taken (i64), first move, number of moves, words of the body, words of the epilogue, strictness; then for each
@@ -78,6 +79,13 @@ Strictness: EXACT takes n_steps; UNLIMITED raises when `most steps` were taken a
 when the tensor asks for more than `most steps`."""
 
 EXACT, UNLIMITED, LIMITED = range(3)
+
+FFTS = ("rfft", "irfft", "fft", "ifft")
+"""Complex numbers are pairs: n samples have a spectrum of n + 2 words with rfft, and of 2 n with fft."""
+MIN_FFT, MAX_FFT = 8, 1 << 16
+"""The lengths that a transform may have, powers of two only."""
+FFT_SLACK = 16
+"""Floats before and behind each of the four planes of its scratch, so that vectors may reach over their ends."""
 
 REDUCTIONS = ("sum", "mean", "sum_square", "prod", "max", "min")
 
@@ -129,11 +137,13 @@ def c_header() -> str:
         "PLAN_MAGIC": MAGIC, "PLAN_VERSION": VERSION, "MAX_RANK": MAX_RANK, "MAX_DEPTH": MAX_DEPTH, "TILE": TILE,
         "MAX_REGISTERS": MAX_REGISTERS, "SIZE_WORDS": SIZE_WORDS, "BUFFER_WORDS": BUFFER_WORDS,
         "TENSOR_WORDS": TENSOR_HEAD + 2 * MAX_RANK,
-        "EXPRESSION_OP_WORDS": EXPRESSION_OP_WORDS, "WRITABLE": WRITABLE,
+        "EXPRESSION_OP_WORDS": EXPRESSION_OP_WORDS, "WRITABLE": WRITABLE, "MIN_FFT": MIN_FFT, "MAX_FFT": MAX_FFT,
+        "FFT_SLACK": FFT_SLACK,
     }  # fmt: skip
     lines += [f"#define {name} {number}" for name, number in numbers.items()]
     lines += _enum("HEADER", HEADER) + _enum("DTYPE", DTYPES) + _enum("BUFFER", BUFFER_KINDS)
     lines += _enum("SIZE", SIZE_KINDS) + _enum("REDUCTION", REDUCTIONS)
+    lines += _enum("KIND", FFTS)
     lines.append("#define INSTRUCTIONS(X) \\")
     lines += [f'  X({name}, "{form}") \\' for name, form in INSTRUCTIONS]
     lines.append("")

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from math import prod
 
 from .lowerings.linear import GRAIN, PANEL
-from .opcodes import REDUCTIONS
+from .opcodes import FFT_SLACK, FFTS, MAX_FFT, MIN_FFT, REDUCTIONS
 
 INT_MAX = 2**31 - 1
 LAST_ACTIVATION = 11
@@ -306,6 +306,22 @@ def _branch(condition: BoundTensor, then: int, other: int) -> bool:
     return condition.dtype == "u8" and condition.count == 1
 
 
+def _fft(x: BoundTensor, twiddles: BoundTensor, y: BoundTensor, scratch: BoundTensor, kind: int) -> bool:
+    if not (is_dense(x, 2) and is_dense(y, 2) and x.shape[0] == y.shape[0] and 0 <= kind < len(FFTS)):
+        return False
+    name, before, after = FFTS[kind], x.shape[1], y.shape[1]
+    n = {"rfft": before, "irfft": after}.get(name, before // 2)
+    if not MIN_FFT <= n <= MAX_FFT or n.bit_count() != 1:
+        return False
+    m, table = (n // 2, 3 * n // 2) if name in ("rfft", "irfft") else (n, n)
+    return (
+        (before, after) == {"rfft": (n, n + 2), "irfft": (n + 2, n)}.get(name, (2 * n, 2 * n))
+        and is_vector(twiddles, table)
+        and is_dense(scratch, 1)
+        and scratch.count >= 4 * (m + 2 * FFT_SLACK)
+    )
+
+
 OPERAND_RULES: dict[str, Callable[..., bool]] = {
     "require": lambda size: size >= 0,
     "copy": _copy,
@@ -330,5 +346,6 @@ OPERAND_RULES: dict[str, Callable[..., bool]] = {
     "pool": _pool,
     "gather": _gather,
     "branch": _branch,
+    "fft": _fft,
 }
 """Not of "expression" and "loop", whose operands are lists: verify.py has theirs."""

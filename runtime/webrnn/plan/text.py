@@ -17,7 +17,7 @@ from webrnn.tables import bytes_text, table
 from .decode import Decoded, Expression, Operation, Tables, decode, float_of
 from .file import PlanFile, PlanPort
 from .lowerings.cells import ACTIVATIONS
-from .opcodes import REDUCTIONS
+from .opcodes import FFTS, REDUCTIONS
 from .verify import arena_bytes, bound_sizes, verify
 from .views import dense_strides
 
@@ -44,6 +44,7 @@ ROLES = {
     "conv": "x w bias y scratch kernel_h kernel_w stride_h stride_w pad_top pad_left dilation_h dilation_w groups",
     "pool": "x y kind kernel_h kernel_w stride_h stride_w pad_top pad_left dilation_h dilation_w",
     "gather": "x index y",
+    "fft": "x twiddles y scratch kind",
 }
 """What the operands of each instruction are, in order."""
 
@@ -223,7 +224,8 @@ class _Printer:
         if role == "activations":
             count = {"rnn": 1, "gru": 2, "lstm": 3}[instruction.name.partition("_")[0]]
             return " ".join(ACTIVATIONS[word >> 8 * i & 255] for i in range(count))
-        return REDUCTIONS[word] if instruction.name == "reduce" and role == "kind" else str(word)
+        names = {"reduce": REDUCTIONS, "fft": FFTS}.get(instruction.name) if role == "kind" else None
+        return str(word) if names is None else names[word]
 
     def _expression(self, expression: Expression) -> Iterator[str]:
         """Assignments; what is used more than once has a line of its own."""
