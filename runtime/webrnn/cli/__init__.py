@@ -14,6 +14,7 @@ COMMANDS = {
     "info": "inputs, outputs, states, ops and weights of a model",
     "run": "run a model on given or random inputs",
     "optimize": "what the passes do to a model, and what it is then",
+    "export": "write a model as a plan file, for a page or for another process",
     "plan": "the program that a model becomes, instruction by instruction",
     "bench": "how long ticks of streams take",
 }

@@ -1,0 +1,125 @@
+"""`webrnn export model.onnx -o model.rnn`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from webrnn.engine.carry import Carry
+from webrnn.engine.session import InferenceSession
+from webrnn.engine.states import likely_pairs
+from webrnn.errors import OptionError, PlanError
+from webrnn.plan.file import PlanFile, PlanPort
+from webrnn.tables import bytes_text, table
+
+from .options import add_model_options, fixed_inputs, pairs, pass_names
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("model", help="path of an ONNX file")
+    parser.add_argument(
+        "-o", "--output", type=Path, metavar="FILE.rnn", help="the plan file (default: beside the model)"
+    )
+    add_model_options(parser)
+    parser.add_argument(
+        "--shape",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="NAME=N,N,...",
+        help="shape of an input, for a model that has no plan for all sizes",
+    )
+    parser.add_argument(
+        "--carry",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="INPUT=OUTPUT",
+        help='states: what an output was is an input in the next step; or "auto": found by names and shapes; '
+        'or "internal": of loops that start from constants',
+    )
+    parser.add_argument("--about", metavar="FILE.json", help="a JSON object to store: model.about in JavaScript")
+
+
+def main(arguments: argparse.Namespace) -> None:
+    carry, shapes = _carry(arguments.carry), dict(_shapes(arguments.shape))
+    about = _about(arguments.about)
+    session = InferenceSession(
+        arguments.model, disable=pass_names(arguments.disable), fixed=fixed_inputs(arguments.fixed)
+    )
+    output = arguments.output or Path(arguments.model).with_suffix(".rnn")
+    try:
+        session.export(output, shapes or None, carry, about)
+    except PlanError as error:
+        raise PlanError(str(error).replace("shapes={input: shape}", "--shape INPUT=N,N,...")) from error
+    except OSError as error:
+        raise OptionError(f"cannot write {str(output)!r}: {error.strerror}") from None
+    print("\n\n".join(sections(PlanFile(output.read_bytes()))))
+    if carry is None:
+        likely = [f"{before}={found[0]}" for before, found in likely_pairs(session.inputs, session.outputs).items()]
+        if likely:
+            print(
+                f"\nNo state is carried; {', '.join(likely)} looks like one: --carry auto, or --carry {likely[0]} ..."
+            )
+    print(f"\n{output}: {bytes_text(output.stat().st_size)}")
+
+
+def sections(file: PlanFile) -> Iterator[str]:
+    """What the plan takes and gives."""
+    states = {state.input: state for state in file.states}
+    outputs = {state.output for state in file.states}
+    kinds = (("inputs", file.inputs, states), ("outputs", file.outputs, outputs))
+    for title, ports, carried in kinds:
+        rows = [(port.name, port.dtype, _shape_text(port)) for port in ports if port.name not in carried]
+        yield table(title, rows, ("name", "type", "shape"))
+    if states:
+        shapes = {port.name: (port.dtype, _shape_text(port)) for port in file.inputs}
+        yield table(
+            "states",
+            [
+                (state.input, state.output, *shapes[state.input], "zeros" if state.start is None else "values")
+                for state in file.states
+            ],
+            ("input", "from output", "type", "shape", "starts from"),
+        )
+    if file.about:
+        yield "about\n  " + json.dumps(file.about, ensure_ascii=False)
+
+
+def _carry(items: Sequence[str]) -> Carry | None:
+    if not items:
+        return None
+    words = [item for item in items if "=" not in item]
+    if not words:
+        return dict(pairs(items))
+    if len(items) > 1 or words[0] not in ("auto", "internal"):
+        raise OptionError(f"--carry takes INPUT=OUTPUT ..., or auto, or internal, not {' '.join(items)!r}")
+    return words[0]
+
+
+def _shapes(items: Sequence[str]) -> Iterator[tuple[str, list[int]]]:
+    for name, text in pairs(items):
+        sizes = [size.strip() for size in text.split(",")] if text else []
+        if not all(size.isdecimal() for size in sizes):
+            raise OptionError(f"{text!r} is not a shape, such as 1,512")
+        yield name, [int(size) for size in sizes]
+
+
+def _about(path: str | None) -> dict[str, Any] | None:
+    if path is None:
+        return None
+    try:
+        about = json.loads(Path(path).read_bytes())
+    except (OSError, ValueError) as error:
+        raise OptionError(f"cannot read {path!r}: {error}") from None
+    if not isinstance(about, dict):
+        raise OptionError(f"{path!r} holds no JSON object, {{...}}")
+    return about
+
+
+def _shape_text(port: PlanPort) -> str:
+    shape: list[object] = list(port.shape) if port.taken < 0 else ["?", *port.shape[1:]]
+    return "[" + ", ".join(map(str, shape)) + "]"

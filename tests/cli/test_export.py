@@ -1,0 +1,111 @@
+import json
+
+import numpy as np
+import pytest
+from onnx import helper
+from onnx.parser import parse_model
+
+import webrnn
+from tests.engine.stream_models import hidden_state, stateful
+from tests.models.fetch import model_path
+from tests.onnx.models import floats, model
+from webrnn.cli import main
+
+
+def saved(tmp_path, proto, name="m.onnx"):
+    file = tmp_path / name
+    file.write_bytes(proto.SerializeToString())
+    return str(file)
+
+
+def test_states_and_about(tmp_path, capsys):
+    about = tmp_path / "about.json"
+    about.write_text(json.dumps({"labels": ["yes", "no"]}))
+    path, plan = saved(tmp_path, stateful("LSTM")), tmp_path / "out.rnn"
+    assert main(["export", path, "-o", str(plan), "--carry", "auto", "--about", str(about)]) == 0
+    out = capsys.readouterr().out
+    assert "  x     f32   [steps, batch, 4]" in out
+    assert "  c_in   c_out        f32   [1, batch, 5]  zeros" in out
+    assert '{"labels": ["yes", "no"]}' in out
+    assert f"{plan}: " in out
+    assert "No state is carried" not in out
+    session = webrnn.InferenceSession(plan)
+    assert session.stream().carry == {"h_in": "h_out", "c_in": "c_out"}
+    assert session.about == {"labels": ["yes", "no"]}
+
+
+def test_pairs(tmp_path, capsys):
+    path = saved(tmp_path, stateful("LSTM"))
+    assert main(["export", path, "--carry", "h_in=c_out", "c_in=h_out"]) == 0
+    assert webrnn.InferenceSession(tmp_path / "m.rnn").stream().carry == {"h_in": "c_out", "c_in": "h_out"}
+
+
+def test_without_states_a_hint_names_them(tmp_path, capsys):
+    assert main(["export", saved(tmp_path, stateful("GRU"))]) == 0
+    assert "h_in=h_out looks like one: --carry auto" in capsys.readouterr().out
+    assert main(["export", saved(tmp_path, hidden_state("GRU"))]) == 0
+    assert "looks like one" not in capsys.readouterr().out
+
+
+def test_hidden_states(tmp_path, capsys):
+    assert main(["export", saved(tmp_path, hidden_state("GRU")), "--carry", "internal"]) == 0
+    assert "cell.h  cell.h.next" in capsys.readouterr().out
+
+
+def test_fixed_inputs(tmp_path, capsys):
+    plan = tmp_path / "s.rnn"
+    assert (
+        main(["export", str(model_path("silero_v6")), "-o", str(plan), "--fixed", "sr=16000", "--carry", "auto"]) == 0
+    )
+    out = capsys.readouterr().out
+    assert "sr" not in out.split("outputs")[0]
+    stream = webrnn.InferenceSession(plan).stream()
+    assert list(stream.carry) == ["state"]
+    assert 0 <= stream.step({"input": np.zeros((1, 576), np.float32)})[0].item() <= 1
+
+
+def test_a_model_that_needs_shapes(tmp_path, capsys):
+    node = helper.make_node("Flatten", ["x"], ["y"])
+    reshape = helper.make_node("Squeeze", ["y"], ["z"])
+    path = saved(tmp_path, model([node, reshape], [floats("x", ["n", "m", 2])], [floats("z", None)], []))
+    assert main(["export", path]) == 1
+    assert "--shape INPUT=N,N,..." in capsys.readouterr().err
+    assert main(["export", path, "--shape", "x=1,3,2"]) == 0
+    assert "x     f32   [1, 3, 2]" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--carry", "h_in"], "--carry takes INPUT=OUTPUT"),
+        (["--carry", "auto", "h_in=h_out"], "--carry takes INPUT=OUTPUT"),
+        (["--carry", "h=h_out"], "the model has no input 'h'"),
+        (["--carry", "internal"], "no loop of the model starts from constants"),
+        (["--shape", "x=1,many"], "is not a shape, such as 1,512"),
+        (["--shape", "q=1"], "the model has no input 'q'"),
+        (["--shape", "x=2,1,4"], "give the shape of 'h_in' as well"),
+        (["--about", "missing.json"], "cannot read 'missing.json'"),
+        (["-o", "no/such/folder/m.rnn"], "cannot write"),
+        (["--fixed", "q=1"], "'q'"),
+    ],
+)
+def test_wrong_options(options, message, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(["export", saved(tmp_path, stateful("GRU")), *options]) == 1
+    err = capsys.readouterr().err
+    assert err.startswith("webrnn: ")
+    assert message in err
+    assert list(tmp_path.glob("*.rnn")) == []
+
+
+def test_about_that_is_no_object(tmp_path, capsys):
+    (tmp_path / "a.json").write_text("[1]")
+    assert main(["export", saved(tmp_path, stateful("GRU")), "--about", str(tmp_path / "a.json")]) == 1
+    assert "holds no JSON object" in capsys.readouterr().err
+
+
+def test_what_has_no_plan_is_an_error(tmp_path, capsys):
+    text = '<ir_version: 8, opset_import: ["": 17]> g (float[n] x) => (int64[r, k] y) { y = NonZero(x) }'
+    assert main(["export", saved(tmp_path, parse_model(text))]) == 1
+    assert "PlanError" in capsys.readouterr().err
+    assert main(["export", str(tmp_path / "missing.onnx")]) == 1
