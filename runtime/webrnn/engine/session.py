@@ -9,7 +9,7 @@ from functools import partial
 from threading import Lock
 from typing import Any
 
-from webrnn.errors import PlanError, ShapeError
+from webrnn.errors import OptionError, PlanError, ShapeError
 from webrnn.ir import Graph, SymbolicDim, Value
 from webrnn.onnx.reader import read_model
 from webrnn.onnx.types import spell_type
@@ -44,7 +44,7 @@ class NodeArg:
 
 
 class InferenceSession:
-    """Runs one model, given as the path of a file or as its bytes.
+    """Runs one model, given as the path of a file, as its bytes, or as a graph that was built in Python.
 
     >>> import numpy as np
     >>> from onnx.parser import parse_model
@@ -63,7 +63,7 @@ class InferenceSession:
 
     def __init__(
         self,
-        model: str | os.PathLike[str] | bytes,
+        model: str | os.PathLike[str] | bytes | Graph,
         backend: str = "auto",
         disable: Iterable[str] = (),
         fixed: Mapping[str, Any] | None = None,
@@ -82,7 +82,7 @@ class InferenceSession:
         self._lock = Lock()
         self._streaming_models: dict[Any, StreamingModel] = {}
         self._batched_models: dict[StreamingModel, Batched | str] = {}
-        plan = plan_bytes(model)
+        plan = None if isinstance(model, Graph) else plan_bytes(model)
         if plan is not None:
             if fixed:
                 raise PlanError("inputs are fixed when a plan is exported, not when it is loaded")
@@ -91,7 +91,7 @@ class InferenceSession:
             self.inputs, self.outputs = program.signature()
             self._program: Program = program
         else:
-            self.graph: Graph = read_model(model, fixed)
+            self.graph: Graph = _built(model, fixed) if isinstance(model, Graph) else read_model(model, fixed)
             """Optimized; its values are what passes found out, not what the model declares."""
             self.inputs = [value.like(value.name) for value in self.graph.inputs]
             self.outputs = [value.like(value.name) for value in self.graph.outputs]
@@ -150,8 +150,10 @@ class InferenceSession:
                 )
             return self._batched_models[model]
 
-    def _optimize_stream(self, graph: Graph) -> None:
-        run_passes(graph, disable=self._disable, semantics="stream")
+    @property
+    def _optimize_stream(self) -> Callable[[Graph], Any]:
+        """Not a method: programs keep it, and one that has the session would keep all of it in a cycle."""
+        return partial(run_passes, disable=self._disable, semantics="stream")
 
     def _streaming_program(self, graph: Graph, source: Graph) -> Program:
         return self._make_program(graph, self._optimize_stream, source)
@@ -213,3 +215,9 @@ class InferenceSession:
         results = self._program.run(arguments)
         chosen = [results[self._output_names.index(name)] for name in names]
         return own(chosen, borrowed=arguments)
+
+
+def _built(graph: Graph, fixed: Mapping[str, Any] | None) -> Graph:
+    if fixed:
+        raise OptionError("the inputs of a graph that was built are fixed by building it with constants")
+    return graph.copy()

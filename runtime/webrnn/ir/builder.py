@@ -106,6 +106,26 @@ class GraphBuilder:
         self.graph.nodes.append(Node(op, list(inputs), [result], attrs, name))
         return result
 
+    def inline(self, graph: Graph, *arguments: Value) -> list[Value]:
+        """What another graph gives for these arguments; its nodes and constants become part of this one.
+
+        >>> inner = GraphBuilder("double")
+        >>> x = inner.input("x", DType.FLOAT, (3,))
+        >>> inner.graph.outputs.append(inner.op("Add", x, x))
+        >>> b = GraphBuilder("quadruple")
+        >>> (twice,) = b.inline(inner.graph, b.input("x", DType.FLOAT, (3,)))
+        >>> b.graph.outputs = b.inline(inner.graph, twice)
+        >>> [str(node.label) for node in b.graph.nodes]
+        ['-> add', '-> add_1']
+        """
+        inner = graph.copy()
+        for value in (*inner.constants, *(v for node in inner.nodes for v in node.outputs if v is not None)):
+            value.name = self.unique_name(value.name)
+        inner.replace_uses(dict(zip(inner.inputs, arguments, strict=True)))
+        self.graph.nodes.extend(inner.nodes)
+        self.graph.constants.update(inner.constants)
+        return inner.outputs
+
     def split(self, value: Value, names: Sequence[str], axis: int = -1) -> list[Value]:
         """Cut a value into equal parts."""
         parts: list[Value | None] = [self.value(name) for name in names]

@@ -1,0 +1,188 @@
+"""Whole audio models, one plan each: samples in, samples or a probability out, all states inside.
+
+    python -m webrnn.audio.plans dtln -o denoise.rnn
+    python -m webrnn.audio.plans silero -o vad.rnn
+
+A plan like this is what the AudioWorklet processor of webrnn runs (docs/audio-worklet.md). Its metadata say how:
+{"audio": {"kind", "sample_rate", "frame", "hop", "input", "output"}}. Every `hop` samples it takes the last `frame`
+samples. A "filter" gives as many, which overlap and are added up; an "analyser" gives a few numbers.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from webrnn import models
+from webrnn.engine.carry import guess
+from webrnn.engine.session import InferenceSession
+from webrnn.errors import Error, ModelError
+from webrnn.ir import DType, Graph, GraphBuilder, Value
+from webrnn.onnx.reader import read_model
+
+from .filters import FrameFilter
+
+Source = str | os.PathLike[str] | bytes
+
+RATE = 16000
+DTLN_FRAME, DTLN_HOP = 512, 128
+SILERO_CHUNK, SILERO_CONTEXT = 512, 64
+
+
+@dataclass(frozen=True, eq=False)
+class AudioModel:
+    """A model of frames of samples, with the pairs of its states and what its plan says of itself."""
+
+    graph: Graph
+    carry: dict[str, str]
+    audio: dict[str, Any]
+
+    def session(self, backend: str = "auto") -> InferenceSession:
+        return InferenceSession(self.graph, backend=backend)
+
+    def export(self, path: str | os.PathLike[str]) -> None:
+        """Write the plan."""
+        self.session().export(path, carry=self.carry, about={"audio": self.audio})
+
+    def frames(self, backend: str = "auto") -> Callable[[np.ndarray], np.ndarray]:
+        """A function of one frame after the other, with the states inside."""
+        stream = self.session(backend).stream(carry=self.carry)
+        fed, place = self.audio["input"], stream.output_names.index(self.audio["output"])
+        return lambda frame: stream.step({fed: frame})[place]
+
+    def filter(self, backend: str = "auto") -> FrameFilter:
+        """A "filter" for signals, by blocks of any size."""
+        if self.audio["kind"] != "filter":
+            raise ModelError("it gives numbers for frames of samples, not samples")
+        return FrameFilter(self.frames(backend), self.audio["frame"], self.audio["hop"])
+
+
+def dtln(model_1: Source | None = None, model_2: Source | None = None) -> AudioModel:
+    """The DTLN denoiser: its two models with the transforms between them. By default those of `webrnn.models`.
+
+    The first model gets the magnitudes of the last 512 samples and gives a mask for their spectrum; the second gets the
+    masked samples and gives the clean ones.
+    """
+    bins = DTLN_FRAME // 2 + 1
+    masking, refining = (
+        _Stage(read_model(given if given is not None else models.fetch(name)), size)
+        for given, name, size in ((model_1, "dtln_1", bins), (model_2, "dtln_2", DTLN_FRAME))
+    )
+    b = GraphBuilder("dtln")
+    samples = b.input("samples", DType.FLOAT, (DTLN_FRAME,))
+    spectrum = b.op("DFT", b.op("Reshape", samples, b.ints(1, DTLN_FRAME, 1)), onesided=1)
+    real, imaginary = b.split(spectrum, ["real", "imaginary"])
+    power = b.op("Add", b.op("Mul", real, real), b.op("Mul", imaginary, imaginary))
+    mask = masking.into(b, "mask_state", b.op("Sqrt", power))
+    masked = b.op("Mul", spectrum, b.op("Reshape", mask, b.ints(1, bins, 1)))
+    clean = refining.into(b, "clean_state", b.op("DFT", masked, onesided=1, inverse=1))
+    _output(b, "clean", clean, DTLN_FRAME)
+    return _finished(b, "filter", DTLN_FRAME, DTLN_HOP, "clean")
+
+
+def silero(model: Source | None = None) -> AudioModel:
+    """Silero's voice activity detector at 16 kHz: the probability of speech in each 512 samples, in front of which the
+    last 64 of those before are kept. By default the model of `webrnn.models`."""
+    graph = read_model(model if model is not None else models.fetch("silero_v6"), fixed={"sr": RATE})
+    _require(graph, {"input", "state"}, {"output", "stateN"})
+    inputs, outputs = (
+        {value.name: place for place, value in enumerate(ports)} for ports in (graph.inputs, graph.outputs)
+    )
+    b = GraphBuilder("silero")
+    samples = b.input("samples", DType.FLOAT, (SILERO_CHUNK,))
+    context = b.input("context", DType.FLOAT, (SILERO_CONTEXT,))
+    state = b.input("state", DType.FLOAT, (2, 1, 128))
+    chunk = b.op("Reshape", b.op("Concat", context, samples, axis=0), b.ints(1, SILERO_CONTEXT + SILERO_CHUNK))
+    arguments = {inputs["input"]: chunk, inputs["state"]: state}
+    results = b.inline(graph, *(arguments[place] for place in range(len(inputs))))
+    _output(b, "probability", results[outputs["output"]], 1)
+    _output(b, "context_next", b.op("Slice", samples, b.ints(-SILERO_CONTEXT), b.ints(SILERO_CHUNK)), SILERO_CONTEXT)
+    _output(b, "state_next", results[outputs["stateN"]], 2, 1, 128)
+    return _finished(b, "analyser", SILERO_CHUNK, SILERO_CHUNK, "probability")
+
+
+class _Stage:
+    """A model with one input and one output of a size, and one state."""
+
+    def __init__(self, graph: Graph, size: int):
+        pairs = guess(graph.inputs, graph.outputs)
+        self.graph = graph
+        self.fed = [value for value in graph.inputs if value.name not in pairs]
+        given = [value for value in graph.outputs if value.name not in pairs.values()]
+        if len(pairs) != 1 or len(self.fed) != 1 or len(given) != 1 or (self.fed[0].shape or (None,))[-1] != size:
+            raise ModelError(f"a model of frames of {size} numbers with one state is needed, this has {_ports(graph)}")
+        ((before, after),) = pairs.items()
+        self.before = next(value for value in graph.inputs if value.name == before)
+        self.result, self.after = (
+            next(place for place, value in enumerate(graph.outputs) if (value.name == after) is is_state)
+            for is_state in (False, True)
+        )
+
+    def into(self, b: GraphBuilder, state: str, numbers: Value) -> Value:
+        """Its result for these numbers; the state becomes an input and an output of the graph."""
+        shape = _numbers(self.before)
+        held = b.input(state, self.before.dtype, shape)
+        fed = b.op("Reshape", numbers, b.ints(*_numbers(self.fed[0])))
+        results = b.inline(self.graph, *(held if value is self.before else fed for value in self.graph.inputs))
+        _output(b, f"{state}_next", results[self.after], *shape)
+        return results[self.result]
+
+
+def _numbers(value: Value) -> tuple[int, ...]:
+    shape = tuple(dim for dim in value.shape or () if isinstance(dim, int))
+    if value.shape is None or len(shape) != len(value.shape):
+        raise ModelError(f"the shape of {value.name!r} is not known")
+    return shape
+
+
+def _ports(graph: Graph) -> str:
+    return ", ".join(f"{value.name}{list(value.shape or ())}" for value in (*graph.inputs, *graph.outputs))
+
+
+def _require(graph: Graph, inputs: set[str], outputs: set[str]) -> None:
+    if {value.name for value in graph.inputs} != inputs or {value.name for value in graph.outputs} != outputs:
+        raise ModelError(f"this is not Silero's model: it has {_ports(graph)}")
+
+
+def _output(b: GraphBuilder, name: str, value: Value, *shape: int) -> None:
+    output = b.value(name, DType.FLOAT, shape)
+    b.graph.outputs.append(b.op("Reshape", value, b.ints(*shape), output=output))
+
+
+def _finished(b: GraphBuilder, kind: str, frame: int, hop: int, output: str) -> AudioModel:
+    carry = {value.name: f"{value.name}_next" for value in b.graph.inputs if value.name != "samples"}
+    audio = dict(kind=kind, sample_rate=RATE, frame=frame, hop=hop, input="samples", output=output)
+    return AudioModel(b.graph, carry, audio)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m webrnn.audio.plans", description="Write a whole audio model as one plan file."
+    )
+    kinds = parser.add_subparsers(dest="kind", required=True, metavar="model")
+    for name, what, count in (("dtln", "the DTLN denoiser", 2), ("silero", "Silero's voice activity detector", 1)):
+        kind = kinds.add_parser(name, help=what, description=what)
+        files = "its two .onnx files" if count == 2 else "its .onnx file"
+        kind.add_argument("model", nargs="*", help=f"{files}; by default from the package that has it")
+        kind.add_argument("-o", "--output", default=f"{name}.rnn", help="the plan file (%(default)s)")
+    arguments = parser.parse_args(argv)
+    build, count = (dtln, 2) if arguments.kind == "dtln" else (silero, 1)
+    if len(arguments.model) not in (0, count):
+        parser.error(f"{arguments.kind} has {count} .onnx file{'s' * (count > 1)}")
+    try:
+        build(*arguments.model).export(arguments.output)
+    except Error as error:
+        print(f"{type(error).__name__}: {error}", file=sys.stderr)
+        return 1
+    print(f"{arguments.output}: {os.path.getsize(arguments.output):,} bytes")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
