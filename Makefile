@@ -15,8 +15,7 @@ setup: .venv/ready
 	touch $@
 
 demo: setup
-	$(PY) -m web_demo.prepare
-	$(PY) -m web_demo.serve
+	$(PY) -m webrnn.cli serve
 
 test: setup
 	$(PY) -m pytest -n 2 -m "not exhaustive"

@@ -1,4 +1,4 @@
-"""The demo as `make demo` prepares it, served, and a headless Chromium."""
+"""The demo page as `make demo` puts it together, served, and a headless Chromium."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, sync_playwright
 
-from web_demo import prepare
-from web_demo.serve import serve
+from webrnn.web import pyodide_source, site
+from webrnn.web.server import serve
 
 CHROMIUM = os.environ.get("CHROMIUM", "/usr/bin/chromium")
 FLAGS = [
@@ -29,8 +29,19 @@ FLAGS = [
 
 @pytest.fixture(scope="session")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page and the wasm modules."""
     folder = tmp_path_factory.mktemp("web") / "demo"
-    prepare.write(folder)
+    site.write_page(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def full_demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """All of it: models, timings, Pyodide."""
+    folder = tmp_path_factory.mktemp("web") / "full"
+    said: list[str] = []
+    site.write(folder, site.Sources(pyodide=pyodide_source.from_checkout, rounds=2), said.append)
+    assert not [line for line in said if "goes without" in line], said
     return folder
 
 

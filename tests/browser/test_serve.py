@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from web_demo.serve import serve
+from webrnn.web.server import serve
 
 from .conftest import served
 
@@ -22,10 +22,10 @@ ROOT = Path(__file__).resolve().parents[2]
     ("name", "mime"),
     [
         ("", "text/html; charset=utf-8"),
-        ("demo.js", "text/javascript; charset=utf-8"),
-        ("demo.css", "text/css; charset=utf-8"),
-        ("model.json", "application/json"),
-        ("weights.bin", "application/octet-stream"),
+        ("page/main.js", "text/javascript; charset=utf-8"),
+        ("page/style.css", "text/css; charset=utf-8"),
+        ("kernels.json", "application/json"),
+        ("python/workbench.py", "text/plain; charset=utf-8"),
         ("wasm_simd.wasm", "application/wasm"),
     ],
 )
@@ -51,9 +51,13 @@ def test_next_free_port_is_taken(demo: Path) -> None:
         assert second.server_port > first.server_port
 
 
-def test_ctrl_c_ends_it_cleanly(demo: Path) -> None:
-    command = [sys.executable, "-m", "web_demo.serve", "--folder", str(demo)]
-    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+def webrnn_serve(*arguments: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "webrnn.cli", "serve", *arguments]
+    return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def test_ctrl_c_ends_it_cleanly(full_demo: Path) -> None:
+    process = webrnn_serve("--as-is", "--folder", str(full_demo))
     assert process.stdout is not None
     assert process.stdout.readline().startswith("webrnn demo: http://127.0.0.1:")
     process.send_signal(signal.SIGINT)
@@ -61,8 +65,8 @@ def test_ctrl_c_ends_it_cleanly(demo: Path) -> None:
     assert (process.returncode, errors) == (0, "")
 
 
-def test_says_what_to_do_when_there_is_no_demo(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "web_demo.serve", "--folder", str(tmp_path)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
-    assert done.returncode == 1
-    assert "run `python -m web_demo.prepare` first" in done.stderr
+def test_says_what_to_do_when_there_is_no_page(tmp_path: Path) -> None:
+    process = webrnn_serve("--as-is", "--folder", str(tmp_path))
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert "leave out --as-is" in errors

@@ -1,16 +1,13 @@
-"""`python -m web_demo.serve`: serves build/demo on this machine only, until Ctrl-C."""
+"""A web server for the page, on this machine only."""
 
 from __future__ import annotations
 
-import argparse
 import re
 import sys
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
-
-from web_demo.prepare import OUTPUT
 
 PORT, PORTS_TO_TRY = 8000, 20
 
@@ -21,8 +18,11 @@ class Handler(SimpleHTTPRequestHandler):
         ".html": "text/html; charset=utf-8",
         ".css": "text/css; charset=utf-8",
         ".js": "text/javascript; charset=utf-8",
+        ".mjs": "text/javascript; charset=utf-8",
         ".json": "application/json",
         ".wasm": "application/wasm",
+        ".py": "text/plain; charset=utf-8",
+        ".wav": "audio/wav",
         "": "application/octet-stream",
     }
 
@@ -60,7 +60,7 @@ def policy(folder: Path) -> str:
     return found[1]
 
 
-def serve(folder: Path = OUTPUT, port: int = PORT) -> Server:
+def serve(folder: Path, port: int = PORT) -> Server:
     """A server that listens on `port` or the next free one; 0 takes any."""
     handler = partial(Handler, directory=str(folder), policy=policy(folder))
     for candidate in range(port, port + PORTS_TO_TRY):
@@ -69,24 +69,3 @@ def serve(folder: Path = OUTPUT, port: int = PORT) -> Server:
         except OSError as error:
             last = error
     raise OSError(f"no free port from {port} to {port + PORTS_TO_TRY - 1}: {last}")
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m web_demo.serve", description=__doc__)
-    parser.add_argument("--port", type=int, default=PORT, help="the first port to try (default: %(default)s)")
-    parser.add_argument("--folder", type=Path, default=OUTPUT, help="what to serve (default: build/demo)")
-    arguments = parser.parse_args()
-    if not (arguments.folder / "index.html").exists():
-        print("there is no demo to serve yet: run `python -m web_demo.prepare` first", file=sys.stderr)
-        return 1
-    with serve(arguments.folder, arguments.port) as server:
-        try:
-            print(f"webrnn demo: {server.address}  (Ctrl-C ends it)", flush=True)
-            server.serve_forever()
-        except KeyboardInterrupt:
-            print()
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,0 +1,140 @@
+"""The folder of static files that the page is served from: any web server will do.
+
+index.html, page/ ...   the page, as it is in web_demo/ of the repository and in webrnn/_web/ of an installation
+wasm_*.wasm             the kernels and the VM
+site.json               what of the following there is, and for whom the page is
+bundled/                models to try, and a recording
+timings/models/         benchmark models, their plans, inputs and results; timings.json: how long they take natively
+pyodide/                Python for the browser, with numpy and webrnn
+onnxruntime-web/        where it is installed, for comparison
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import webrnn
+from webrnn.engine import kernels
+from webrnn.engine.wasm import VARIANTS
+from webrnn.errors import Error
+
+from . import bundled, listening, native_timings
+
+PACKAGE = Path(webrnn.__file__).resolve().parent
+CHECKOUT = PACKAGE.parents[1]
+PAGE_FILES = ("*.html", "*.css", "*.js", "*/*.css", "*/*.js", "*/*.py")
+RUNTIME_FILES = ("webrnn.js", "stream.js", "plan_file.js", "instance.js", "wasm_relaxed.wasm")
+"""What a page has to load to run plans."""
+PEER_FILES = ("ort.wasm.min.mjs", "ort-wasm-simd-threaded.mjs", "ort-wasm-simd-threaded.wasm")
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Sources:
+    """Where parts of the page come from that are optional; None leaves one out."""
+
+    pyodide: Callable[[], Path] | None = None
+    """Gives a folder with Pyodide, numpy and webrnn, and fetches it if need be."""
+    peer: Path | None = None
+    """The `dist` folder of onnxruntime-web."""
+    rounds: int = native_timings.ROUNDS
+    """Of timing the benchmark models natively; 0 leaves them out."""
+    has_bundled: bool = True
+    """Whether the models to try are fetched."""
+
+
+def page_folder() -> Path:
+    """The page's own files: in an installation, or else in the checkout."""
+    packaged = PACKAGE / "_web"
+    return packaged if packaged.exists() else CHECKOUT / "web_demo"
+
+
+def default_folder() -> Path:
+    """Where the site is put together."""
+    if (CHECKOUT / "web_demo" / "index.html").exists():
+        return CHECKOUT / "build" / "demo"
+    from webrnn.models import default_folder as models_folder
+
+    return models_folder().parent / "demo"
+
+
+def write(folder: Path, sources: Sources, say: Say = print) -> None:
+    """Put the site together, from scratch."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    write_page(folder)
+    description: dict[str, Any] = {
+        "version": webrnn.__version__,
+        "runtime_bytes": sum(_compressed(folder / name) for name in RUNTIME_FILES),
+        "processor": native_timings.processor(),
+    }
+    description["bundled"], description["listen"] = [], None
+    if sources.has_bundled:
+        description["bundled"] = _or_say(say, "models to try", lambda: bundled.write(folder / "bundled", say)) or []
+        description["listen"] = _or_say(say, "audio", lambda: listening.write(folder / "bundled", say))
+    if sources.rounds:
+        native_timings.write(folder / "timings", say, sources.rounds)
+    description["pyodide"] = None
+    if sources.pyodide is not None:
+        description["pyodide"] = _or_say(say, "Python in the page", lambda: _copy_pyodide(sources.pyodide, folder, say))
+    description["peer"] = None
+    if sources.peer is not None:
+        description["peer"] = _copy_peer(sources.peer, folder / "onnxruntime-web", say)
+    (folder / "site.json").write_text(json.dumps(description, indent=1))
+
+
+def write_page(folder: Path) -> None:
+    """The page and the wasm modules alone."""
+    source = page_folder()
+    for pattern in PAGE_FILES:
+        for file in source.glob(pattern):
+            target = folder / file.relative_to(source)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(file, target)
+    for name in ("kernels.json", *(f"wasm_{variant}.wasm" for variant in VARIANTS)):
+        shutil.copyfile(kernels.module_file(kernels.FOLDER, name), folder / name)
+
+
+def _or_say(say: Say, what: str, make: Callable[[], Any]) -> Any:
+    """The page works without this part; then it says so."""
+    try:
+        return make()
+    except (Error, OSError) as error:
+        say(f"the page goes without {what}: {error}")
+        return None
+
+
+def _copy_pyodide(source: Callable[[], Path] | None, folder: Path, say: Say) -> dict[str, Any]:
+    assert source is not None
+    start = time.perf_counter()
+    found = source()
+    target = folder / "pyodide"
+    shutil.copytree(found, target, ignore=shutil.ignore_patterns("*.map", "*.ts", "*.html", "README.md"))
+    total = sum(file.stat().st_size for file in target.rglob("*") if file.suffix in (".wasm", ".zip", ".whl"))
+    say(f"Pyodide: {total / 2**20:.1f} MB ({time.perf_counter() - start:.1f} s)")
+    return {"bytes": total}
+
+
+def _copy_peer(source: Path, target: Path, say: Say) -> dict[str, Any] | None:
+    missing = [name for name in PEER_FILES if not (source / name).exists()]
+    if missing:
+        say(f"the page goes without onnxruntime-web: {source} has no {missing[0]}")
+        return None
+    target.mkdir()
+    for name in PEER_FILES:
+        shutil.copyfile(source / name, target / name)
+    package = source.parent / "package.json"
+    return {"version": json.loads(package.read_text())["version"] if package.exists() else ""}
+
+
+def _compressed(file: Path) -> int:
+    """As a server would send it."""
+    return len(zlib.compress(file.read_bytes(), 9))

@@ -1,0 +1,172 @@
+// Part 3: native timings that were recorded, and those of this browser, as bars and as a table.
+
+import { el, problem } from "../page/dom.js";
+import { downloadJson } from "../page/files.js";
+import { difference, duration } from "../page/format.js";
+import { Progress } from "../page/progress.js";
+import { Remote } from "../page/remote.js";
+import { pythonRemote } from "../python/python.js";
+import { barChart } from "./bars.js";
+import { enginesOf } from "./engines.js";
+import { measure } from "./measure.js";
+
+const PACES = {
+  quick: { label: "Quick", rounds: 3, warmUpMs: 60, sliceMs: 10 },
+  normal: { label: "Normal", rounds: 9, warmUpMs: 250, sliceMs: 25 },
+  thorough: { label: "Thorough", rounds: 25, warmUpMs: 400, sliceMs: 50 },
+};
+
+class Timings {
+  #place;
+  #engines;
+  #recorded = { models: [] };
+  #results = {}; // model -> engine -> row
+  #chosen;
+  #workers = {};
+  #run = el("button", { class: "button primary", type: "button", text: "Measure in this browser", click: () => this.#toggle() });
+  #pace = el("select", { "aria-label": "How thoroughly" }, Object.entries(PACES).map(([value, { label }]) => el("option", { value, text: label })));
+  #progress = new Progress("Measuring");
+  #problems = el("div", { class: "stack" });
+  #chips = el("div", { class: "chips", role: "group", "aria-label": "Model that is charted" });
+  #chart = el("div");
+  #table = el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "All timings" });
+
+  constructor(place, site) {
+    this.#place = place;
+    this.#engines = enginesOf(site);
+    this.#pace.value = "normal";
+  }
+
+  async start() {
+    this.#place.append(this.#progress.element, this.#problems);
+    this.#recorded = await downloadJson("timings/timings.json");
+    this.#chosen = (this.#recorded.models.find(({ name }) => name === "gru_256") ?? this.#recorded.models[0]).name;
+    this.#place.replaceChildren(
+      el("div", { class: "row spread" }, this.#chips, el("div", { class: "row" }, this.#pace, this.#run)),
+      this.#progress.element,
+      this.#problems,
+      this.#chart,
+      this.#table,
+      this.#note(),
+    );
+    this.#setState("idle");
+    this.#draw();
+  }
+
+  #note() {
+    const { processor, native, rounds, load } = this.#recorded;
+    return el("p", {
+      class: "note",
+      text:
+        `Native is ${native.replace("native:", "")} on ${processor}, the median of ${rounds} rounds at a load of ${load?.toFixed(1) ?? "?"}. Small ratios in the table are against it. ` +
+        "✓ marks the same bits as a native build: builds with a fused multiply-add (AVX2, AVX-512, relaxed SIMD) round once where others round twice, so each kind has its own. " +
+        "All run on one thread; wasm and native run the same plan, onnxruntime-web and numpy run the ONNX file.",
+    });
+  }
+
+  #setState(state) {
+    this.#place.dataset.state = state;
+    const running = state === "running";
+    this.#run.textContent = running ? "Stop" : state === "idle" ? "Measure in this browser" : "Measure again";
+    this.#run.classList.toggle("primary", !running);
+    this.#pace.disabled = running;
+    if (!running) this.#progress.hide();
+  }
+
+  #worker(where) {
+    this.#workers[where] ??= where === "python" ? pythonRemote() : new Remote(new URL("./worker.js", import.meta.url));
+    return this.#workers[where];
+  }
+
+  #endWorkers() {
+    for (const worker of Object.values(this.#workers)) worker.end();
+    this.#workers = {};
+  }
+
+  async #toggle() {
+    if (this.#place.dataset.state === "running") return this.#endWorkers();
+    this.#problems.replaceChildren();
+    this.#results = {};
+    this.#setState("running");
+    const workers = { wasm: () => this.#worker("wasm"), python: () => this.#worker("python") };
+    const engines = this.#engines.filter(({ missing }) => !missing);
+    try {
+      const { models } = this.#recorded;
+      for (const [i, model] of models.entries()) {
+        this.#chosen = model.name;
+        const progress = (text, fraction) => this.#progress.show(text, (i + fraction) / models.length);
+        const report = (rows) => {
+          this.#results[model.name] = rows;
+          this.#draw();
+        };
+        await measure(model, engines, workers, PACES[this.#pace.value], report, progress);
+      }
+      this.#complain();
+      this.#setState("done");
+    } catch (error) {
+      const stopped = error.name === "AbortError";
+      if (!stopped) this.#problems.append(problem("The measurement failed:", error));
+      this.#setState(stopped ? "stopped" : "failed");
+    } finally {
+      this.#endWorkers();
+    }
+  }
+
+  /** Each message once, with the engines that it is about. */
+  #complain() {
+    for (const { id, label } of this.#engines) {
+      const errors = new Set(Object.values(this.#results).map((rows) => rows[id]?.error));
+      errors.delete(undefined);
+      for (const error of errors) this.#problems.append(problem(`${label}:`, error));
+    }
+  }
+
+  #draw() {
+    const { models, native } = this.#recorded;
+    this.#chips.replaceChildren(
+      ...models.map(({ name, title }) =>
+        el("button", { class: "chip", type: "button", "aria-pressed": String(name === this.#chosen), text: title, click: () => this.#choose(name) }),
+      ),
+    );
+    const model = models.find(({ name }) => name === this.#chosen);
+    const rows = this.#results[model.name] ?? {};
+    const bars = this.#engines
+      .filter(({ id, missing }) => !missing || id !== "peer")
+      .map(({ id, label, missing }) => ({ label, ms: rows[id]?.ms, className: id, note: missing ?? (rows[id]?.error ? "failed" : "not measured yet") }));
+    this.#chart.replaceChildren(barChart(`${model.title}, time of one run`, [{ label: "native", ms: model.native[native], className: "native" }, ...bars]));
+    this.#table.replaceChildren(this.#tableOf(models, native));
+  }
+
+  #choose(name) {
+    this.#chosen = name;
+    this.#draw();
+    this.#chips.querySelector('[aria-pressed="true"]').focus();
+  }
+
+  #tableOf(models, native) {
+    const engines = this.#engines.filter(({ missing }) => !missing);
+    const head = ["model", "native", ...engines.map(({ label }) => label)].map((text) => el("th", { scope: "col", text }));
+    const body = models.map((model) => {
+      const cells = engines.map(({ id }) => cell(this.#results[model.name]?.[id], model.native[native]));
+      const name = el("th", { scope: "row", text: model.title });
+      return el("tr", { class: model.name === this.#chosen ? "chosen" : null }, name, el("td", { text: duration(model.native[native]) }), cells);
+    });
+    return el("table", {}, el("thead", {}, el("tr", {}, head)), el("tbody", {}, body));
+  }
+}
+
+function cell(row, native) {
+  if (row?.error) return el("td", { class: "quiet", title: row.error, text: "failed" });
+  if (!row?.ms) return el("td", { class: "quiet", text: "·" });
+  const builds = row.twins.map((spec) => spec.replace("native:", ""));
+  const title = builds.length ? `the same bits as ${builds.join(", ")}` : `differs from native by at most ${difference(row.difference)}`;
+  const mark = builds.length ? el("span", { class: "tick", text: " ✓", "aria-label": title }) : "";
+  return el("td", { title, "data-difference": String(row.difference), "data-twins": builds.join(" ") }, duration(row.ms), mark, el("small", { text: (row.ms / native).toFixed(2) }));
+}
+
+export function mount(place, site) {
+  new Timings(place, site).start().catch((error) => {
+    place.dataset.state = "failed";
+    place.replaceChildren(problem("There are no timings to show:", error));
+  });
+}

@@ -1,0 +1,127 @@
+// A form with the inputs of a model: their sizes, and where their data come from.
+
+import { el } from "../page/dom.js";
+import { shape as shapeText } from "../page/format.js";
+import { converted, count, random, zeros } from "./arrays.js";
+import { fitted, readData } from "./data_files.js";
+
+const MOST_ELEMENTS = 2 ** 24;
+
+/** What to fill in for a size that the model leaves open. */
+function guess(name, input, axis) {
+  if (/batch|^n$/i.test(name ?? "")) return 1;
+  if (/seq|time|step|frame|len|^t$/i.test(name ?? "")) return 50;
+  const isSignal = input.shape.length > 1 && axis === input.shape.length - 1 && !input.shape.some((size) => typeof size === "number");
+  return isSignal ? 512 : 1;
+}
+
+class Input {
+  file = null; // {name, values, shape}
+
+  constructor(port, sizes, { state, preset, onFix }) {
+    Object.assign(this, port, { state });
+    this.sizes = sizes;
+    this.source = el(
+      "select",
+      { "aria-label": `Data for ${this.name}`, change: () => this.#choose() },
+      ["random", "zeros", "file"].map((value) => el("option", { value, text: { random: "random", zeros: "zeros", file: "from a file …" }[value] })),
+    );
+    if (state) this.source.value = "zeros";
+    this.picker = el("input", { type: "file", accept: ".npy,.wav,.json", hidden: true, change: () => this.#pick(this.picker.files[0]) });
+    this.note = el("span", { class: "note" });
+    this.isScalar = !this.shape.length && !this.type.startsWith("float");
+    this.value = el("input", { type: "number", value: String(preset ?? (/^(sr|rate|sample_?rate)$/i.test(this.name) ? 16000 : 0)), "aria-label": `Value of ${this.name}` });
+    const fix = onFix && el("button", { class: "chip", type: "button", text: "Fix it and optimize again", click: () => onFix(this.name, Number(this.value.value)) });
+    this.element = el(
+      "li",
+      { class: "input" },
+      el("div", {}, el("code", { class: "port", text: this.name }), el("span", { class: "quiet small", text: `${this.type} ${shapeText(this.shape)}` }), state && el("span", { class: "badge good", title: `comes back as ${state}`, text: `state → ${state}` })),
+      el("div", { class: "row" }, this.isScalar ? [this.value, fix] : this.source, this.picker, this.note),
+    );
+    for (const type of ["dragover", "drop"]) this.element.addEventListener(type, (event) => this.#drag(event));
+  }
+
+  #choose() {
+    if (this.source.value === "file") this.picker.click();
+    else this.note.textContent = "";
+  }
+
+  #drag(event) {
+    event.preventDefault();
+    event.stopPropagation();
+    if (event.type === "drop") this.#pick(event.dataTransfer.files[0]);
+  }
+
+  async #pick(file) {
+    if (!file) return;
+    try {
+      this.file = { name: file.name, ...readData(file.name, new Uint8Array(await file.arrayBuffer())) };
+      this.source.value = "file";
+      this.note.textContent = `${file.name}, ${shapeText(this.file.shape)}`;
+      this.note.classList.remove("wrong");
+    } catch (error) {
+      this.file = null;
+      this.source.value = "random";
+      this.note.textContent = error.message;
+      this.note.classList.add("wrong");
+    }
+  }
+
+  feed(seed) {
+    const { name, type } = this;
+    if (this.isScalar) return { name, type, shape: [], data: converted([Number(this.value.value)], type) };
+    const wanted = this.shape.map((size, axis) => (typeof size === "number" ? size : this.sizes.of(this, axis)));
+    if (count(wanted) > MOST_ELEMENTS) throw new Error(`'${name}' would have ${count(wanted).toLocaleString("en")} elements: choose smaller sizes`);
+    if (this.source.value === "file") {
+      if (!this.file) throw new Error(`no file was chosen for '${name}'`);
+      const { values, shape, note } = fitted(this.file, this, wanted);
+      this.note.textContent = `${this.file.name}${note ? `: ${note}` : ""}`;
+      return { name, type, shape, data: converted(values, type) };
+    }
+    return { name, type, shape: wanted, data: this.source.value === "zeros" ? zeros(type, wanted) : random(type, wanted, seed) };
+  }
+}
+
+/** Numbers for the sizes that a model leaves open; a size with a name is asked for once. */
+class Sizes {
+  fields = new Map();
+
+  constructor(inputs, shapes) {
+    for (const input of inputs) {
+      input.shape.forEach((size, axis) => {
+        if (typeof size === "number" || this.fields.has(this.#key(input, axis))) return;
+        const value = shapes[input.name]?.[axis] ?? guess(size, input, axis);
+        const label = size ?? `${input.name}, axis ${axis}`;
+        this.fields.set(this.#key(input, axis), { label, field: el("input", { type: "number", min: "0", value: String(value), "aria-label": `Size ${label}` }) });
+      });
+    }
+  }
+
+  #key = (input, axis) => input.shape[axis] ?? `${input.name}\u0000${axis}`;
+
+  of(input, axis) {
+    const { label, field } = this.fields.get(this.#key(input, axis));
+    const size = Number(field.value);
+    if (!field.value || !Number.isInteger(size) || size < 0) throw new Error(`${label} is no size`);
+    return size;
+  }
+}
+
+/** `states` is {input: output}; `preset` is {shapes, values}; `onFix(name, value)` is offered for scalars. */
+export class InputsView {
+  constructor(ports, { states, shapes = {}, onFix }) {
+    const sizes = new Sizes(ports, shapes);
+    this.inputs = ports.map((port) => new Input(port, sizes, { state: states[port.name], onFix }));
+    const fields = [...sizes.fields.values()];
+    this.element = el(
+      "div",
+      { class: "stack" },
+      fields.length > 0 && el("div", { class: "sizes" }, fields.map(({ label, field }) => el("label", {}, el("code", { text: label }), field))),
+      el("ul", { class: "inputs" }, this.inputs.map(({ element }) => element)),
+    );
+  }
+
+  feeds() {
+    return this.inputs.map((input, i) => input.feed(i + 1));
+  }
+}

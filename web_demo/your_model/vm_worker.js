@@ -1,0 +1,31 @@
+// Runs plans on the bare VM, where they can be ended: a plan may take as long as it likes.
+
+import { answer } from "../page/remote.js";
+import { Model } from "../webrnn.js";
+
+const REPEATS_MS = 60;
+let model = null;
+
+answer({
+  async open({ bytes }) {
+    model = await Model.load(bytes);
+    const { inputs, outputs, variant, carry = {}, about = null } = model;
+    return { inputs, outputs, variant, carry, about };
+  },
+
+  /** The results of one run, and the shortest time that one took. */
+  async run({ feeds }) {
+    const named = Object.fromEntries(feeds.map(({ name, data, shape }) => [name, { data, shape }]));
+    const results = model.run(named);
+    const { shapes } = model;
+    let ms = Infinity;
+    const end = performance.now() + REPEATS_MS;
+    do {
+      const start = performance.now();
+      model.run(named, { borrow: true });
+      ms = Math.min(ms, performance.now() - start);
+    } while (performance.now() < end);
+    const outputs = model.outputs.map(({ name, type }) => ({ name, type, shape: shapes[name], data: results[name] }));
+    return { outputs, ms, transfer: outputs.map(({ data }) => data.buffer) };
+  },
+});
