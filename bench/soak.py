@@ -23,7 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 
 import webrnn
-from webrnn.cli.builtin_model import gru_model
+from webrnn.bench.models import streaming_gru
 from webrnn.engine.stream import Stream
 
 BLOCKS = 10
@@ -154,7 +154,7 @@ def main() -> int:
     parser.add_argument("--carry", default="auto")
     parser.add_argument("--steps", type=int, default=1_000_000)
     arguments = parser.parse_args()
-    broken = soak(arguments.model or gru_model(), arguments.backend, arguments.steps, arguments.carry)
+    broken = soak(arguments.model or streaming_gru(), arguments.backend, arguments.steps, arguments.carry)
     for line in broken:
         print(f"FAILED: {line}", file=sys.stderr)
     return 1 if broken else 0

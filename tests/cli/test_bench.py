@@ -7,8 +7,8 @@ import pytest
 
 import webrnn
 from tests.engine.stream_models import hidden_state, stateful
+from webrnn.bench.models import streaming_gru
 from webrnn.cli import main
-from webrnn.cli.builtin_model import gru_model
 
 QUICK = ["--seconds", "0.01", "--depth", "1,3"]
 
@@ -22,12 +22,12 @@ def rows_of(file):
 
 
 def test_the_built_in_model_is_what_onnx_expects():
-    proto = onnx.load_from_string(gru_model(6, 8))
+    proto = onnx.load_from_string(streaming_gru(6, 8))
     onnx.checker.check_model(proto, full_check=True)
-    ort = pytest.importorskip("onnxruntime").InferenceSession(gru_model(6, 8), providers=["CPUExecutionProvider"])
+    ort = pytest.importorskip("onnxruntime").InferenceSession(streaming_gru(6, 8), providers=["CPUExecutionProvider"])
     feeds = {"x": np.ones((3, 2, 6), np.float32), "h_in": np.zeros((1, 2, 8), np.float32)}
     for ours, theirs in zip(
-        webrnn.InferenceSession(gru_model(6, 8)).run(None, feeds), ort.run(None, feeds), strict=True
+        webrnn.InferenceSession(streaming_gru(6, 8)).run(None, feeds), ort.run(None, feeds), strict=True
     ):
         np.testing.assert_allclose(ours, theirs, atol=1e-6)
 
@@ -57,7 +57,7 @@ def test_a_model_with_hidden_states(tmp_path, capsys):
 
 
 def test_plan_files(tmp_path, capsys):
-    webrnn.InferenceSession(gru_model(4, 5)).export(tmp_path / "m.rnn")
+    webrnn.InferenceSession(streaming_gru(4, 5)).export(tmp_path / "m.rnn")
     assert bench(tmp_path / "m.rnn", "--backend", "native") == 0
     printed = capsys.readouterr().out
     assert "native pool, one by one" in printed
@@ -111,7 +111,6 @@ def test_wrong_options(arguments, message, capsys):
     assert message in capsys.readouterr().err
 
 
-def test_the_kind_of_benchmark_is_named(capsys):
-    with pytest.raises(SystemExit):
-        main(["bench"])
-    assert "--stream" in capsys.readouterr().err
+def test_streams_are_of_one_model(capsys):
+    assert bench("a.onnx", "b.onnx") == 1
+    assert "one model" in capsys.readouterr().err

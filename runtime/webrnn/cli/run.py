@@ -10,9 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from webrnn.engine.random_feeds import random_input
 from webrnn.engine.session import InferenceSession
-from webrnn.errors import ShapeError
-from webrnn.ir import Value
 from webrnn.tables import table
 
 from .options import add_model_options, fixed_inputs, loaded, pairs, pass_names
@@ -62,16 +61,6 @@ def main(arguments: argparse.Namespace) -> None:
         arguments.output_dir.mkdir(parents=True, exist_ok=True)
         for name, result in zip(names, results, strict=True):
             np.save(arguments.output_dir / (re.sub(r"[^\w.-]", "_", name) + ".npy"), result)
-
-
-def random_input(value: Value, sizes: dict[str, int], rng: np.random.Generator) -> Any:
-    """Normal noise for floats, zeros otherwise; sizes that the model leaves open are 1 unless given."""
-    if value.container or value.shape is None or value.dtype is None:
-        raise ShapeError(f"input {value.name!r} cannot be made up: give it with --input")
-    shape = [dim if isinstance(dim, int) else sizes.get(str(dim), 1) for dim in value.shape]
-    if value.dtype.array_type.kind == "f":
-        return rng.standard_normal(shape).astype(value.dtype.array_type)
-    return np.zeros(shape, value.dtype.array_type)
 
 
 def _summary(name: str, result: Any) -> tuple[object, ...]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from webrnn import reference
 from webrnn.errors import Error, UnsupportedOp
 from webrnn.ir import WEBRNN, Graph, Node, Value, is_scan
@@ -41,8 +43,8 @@ class Executor:
         self.limits = limits or Limits()
         self._slot_of: dict[Value, int] = {}
         self._initial: list[Any] = []
-        for value, array in graph.constants.items():
-            self._initial[self._slot(value)] = read_only(array)
+        for value, array in graph.constants.items():  # those of a file lie anywhere in it, at which BLAS is not used
+            self._initial[self._slot(value)] = read_only(np.require(array, requirements="A"))
         self.input_slots = [self._slot(value) for value in graph.inputs]
         self.steps = [self._step(node) for node in graph.nodes]
         self.output_slots = [self._slot_of[value] for value in graph.outputs]

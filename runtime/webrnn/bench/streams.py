@@ -13,9 +13,8 @@ from typing import Any
 import numpy as np
 
 from webrnn.engine.carry import Carry
+from webrnn.engine.random_feeds import random_input
 from webrnn.engine.session import InferenceSession
-
-from .run import random_input
 
 FRAMES = 8
 """Different feeds that streams get in turn."""

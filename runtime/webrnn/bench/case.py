@@ -1,0 +1,67 @@
+"""A model with inputs to run it on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from webrnn.engine.random_feeds import random_input
+from webrnn.engine.session import InferenceSession
+from webrnn.errors import Error, OptionError
+
+from .models import BUILT_IN
+
+SCALE = 0.5
+"""Of the normal noise that models are fed: activations stay where they are neither linear nor saturated."""
+
+
+@dataclass(frozen=True)
+class Case:
+    name: str
+    model: str | bytes
+    """The path of a file, or what one holds."""
+    feeds: dict[str, np.ndarray]
+    expected: list[np.ndarray]
+    """What numpy computes."""
+    outputs: list[str]
+    fixed: Mapping[str, Any] = field(default_factory=dict)
+
+    def data(self) -> bytes:
+        return self.model if isinstance(self.model, bytes) else Path(self.model).read_bytes()
+
+
+def make_case(
+    name: str,
+    model: str | bytes,
+    sizes: Mapping[str, int] | None = None,
+    fixed: Mapping[str, Any] | None = None,
+    seed: int = 0,
+) -> Case:
+    """Random inputs for a model, and the results for them; named sizes that are not given are 1."""
+    rng = np.random.default_rng(seed)
+    try:
+        session = InferenceSession(model, backend="numpy", fixed=fixed)
+    except Error:
+        session = InferenceSession(model, fixed=fixed)  # a plan file: there is no graph for numpy
+    feeds = {value.name: random_input(value, sizes or {}, rng) for value in session.inputs}
+    for feed in feeds.values():
+        if feed.dtype.kind == "f":
+            feed *= SCALE
+    return Case(name, model, feeds, session.run(None, feeds), [value.name for value in session.outputs], fixed or {})
+
+
+def built_in(name: str) -> Case:
+    return make_case(name, BUILT_IN[name]())
+
+
+def from_argument(text: str, sizes: Mapping[str, int], fixed: Mapping[str, Any]) -> Case:
+    """The path of a file, or the name of a built-in model."""
+    if text in BUILT_IN:
+        return built_in(text)
+    if not Path(text).exists():
+        raise OptionError(f"{text!r} is no file, and no built-in model: those are {', '.join(BUILT_IN)}")
+    return make_case(Path(text).stem, text, sizes, fixed)

@@ -1,0 +1,229 @@
+"""All runners of a model in turn, again and again, so that a busy moment of the machine falls on all of them."""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from .case import Case
+from .limits import Bound
+from .runners import Runner
+
+SAMPLE = 0.7e-3
+"""Seconds of back-to-back runs that are timed together, if one run is not longer."""
+SAMPLES, LONG_RUN = 4, 5e-3
+"""Of a runner in a round, the quickest counts: what else the machine does interrupts some of them, not all. Runs longer
+than this are timed once."""
+FEWEST_ROUNDS = 9
+CALM_SHARE, FEWEST_CALM = 1 / 3, 5
+"""Of the rounds: ratios are those of the calmest."""
+TOLERANCE = 1e-3
+"""Results that are farther from numpy's than this, relative to the largest of them, are not timed."""
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """The median of the ratio within a round, and its quartiles, over the calm rounds."""
+
+    median: float
+    low: float
+    high: float
+
+    @property
+    def spread(self) -> float:
+        """Half of the range in which half of the rounds are, relative to the median."""
+        return (self.high - self.low) / 2 / self.median
+
+
+@dataclass
+class Result:
+    """One runner on one model."""
+
+    runner: str
+    times: int = 0
+    """Runs in a sample."""
+    samples: int = 0
+    """In a round."""
+    seconds: list[float] = field(default_factory=list)
+    """Of a run, by round: that of the quickest sample."""
+    error: float | None = None
+    """The largest difference to numpy's results."""
+    same_bits: bool | None = None
+    """Whether the results are those of the first runner, bit for bit."""
+    failure: str = ""
+    """Why there are no times."""
+    note: str = ""
+
+    @property
+    def median(self) -> float:
+        return float(np.median(self.seconds))
+
+    @property
+    def best(self) -> float:
+        return min(self.seconds)
+
+    @property
+    def noise(self) -> float:
+        """How far a round typically is from the median, relative to it."""
+        return float(np.median(np.abs(np.array(self.seconds) - self.median))) / self.median
+
+    def ratio_to(self, base: Result) -> Ratio:
+        """How much longer this takes. Rounds count in which both were near their best, as far as there are such: what
+        else runs on the machine does not slow all runners down by the same factor."""
+        pairs = list(zip(self.seconds, base.seconds, strict=False))
+        pairs.sort(key=lambda pair: max(pair[0] / self.best, pair[1] / base.best))
+        calm = pairs[: max(FEWEST_CALM, round(len(pairs) * CALM_SHARE))]
+        low, middle, high = np.percentile([mine / theirs for mine, theirs in calm], [25, 50, 75])
+        return Ratio(float(middle), float(low), float(high))
+
+    def as_data(self, base: Result | None, bound: Bound | None) -> dict[str, Any]:
+        if not self.seconds:
+            return {"runner": self.runner, "failure": self.failure, "error": self.error}
+        data: dict[str, Any] = {
+            "runner": self.runner,
+            "median_us": _us(self.median),
+            "min_us": _us(self.best),
+            "noise": round(self.noise, 4),
+            "runs": self.times * self.samples * len(self.seconds),
+            "error": self.error,
+            "same_bits": self.same_bits,
+            "round_us": [_us(seconds) for seconds in self.seconds],
+        }
+        if base is not None:
+            ratio = self.ratio_to(base)
+            data["ratio"] = {"to": base.runner, "median": round(ratio.median, 4), "spread": round(ratio.spread, 4)}
+        if bound is not None:
+            data["times_bound"] = round(self.best / bound.seconds, 3)
+        if self.note:
+            data["note"] = self.note
+        return data
+
+
+@dataclass
+class ModelResult:
+    """All runners on one model; the first is what the others are compared with."""
+
+    name: str
+    bound: Bound | None
+    results: list[Result] = field(default_factory=list)
+
+    @property
+    def base(self) -> Result | None:
+        return self.results[0] if self.results and self.results[0].seconds else None
+
+    def of(self, runner: str) -> Result | None:
+        return next((result for result in self.results if result.runner == runner), None)
+
+    def as_data(self) -> dict[str, Any]:
+        return {
+            "model": self.name,
+            "bound": self.bound.as_data() if self.bound else None,
+            "results": [result.as_data(self.base, self.bound) for result in self.results],
+        }
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How long is measured: rounds are made until the time is up, but not fewer than `rounds`."""
+
+    seconds: float = 2.5
+    """For each model, on five runners; more runners have more time."""
+    rounds: int = FEWEST_ROUNDS
+    sample: float = SAMPLE
+
+
+Makers = Mapping[str, Callable[[Case], Runner]]
+"""How the runners of a model are made, by name."""
+
+
+def prepare(case: Case, makers: Makers, bound: Bound | None) -> tuple[ModelResult, list[tuple[Runner, Result]]]:
+    """Make the runners and check what they compute; those that fail or are wrong are reported, not timed."""
+    found = ModelResult(case.name, bound)
+    live: list[tuple[Runner, Result]] = []
+    first: list[np.ndarray] | None = None
+    for name, make in makers.items():
+        result = Result(name)
+        found.results.append(result)
+        try:
+            runner = make(case)
+            arrays = runner.results()
+        except Exception as reason:
+            result.failure = _one_line(reason)
+            continue
+        result.note = runner.note
+        result.error = difference(arrays, case.expected)
+        if first is None:
+            first = arrays
+        result.same_bits = all(_same(a, b) for a, b in zip(arrays, first, strict=False))
+        scale = max((float(np.abs(array).max()) for array in case.expected if array.size), default=1.0)
+        if not result.error <= TOLERANCE * max(scale, 1.0):
+            result.failure = f"wrong results: off by {result.error:.1e}"
+            runner.close()
+            continue
+        live.append((runner, result))
+    return found, live
+
+
+def measure(
+    live: Sequence[tuple[Runner, Result]], effort: Effort, after_round: Callable[[int], None] = lambda done: None
+) -> None:
+    """Time the runners in rounds in which each has its turn; the order rotates."""
+    for runner, result in live:
+        result.times, result.samples = _calibrate(runner, effort.sample)
+    gc.collect()
+    gc.disable()
+    try:
+        end = time.perf_counter() + effort.seconds * max(len(live), 1) / 5
+        done = 0
+        while live and (done < effort.rounds or time.perf_counter() < end):
+            for position in range(len(live)):
+                runner, result = live[(position + done) % len(live)]
+                samples = [runner.seconds(result.times) for _ in range(result.samples)]
+                result.seconds.append(min(samples) / result.times)
+            done += 1
+            after_round(done)
+    finally:
+        gc.enable()
+
+
+def _calibrate(runner: Runner, seconds: float) -> tuple[int, int]:
+    """Runs in a sample of about so many seconds, and samples in a round. An interruption must not make it look as if
+    few runs filled a sample: then the cost of the call would count."""
+    times = 1
+    while (elapsed := min(runner.seconds(times) for _ in range(3))) < seconds / 2:
+        times = min(times * 10, max(times + 1, int(times * seconds / max(elapsed, 1e-7))))
+    times = max(1, round(times * seconds / elapsed))
+    return times, 1 if elapsed / times > LONG_RUN else SAMPLES
+
+
+def difference(arrays: Sequence[np.ndarray], expected: Sequence[np.ndarray]) -> float:
+    """The largest difference of two lists of results; infinite where they are not of the same shapes or kinds."""
+    most = 0.0
+    if len(arrays) != len(expected):
+        return float("inf")
+    for array, other in zip(arrays, expected, strict=True):
+        if array.shape != other.shape:
+            return float("inf")
+        if array.size:
+            off = np.abs(array.astype(np.float64) - other.astype(np.float64))
+            off[(array == other) | (np.isnan(array) & np.isnan(other))] = 0
+            most = max(most, float(off.max()))
+    return most
+
+
+def _us(seconds: float) -> float:
+    return round(seconds * 1e6, 3)
+
+
+def _same(a: np.ndarray, b: np.ndarray) -> bool:
+    return a.shape == b.shape and a.dtype == b.dtype and a.tobytes() == b.tobytes()
+
+
+def _one_line(reason: Exception) -> str:
+    text = str(reason).strip().splitlines()
+    return f"{type(reason).__name__}: {text[0][:160] if text else ''}"

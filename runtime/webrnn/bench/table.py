@@ -1,0 +1,192 @@
+"""Results as tables that fit 120 columns, live in a terminal where rich is installed, plain text elsewhere."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+from .limits import Limits
+from .rounds import ModelResult, Result
+
+WIDTH = 120
+LONGEST_NAME = 16
+MOST_COLUMNS = 4
+"""Runners beside the first in one table; more make another table."""
+SAME = "="
+"""Marks results that are the first runner's bit for bit."""
+
+Row = list[str]
+
+
+def time_text(seconds: float) -> str:
+    """Microseconds with three digits or more.
+
+    >>> time_text(3.456e-6), time_text(45.6e-6), time_text(1234e-6)
+    ('3.46', '45.6', '1,234')
+    """
+    us = seconds * 1e6
+    return f"{us:.2f}" if us < 10 else f"{us:.1f}" if us < 100 else f"{us:,.0f}"
+
+
+def runners_of(models: Sequence[ModelResult]) -> list[str]:
+    return list(dict.fromkeys(result.runner for model in models for result in model.results))
+
+
+def headers(names: Sequence[str]) -> Row:
+    """`names` are the runners of the table, the first first."""
+    return ["model", names[0], "median", "x limit", *(name.removeprefix("wasm:") for name in names[1:]), "±", "error"]
+
+
+def row(model: ModelResult, names: Sequence[str]) -> Row:
+    """One line: the first runner's best and median time and its distance to the limit; for each other runner its best
+    time and how much longer it took; the largest spread of these ratios, and the largest error."""
+    base = model.of(names[0])
+    cells = [model.name if len(model.name) <= LONGEST_NAME else model.name[: LONGEST_NAME - 1] + "…"]
+    if base is None or not base.seconds:
+        cells += ["failed" if base is not None and base.failure else "", "", ""]
+    else:
+        limit = f"{base.best / model.bound.seconds:.2f}" if model.bound else ""
+        cells += [time_text(base.best), time_text(base.median), limit]
+    others = [result for name in names[1:] if (result := model.of(name)) is not None]
+    cells += [_other(model.of(name), base) for name in names[1:]]
+    timed = [result for result in others if result.seconds] if base is not None and base.seconds else []
+    spread = max((result.ratio_to(base).spread for result in timed if base is not None), default=None)
+    errors = [result.error for name in names if (result := model.of(name)) is not None and result.error is not None]
+    return [*cells, "" if spread is None else f"{spread:.0%}", f"{max(errors):.0e}" if errors else ""]
+
+
+def _other(result: Result | None, base: Result | None) -> str:
+    if result is None:
+        return ""
+    if result.failure:
+        return "failed  "
+    if not result.seconds:
+        return "…  "
+    text = time_text(result.best)
+    if base is not None and base.seconds:
+        ratio = result.ratio_to(base).median
+        digits = 2 if ratio < 10 else 1 if ratio < 100 else 0
+        text += f" {ratio:4.{digits}f}x"
+    return f"{text} {SAME if result.same_bits else ' '}"
+
+
+def groups(names: Sequence[str]) -> list[list[str]]:
+    """The runners of each table; all tables begin with the first runner."""
+    first, others = names[0], list(names[1:])
+    return [[first, *others[at : at + MOST_COLUMNS]] for at in range(0, max(len(others), 1), MOST_COLUMNS)]
+
+
+def plain(models: Sequence[ModelResult]) -> str:
+    """All tables as text."""
+    parts = []
+    for names in groups(runners_of(models)):
+        lines = [headers(names), *(row(model, names) for model in models)]
+        widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
+        text = [
+            "  ".join(
+                cell.ljust(width) if column == 0 else cell.rjust(width)
+                for column, (cell, width) in enumerate(zip(line, widths, strict=True))
+            ).rstrip()
+            for line in lines
+        ]
+        parts.append("\n".join([text[0], "-" * len(text[0]), *text[1:]]))
+    return "\n\n".join(parts)
+
+
+def failures(models: Sequence[ModelResult]) -> list[str]:
+    """Lines about runners that have no times, and about those that are timed in another way; the same are told once."""
+    told: dict[str, list[str]] = {}
+    for model in models:
+        for result in model.results:
+            if text := result.failure or result.note:
+                told.setdefault(f"{result.runner}: {text}", []).append(model.name)
+    return [f"{text} ({', '.join(names)})" for text, names in told.items()]
+
+
+def legend(models: Sequence[ModelResult]) -> str:
+    first = runners_of(models)[0]
+    return (
+        f"Microseconds of the best run, and times {first}: the median of the calm rounds, ± half their range.\n"
+        f"{SAME}: the bits of {first}. x limit: best ÷ lower bound of this machine. error: largest difference to numpy."
+    )
+
+
+def machine_lines(machine: dict[str, Any], limits: Limits | None) -> list[str]:
+    versions = ", ".join(f"{name} {number}" for name, number in machine["versions"].items())
+    load = f"load {machine['load_before']} before, {machine.get('load_after')} after"
+    lines = [
+        f"{machine['processor']}, {machine['cores']} cores ({', '.join(machine['features'])}); {load}",
+        f"builds: {', '.join(machine['builds'])}; {versions}",
+        *(f"{name}: {text}" for name, text in machine.get("engines", {}).items()),
+    ]
+    if limits is not None:
+        levels = [f"{_size(size)} {rate / 1e9:.0f}" for size, rate in limits.reading[::2]]
+        lines.append(
+            f"limits: {limits.flops / 1e9:.0f} GFLOP/s ({limits.isa}); GB/s read by footprint: {', '.join(levels)}"
+        )
+    return [part for line in lines for part in _folded(line)]
+
+
+def _size(n_bytes: int) -> str:
+    return f"{n_bytes >> 20}M" if n_bytes >= 1 << 20 else f"{n_bytes >> 10}K"
+
+
+def _folded(line: str) -> list[str]:
+    parts = [line]
+    while len(parts[-1]) > WIDTH:
+        cut = parts[-1].rfind(" ", 0, WIDTH)
+        if cut <= 2:
+            break
+        parts[-1:] = [parts[-1][:cut], "  " + parts[-1][cut + 1 :]]
+    return parts
+
+
+class Screen:
+    """The tables while they grow. Without rich, or where the output is no terminal, only the last state is printed."""
+
+    def __init__(self, quiet: bool = False):
+        self._live: Any = None
+        if quiet or not sys.stdout.isatty():
+            return
+        try:
+            from rich.console import Console
+            from rich.live import Live
+        except ImportError:
+            return
+        self._live = Live(console=Console(), refresh_per_second=4, transient=True)
+
+    def __enter__(self) -> Screen:
+        self._context().__enter__()
+        return self
+
+    def __exit__(self, *raised: Any) -> None:
+        self._context().__exit__(*raised)
+
+    def _context(self) -> AbstractContextManager[Any]:
+        return self._live if self._live is not None else nullcontext()
+
+    @property
+    def is_live(self) -> bool:
+        return self._live is not None
+
+    def show(self, models: Sequence[ModelResult], state: str) -> None:
+        if self._live is not None and models:
+            self._live.update(_rich(models, state))
+
+
+def _rich(models: Sequence[ModelResult], state: str) -> Any:
+    from rich.console import Group
+    from rich.table import Table
+    from rich.text import Text
+
+    parts: list[Any] = []
+    for names in groups(runners_of(models)):
+        grid = Table(box=None, pad_edge=False, header_style="bold")
+        for column, name in enumerate(headers(names)):
+            grid.add_column(name, justify="left" if column == 0 else "right", no_wrap=True)
+        for model in models:
+            grid.add_row(*row(model, names))
+        parts.append(grid)
+    return Group(*parts, Text(state, style="dim"))
