@@ -10,7 +10,7 @@ import json
 import sys
 import time
 import tomllib
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,7 @@ class Reporter:
         self.outcomes: Counter[str] = Counter()
         self.skips: Counter[str] = Counter()
         self.failures: list[dict[str, str]] = []
-        self.seconds: Counter[str] = Counter()
+        self.seconds: defaultdict[str, float] = defaultdict(float)
         self._say, self._last = say, time.monotonic()
 
     def pytest_ignore_collect(self, collection_path: Path) -> bool | None:
@@ -93,9 +93,13 @@ def main(arguments: Sequence[str], say: Callable[[str], None] = print) -> str:
             "outcomes": reporter.outcomes,
             "skips": reporter.skips,
             "failures": reporter.failures,
-            "seconds": {path: round(seconds, 2) for path, seconds in reporter.seconds.most_common()},
+            "seconds": {path: round(seconds, 2) for path, seconds in _longest_first(reporter.seconds)},
         }
     )
+
+
+def _longest_first(seconds: dict[str, float]) -> list[tuple[str, float]]:
+    return sorted(seconds.items(), key=lambda item: -item[1])
 
 
 def _settings() -> str:

@@ -8,6 +8,7 @@ import pickle
 import warnings
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 
 def schemas() -> bytes:
@@ -26,7 +27,7 @@ def cases() -> bytes:
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        found = load_model_tests(kind="node")
+        found: Any = load_model_tests(kind="node")
     return pickle.dumps(
         [
             (

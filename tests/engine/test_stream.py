@@ -139,7 +139,7 @@ def test_views_keep_the_memory_of_the_kernels(backend):
     kernels = load(backend)
     buffer = kernels.buffer(np.ones(1000, np.float32))
     if backend == MAIN:
-        alive = weakref.ref(buffer.block)
+        alive = weakref.ref(buffer.block.base)
         view = buffer.array[1:]
         del buffer
         gc.collect()

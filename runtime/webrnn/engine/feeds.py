@@ -9,6 +9,8 @@ import numpy as np
 from webrnn.errors import ShapeError
 from webrnn.ir import DType, SymbolicDim, Value
 
+from .javascript import JsProxy, array_of
+
 
 def checked_feed(value: Value, feed: Any, sizes: dict[str, int]) -> Any:
     """What the graph gets for an input: an array, a list of arrays for a sequence, None for an empty optional.
@@ -30,7 +32,7 @@ def _checked(value: Value, feed: Any, container: tuple[str, ...], sizes: dict[st
 
 def _checked_tensor(value: Value, feed: Any, sizes: dict[str, int]) -> np.ndarray:
     try:
-        array = np.asarray(feed)
+        array = array_of(value, feed) if isinstance(feed, JsProxy) else np.asarray(feed)
     except ValueError as error:
         raise ShapeError(f"input {value.name!r} is not an array: {error}") from None
     if value.dtype is DType.STRING and array.dtype.kind in "US":

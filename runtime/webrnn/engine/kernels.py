@@ -77,12 +77,14 @@ class Buffer:
     not the view, across calls that allocate.
     """
 
-    __slots__ = ("address", "block", "dtype", "owner", "shape")
+    __slots__ = ("address", "block", "dtype", "offset", "owner", "shape")
 
-    def __init__(self, owner: Kernels, address: int, shape: tuple[int, ...], dtype: np.dtype[Any], block: Any = None):
+    def __init__(self, owner: Kernels, address: int, shape: tuple[int, ...], dtype: np.dtype[Any]):
         self.owner, self.address, self.shape, self.dtype = owner, address, shape, dtype
-        self.block = block
+        self.block: Any = None
         """What keeps the memory alive."""
+        self.offset = 0
+        """Where the buffer starts in its block."""
 
     @property
     def nbytes(self) -> int:
@@ -94,7 +96,8 @@ class Buffer:
 
     def part(self, offset: int, shape: int | tuple[int, ...], dtype: DTypeLike = np.float32) -> Buffer:
         """A buffer over the bytes from `offset` on."""
-        part = Buffer(self.owner, self.address + offset, _shape(shape), np.dtype(dtype), self.block)
+        part = Buffer(self.owner, self.address + offset, _shape(shape), np.dtype(dtype))
+        part.block, part.offset = self.block, self.offset + offset
         if offset < 0 or offset + part.nbytes > self.nbytes:
             raise ValueError(f"part of {part.nbytes} bytes at {offset} is outside a buffer of {self.nbytes} bytes")
         return part

@@ -66,13 +66,15 @@ class AddressSpaceKernels(Kernels):
         return self._functions[name]
 
     def allocate(self, nbytes: int) -> tuple[int, Any]:
-        block = np.zeros(nbytes + ALIGNMENT, np.uint8)
-        return -(-block.ctypes.data // ALIGNMENT) * ALIGNMENT, block
+        memory = np.zeros(nbytes + ALIGNMENT, np.uint8)
+        address = memory.ctypes.data
+        start = -address % ALIGNMENT
+        return address + start, memory[start : start + nbytes]
 
     def view(self, buffer: Buffer) -> np.ndarray[Any, Any]:
-        memory: Any = (ctypes.c_uint8 * buffer.nbytes).from_address(buffer.address)
-        memory.kept = buffer.block
-        return np.frombuffer(memory, buffer.dtype).reshape(buffer.shape)
+        whole: np.ndarray[Any, Any] = buffer.block
+        part = whole[buffer.offset : buffer.offset + buffer.nbytes]
+        return part.view(buffer.dtype).reshape(buffer.shape)
 
 
 class NativeKernels(AddressSpaceKernels):

@@ -13,6 +13,7 @@ from webrnn.errors import Error, ModelError, PlanError, ShapeError
 from .batching import Batched
 from .carriers import Shapes
 from .feeds import checked_feed
+from .javascript import mapping_of
 from .resident import ResidentBatch, Stage
 from .stream import Stream
 from .streaming import StreamingModel
@@ -101,6 +102,7 @@ class StreamPool:
 
     def submit(self, handle: int, feeds: Mapping[str, Any]) -> None:
         """Hand in what a stream gets in the next tick, as for `Stream.step`. The feeds are copied."""
+        feeds = mapping_of(feeds)
         with self._lock:
             slot = self._slot(handle)
             if handle in self._submitted:

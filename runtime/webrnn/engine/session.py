@@ -21,6 +21,7 @@ from .batching import Batched, find_batched
 from .carry import Carry
 from .exporting import describe, export_plan, load_plan, plan_bytes
 from .feeds import checked_feed
+from .javascript import mapping_of
 from .limits import Limits
 from .ownership import own
 from .plan_program import PlanProgram
@@ -193,7 +194,12 @@ class InferenceSession:
         return [NodeArg.of(value) for value in self.outputs]
 
     def run(self, output_names: Sequence[str] | None, feeds: Mapping[str, Any]) -> list[Any]:
-        """The named outputs, or all, as arrays of the caller's own. Nothing is kept for the next run."""
+        """The named outputs, or all, as arrays of the caller's own. Nothing is kept for the next run.
+
+        Inside Pyodide feeds may be JavaScript's: an object or a Map of typed arrays. Each is copied once, to where
+        Python's arrays are. A page reads a result in place with `getBuffer()` of its proxy.
+        """
+        feeds = mapping_of(feeds)
         recent = getattr(self._program, "recent", None)
         if output_names is None and recent is not None:
             results = recent.run_same(feeds)

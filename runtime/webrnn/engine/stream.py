@@ -13,6 +13,7 @@ from webrnn.ir import SymbolicDim, Value
 
 from .carriers import Carrier
 from .feeds import checked_feed
+from .javascript import JsProxy, mapping_of, require_fits, sequence_of
 
 Initial = Callable[[Sequence[Any]], list[np.ndarray]]
 """What the states start from, given the arguments of the first step (None in the place of states)."""
@@ -81,7 +82,11 @@ class Stream:
 
         They are new arrays; or, with `out`, these arrays, filled; or, with `borrow`, views that the next step, `reset`
         or `load` overwrites.
+
+        Inside Pyodide feeds may be JavaScript's, as for `run`, and `out` a list of typed arrays. With `borrow` a page
+        reads outputs where the kernels wrote them: `getBuffer()` of a result copies nothing.
         """
+        feeds = mapping_of(feeds)
         with self._lock:
             outputs = self._carrier_outputs(feeds)
             if self._check_finite:
@@ -131,7 +136,8 @@ class Stream:
             else:
                 return self._carrier.step(arguments)
         arguments, sizes = self._checked_arguments(feeds)
-        self._start(arguments, sizes)
+        if self._seen != self._signature(arguments):
+            self._start(arguments, sizes)
         return self._carrier.step(arguments)
 
     def _checked_arguments(self, feeds: Mapping[str, Any]) -> tuple[list[Any], dict[str, int]]:
@@ -161,9 +167,10 @@ class Stream:
             self._stored, self._is_live = states, False
         self._seen = None
         self._carrier = self._started(tuple(shapes), states)
-        self._seen = [
-            (name, index, arguments[index].shape, arguments[index].dtype) for name, index in self._fed.items()
-        ]
+        self._seen = self._signature(arguments)
+
+    def _signature(self, arguments: list[Any]) -> list[tuple[str, int, tuple[int, ...], np.dtype[Any]]]:
+        return [(name, index, arguments[index].shape, arguments[index].dtype) for name, index in self._fed.items()]
 
     def _started(self, shapes: tuple[tuple[int, ...], ...], states: Sequence[np.ndarray]) -> Carrier:
         *others, last = self._carriers
@@ -183,9 +190,13 @@ class Stream:
         return [np.array(checked_feed(self._inputs[b], state[self._inputs[b].name], sizes)) for b, _ in self._pairs]
 
     def _filled(self, outputs: list[Any], out: Sequence[np.ndarray]) -> list[Any]:
+        out = sequence_of(out)
         if len(out) != len(self._returned):
             raise ShapeError(f"out has {len(out)} arrays, a step returns {len(self._returned)}")
         for target, index in zip(out, self._returned, strict=True):
+            if isinstance(target, JsProxy):
+                require_fits(target, outputs[index], self._outputs[index].name)
+                continue
             if not isinstance(target, np.ndarray):
                 raise ShapeError(f"out for {self._outputs[index].name!r} is a {type(target).__name__}, not an array")
             if target.shape != outputs[index].shape or target.dtype != outputs[index].dtype:
@@ -194,7 +205,10 @@ class Stream:
                     f"{outputs[index].dtype}{list(outputs[index].shape)}"
                 )
         for target, index in zip(out, self._returned, strict=True):
-            target[...] = outputs[index]
+            if isinstance(target, JsProxy):
+                target.assign(outputs[index].reshape(-1))
+            else:
+                target[...] = outputs[index]
         return list(out)
 
     def _require_finite(self, outputs: list[Any]) -> None:

@@ -68,36 +68,41 @@ def _lifetimes(program: Program) -> dict[Storage, _Life]:
     """From the first to the last instruction that touches a storage. A storage that is used both inside and outside of
     a loop lives through all of it, because each step finds what the one before has left; so does one that a state of
     the loop follows."""
-    lives: dict[Storage, _Life] = {}
-    loops: list[tuple[int, int]] = []
-    followed = _followed(program)
-    position = 0
-
-    def visit(block: list[Instruction]) -> None:
-        nonlocal position
-        for instruction in block:
-            position += 1
-            start = position
-            touched = [*instruction.views()]
-            if isinstance(instruction, LoopInstruction):
-                touched += followed.get(instruction.id, ())
-            for view in touched:
-                _touch(lives, view, position)
-            for inner in instruction.blocks:
-                visit(inner)
-            position += 1
-            for view in touched:
-                _touch(lives, view, position)
-            if isinstance(instruction, LoopInstruction):
-                loops.append((start, position))
-
-    visit(program.code)
-    for start, end in loops:  # inner loops come before the ones around them
-        for life in lives.values():
+    walk = _Walk(_followed(program))
+    walk.visit(program.code)
+    for start, end in walk.loops:  # inner loops come before the ones around them
+        for life in walk.lives.values():
             crosses = life.first < start <= life.last or life.first <= end < life.last
             if crosses:
                 life.first, life.last = min(life.first, start), max(life.last, end)
-    return lives
+    return walk.lives
+
+
+class _Walk:
+    """Goes through instructions in their order and counts two positions for each: when it begins and when it ends."""
+
+    def __init__(self, followed: dict[int, list[View]]):
+        self.lives: dict[Storage, _Life] = {}
+        self.loops: list[tuple[int, int]] = []
+        self._followed, self._position = followed, 0
+
+    def visit(self, block: list[Instruction]) -> None:
+        for instruction in block:
+            touched = [*instruction.views()]
+            if isinstance(instruction, LoopInstruction):
+                touched += self._followed.get(instruction.id, ())
+            start = self._touch(touched)
+            for inner in instruction.blocks:
+                self.visit(inner)
+            end = self._touch(touched)
+            if isinstance(instruction, LoopInstruction):
+                self.loops.append((start, end))
+
+    def _touch(self, views: list[View]) -> int:
+        self._position += 1
+        for view in views:
+            _touch(self.lives, view, self._position)
+        return self._position
 
 
 def _followed(program: Program) -> dict[int, list[View]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
+from weakref import ref
 
 import numpy as np
 
@@ -27,9 +28,15 @@ class View:
     """One graph. It is made anew after each change."""
 
     def __init__(self, graph: Graph, facts: Facts, loop: Loop | None = None, inside: View | None = None):
-        self.graph, self.facts, self.loop, self.inside = graph, facts, loop, inside
+        self.graph, self.facts, self.loop = graph, facts, loop
+        self._inside = ref(inside) if inside is not None else lambda: None
+        """Weak, because that one has this one: graphs go when nobody has them, not when cycles are looked for."""
         self.producers, self.consumers = graph.producers(), graph.consumers()
         self.outputs = set(graph.outputs)
+
+    @property
+    def inside(self) -> View | None:
+        return self._inside()
 
     @cached_property
     def outside(self) -> View | None:
@@ -90,10 +97,11 @@ class View:
             return True
         if is_plain(reader, "Split", "Slice"):
             return all(self.is_read_by(part, nodes) for part in reader.outputs if part is not None)
-        if self.inside is None or self.inside.loop is None or reader is not self.inside.loop.node:
+        inside = self.inside
+        if inside is None or inside.loop is None or reader is not inside.loop.node:
             return False
         scan = Scan.of(reader)
         if value in (scan.n_steps, scan.cond, *(state.init for state in scan.states)):
             return False
-        handed_in = self.inside.handed_in.items()
-        return all(self.inside.is_read_by(inner, nodes) for inner, (outer, _) in handed_in if outer is value)
+        handed_in = inside.handed_in.items()
+        return all(inside.is_read_by(inner, nodes) for inner, (outer, _) in handed_in if outer is value)
