@@ -1,0 +1,106 @@
+// Audio plans in an AudioWorklet: the page's side. Types: audio.d.ts.
+//
+//   const context = new AudioContext({ sampleRate: 16000 });
+//   const audio = await AudioModels.create(context);
+//   await audio.load("denoise", "dtln.rnn");
+//   await audio.load("vad", "silero.rnn");
+//   source.connect(audio.node).connect(context.destination);
+//   audio.addEventListener("result", ({ detail: { name, sample, values } }) => ...);
+
+import { bytesOf, chooseVariant, compile } from "./instance.js";
+import { ModelError, PlanError, ShapeError, WebrnnError } from "./plan_file.js";
+
+const CLASSES = { ModelError, PlanError, ShapeError, RangeError, TypeError };
+
+/** The error that the audio thread has described. */
+function errorOf({ name, message, node }) {
+  const error = new (CLASSES[name] ?? WebrnnError)(message);
+  if (node !== undefined) error.node = node;
+  return error;
+}
+
+export class AudioModels extends EventTarget {
+  #requests = new Map(); // id -> {resolve, reject}
+  #lastId = 0;
+  #stateChanged = () => this.#ask("rebase");
+
+  /** `interval` is the time in seconds between reports of the load. */
+  static async create(context, { variant, wasm, interval = 0.25, processor, sendBytes = false } = {}) {
+    const chosen = wasm ? variant : chooseVariant(variant);
+    const url = processor ?? new URL("audio_processor.js", import.meta.url);
+    const [module] = await Promise.all([compile(chosen, wasm), context.audioWorklet.addModule(url)]);
+    const isPlayed = typeof context.suspend === "function" && typeof context.startRendering !== "function";
+    const options = { isPlayed, interval };
+    if (!sendBytes) {
+      try {
+        return new AudioModels(context, { ...options, wasm: module });
+      } catch (error) {
+        if (error.name !== "DataCloneError") throw error; // here modules cannot be sent to the audio thread
+      }
+    }
+    const bytes = await bytesOf(wasm ?? new URL(`wasm_${chosen}.wasm`, import.meta.url));
+    return new AudioModels(context, { ...options, wasm: bytes });
+  }
+
+  constructor(context, processorOptions) {
+    super();
+    this.context = context;
+    this.node = new AudioWorkletNode(context, "webrnn-audio", {
+      numberOfInputs: 1, numberOfOutputs: 1, outputChannelCount: [1], channelCount: 1, channelCountMode: "explicit",
+      processorOptions,
+    });
+    this.node.port.onmessage = ({ data }) => this.#receive(data);
+    this.node.onprocessorerror = () => this.#fail(new ModelError("the audio thread has given up"));
+    context.addEventListener("statechange", this.#stateChanged);
+  }
+
+  async load(name, source, { listens = "input" } = {}) {
+    const plan = await bytesOf(source);
+    return this.#ask("plan", { name, plan, listens });
+  }
+
+  remove(name) {
+    return this.#ask("remove", { name });
+  }
+
+  bypass(name, isOn = true) {
+    return this.#ask("bypass", { name, isOn: Boolean(isOn) });
+  }
+
+  latency() {
+    return this.#ask("latency");
+  }
+
+  async close() {
+    this.context.removeEventListener("statechange", this.#stateChanged);
+    this.node.disconnect();
+    await this.#ask("close");
+  }
+
+  #ask(type, rest = {}) {
+    const id = ++this.#lastId;
+    return new Promise((resolve, reject) => {
+      this.#requests.set(id, { resolve, reject });
+      this.node.port.postMessage({ type, id, ...rest });
+    });
+  }
+
+  #receive({ type, id, ...rest }) {
+    const request = this.#requests.get(id);
+    this.#requests.delete(id);
+    if (type === "done") request.resolve(rest.answer);
+    else if (type === "failed") request.reject(errorOf(rest.error));
+    else if (type === "error") this.#emit("error", { name: rest.name, error: errorOf(rest.error) });
+    else this.#emit(type, rest);
+  }
+
+  #emit(type, detail) {
+    this.dispatchEvent(new CustomEvent(type, { detail }));
+  }
+
+  #fail(error) {
+    for (const { reject } of this.#requests.values()) reject(error);
+    this.#requests.clear();
+    this.#emit("error", { name: null, error });
+  }
+}

@@ -1,0 +1,189 @@
+// One audio plan on a signal that comes by blocks of any size. Nothing is allocated for a block.
+
+import { PlanError } from "./webrnn.js";
+
+const LONGEST_FRAME = 1 << 16;
+const BORROW = { borrow: true };
+
+const isCount = (number, most) => Number.isInteger(number) && number >= 1 && number <= most;
+const sizeOf = ({ shape }) => shape.reduce((a, b) => a * b, 1);
+
+export function gcd(a, b) {
+  return b ? gcd(b, a % b) : a;
+}
+
+/** What a plan says about the audio that it takes, checked: {kind, sample_rate, frame, hop, input, output, size}. */
+export function audioOf(model, rate) {
+  const audio = model.about.audio;
+  if (audio === null || typeof audio !== "object") {
+    throw new PlanError("the plan says nothing about audio: webrnn.audio.plans writes plans that do");
+  }
+  const { kind, sample_rate, frame, hop, input, output } = audio;
+  if (!["filter", "analyser"].includes(kind) || !isCount(frame, LONGEST_FRAME) || !isCount(hop, frame)) {
+    throw new PlanError(`a plan for audio of kind '${kind}', frames of ${frame} every ${hop} samples, cannot be run`);
+  }
+  if (sample_rate !== rate) {
+    const remedy = `new AudioContext({ sampleRate: ${sample_rate} })`;
+    throw new PlanError(`the plan is for audio at ${sample_rate} Hz, but this runs at ${rate} Hz: use ${remedy}`);
+  }
+  const fed = model.inputs.filter(({ name }) => !Object.hasOwn(model.carry, name));
+  if (fed.length !== 1 || fed[0].name !== input || fed[0].type !== "float32" || sizeOf(fed[0]) !== frame) {
+    throw new PlanError(`the plan does not take frames of ${frame} samples as '${input}' and nothing else`);
+  }
+  const result = model.outputs.find(({ name }) => name === output);
+  const size = result?.type === "float32" ? sizeOf(result) : NaN;
+  if (!isCount(size, LONGEST_FRAME) || (kind === "filter" && size !== frame)) {
+    throw new PlanError(`the plan does not give ${kind === "filter" ? `frames of ${frame}` : "numbers"} as '${output}'`);
+  }
+  return { kind, sample_rate, frame, hop, input, output, size };
+}
+
+/** A queue of samples with a fixed place. */
+export class Queue {
+  #buffer;
+  #mask;
+  #first = 0;
+  length = 0;
+
+  constructor(capacity) {
+    const size = 2 ** Math.ceil(Math.log2(Math.max(capacity, 1)));
+    this.#buffer = new Float32Array(size);
+    this.#mask = size - 1;
+  }
+
+  push(samples, count) {
+    const buffer = this.#buffer;
+    const end = this.#first + this.length;
+    for (let i = 0; i < count; i++) buffer[(end + i) & this.#mask] = samples[i];
+    this.length += count;
+  }
+
+  pushZeros(count) {
+    const end = this.#first + this.length;
+    for (let i = 0; i < count; i++) this.#buffer[(end + i) & this.#mask] = 0;
+    this.length += count;
+  }
+
+  pop(samples, count) {
+    const buffer = this.#buffer;
+    for (let i = 0; i < count; i++) samples[i] = buffer[(this.#first + i) & this.#mask];
+    this.#first = (this.#first + count) & this.#mask;
+    this.length -= count;
+  }
+}
+
+/** Calls the plan with the last `frame` samples whenever `hop` new ones have come. */
+class Frames {
+  #stream;
+  #feeds;
+  #filled = 0;
+  /** How often a result was not finite, upon which the states began anew. */
+  restarts = 0;
+
+  constructor(model, audio) {
+    this.audio = audio;
+    this.samples = new Float32Array(audio.frame);
+    this.#feeds = { [audio.input]: this.samples };
+    this.#stream = model.stream(Object.keys(model.carry).length ? {} : { carry: {} });
+    this.#stream.step(this.#feeds, BORROW); // so that memory is there, and errors are known
+    this.#stream.reset();
+  }
+
+  /** `done.frame(result, i)` is called when sample i of a block completes a frame; a result that is not finite is null. */
+  push(block, count, done) {
+    const { frame, hop } = this.audio;
+    const samples = this.samples;
+    for (let i = 0; i < count; ) {
+      const end = Math.min(count, i + hop - this.#filled);
+      let to = frame - hop + this.#filled;
+      this.#filled += end - i;
+      while (i < end) samples[to++] = block[i++];
+      if (this.#filled < hop) return;
+      this.#filled = 0;
+      done.frame(this.#run(), i - 1);
+      samples.copyWithin(0, hop);
+    }
+  }
+
+  #run() {
+    const result = this.#stream.step(this.#feeds, BORROW)[this.audio.output];
+    let sum = 0;
+    for (let i = 0; i < result.length; i++) sum += result[i];
+    if (Number.isFinite(sum)) return result;
+    this.#stream.reset();
+    this.restarts++;
+    return null;
+  }
+}
+
+/** A plan whose results are samples: as many out as in, `latency` samples later. */
+export class FilterRunner {
+  #frames;
+  #sums;
+  #queue;
+  #lead;
+  latency = 0;
+
+  constructor(model, audio, block) {
+    const { frame, hop } = audio;
+    this.audio = audio;
+    this.#frames = new Frames(model, audio);
+    this.#sums = new Float32Array(frame);
+    this.#lead = frame - hop; // what lies before the first sample
+    this.#queue = new Queue(frame + hop + 2 * block);
+    this.#delay(hop - gcd(hop, block));
+    this.latency += frame - hop;
+  }
+
+  get restarts() {
+    return this.#frames.restarts;
+  }
+
+  #delay(count) {
+    this.#queue.pushZeros(count);
+    this.latency += count;
+  }
+
+  process(input, output, count) {
+    this.#frames.push(input, count, this);
+    if (this.#queue.length < count) this.#delay(count - this.#queue.length); // the first block of another size
+    this.#queue.pop(output, count);
+  }
+
+  /** Adds a frame to those that it overlaps with; its first `hop` samples are complete then. */
+  frame(result) {
+    const sums = this.#sums;
+    const { frame, hop } = this.audio;
+    if (result) for (let i = 0; i < frame; i++) sums[i] += result[i];
+    const early = Math.min(this.#lead, hop);
+    this.#lead -= early;
+    for (let i = 0; i < early; i++) sums[i] = 0;
+    this.#queue.push(sums, hop);
+    sums.copyWithin(0, hop);
+    sums.fill(0, frame - hop);
+  }
+}
+
+/** A plan whose results are numbers, given to `report(values, i)` when sample i of a block completes a frame. */
+export class AnalyserRunner {
+  #frames;
+  #report;
+
+  constructor(model, audio, report) {
+    this.audio = audio;
+    this.#frames = new Frames(model, audio);
+    this.#report = report;
+  }
+
+  get restarts() {
+    return this.#frames.restarts;
+  }
+
+  process(input, count) {
+    this.#frames.push(input, count, this);
+  }
+
+  frame(result, index) {
+    if (result) this.#report(result, index);
+  }
+}
