@@ -8,7 +8,7 @@
 #include "vmath.h"
 
 #define CHUNK 256 /* elements of a row handled at a time, one function after the other: few constants live at once */
-#define SMALL 16  /* up to this many units it is quicker to keep a unit in registers */
+#define SMALL 8   /* up to this many units it is quicker to keep a unit in registers */
 #define SIGMOID_TANH (ACT_SIGMOID | ACT_TANH << 8)
 #define SIGMOID_TANH_TANH (ACT_SIGMOID | ACT_TANH << 8 | ACT_TANH << 16)
 
@@ -18,12 +18,12 @@ static void cell_activate(float *v, int n, const float *params, int32_t acts, in
   wr_activate(v, v, n, acts >> 8 * which & 255, params[1 + 2 * which], params[2 + 2 * which]);
 }
 
-/* out[i] = expr of whole vectors, then of what is left; `rest` is how many elements a load or store may touch */
-#define EACH_VECTOR(i, n, expr)                              \
-  do {                                                       \
-    int i = 0;                                               \
-    for (const int rest = VL; i + VL <= (n); i += VL) expr;  \
-    for (int rest = (n) - i; i < (n); i += VL) expr;         \
+/* The statement for whole vectors, then for what is left; `rest` is how many elements a load or store may touch */
+#define EACH_VECTOR(i, n, ...)                                     \
+  do {                                                             \
+    int i = 0;                                                     \
+    for (const int rest = VL; i + VL <= (n); i += VL) __VA_ARGS__; \
+    for (int rest = (n) - i; i < (n); i += VL) __VA_ARGS__;        \
   } while (0)
 
 INLINE void sum_into(float *out, const float *a, const float *b, int n) {
@@ -32,6 +32,13 @@ INLINE void sum_into(float *out, const float *a, const float *b, int n) {
 
 INLINE void add_product(float *out, const float *a, const float *b, int n) {
   EACH_VECTOR(i, n, vstore_upto(out + i, vload_upto(out + i, rest) + vload_upto(a + i, rest) * vload_upto(b + i, rest), rest));
+}
+
+/* out[gate][count] = sigmoid(a + b) of `gates` gates, which lie `hidden` floats apart in a and b: of whole rows in one go */
+NOINLINE void sigmoid_gates(float *out, const float *a, const float *b, int gates, int hidden, int count) {
+  const int together = count == hidden ? gates : 1, n = together * count;
+  for (int gate = 0; gate < gates; gate += together, out += n, a += hidden, b += hidden)
+    EACH_VECTOR(i, n, vstore_upto(out + i, vsigmoid(vload_upto(a + i, rest) + vload_upto(b + i, rest)), rest));
 }
 
 void wr_rnn_cell(const float *xw, const float *hw, float *y, int32_t rows, int32_t hidden, int32_t acts, const float *params) {
@@ -46,7 +53,7 @@ void wr_rnn_cell(const float *xw, const float *hw, float *y, int32_t rows, int32
 /* h' = (1 - z) n + z h */
 INLINE vf gru_mix(vf z, vf n, vf h) { return (vset(1.0f) - z) * n + z * h; }
 
-/* `count` (at most VL) units of a GRU with the default activations, the gates `gate` floats apart */
+/* up to VL of `count` units of a GRU with the default activations, the gates `gate` floats apart */
 INLINE void gru_units(const float *xw, const float *hw, const float *h, float *y, ptrdiff_t gate, int count) {
   vf z = vsigmoid(vload_upto(xw, count) + vload_upto(hw, count));
   vf r = vsigmoid(vload_upto(xw + gate, count) + vload_upto(hw + gate, count));
@@ -54,29 +61,48 @@ INLINE void gru_units(const float *xw, const float *hw, const float *h, float *y
   vstore_upto(y, gru_mix(z, n, vload_upto(h, count)), count);
 }
 
+/* one row with the default activations */
+static void gru_usual(const float *xw, const float *hw, const float *h, float *y, int hidden) {
+  const float *xn = xw + 2 * (ptrdiff_t)hidden, *hn = hw + 2 * (ptrdiff_t)hidden;
+  if (hidden <= SMALL) {
+    for (int i = 0; i < hidden; i += VL) gru_units(xw + i, hw + i, h + i, y + i, hidden, hidden - i);
+    return;
+  }
+  for (int i = 0; i < hidden; i += CHUNK) {
+    int count = hidden - i < CHUNK ? hidden - i : CHUNK;
+    float gates[2 * CHUNK], *z = gates, *r = gates + count;
+    sigmoid_gates(gates, xw + i, hw + i, 2, hidden, count);
+    EACH_VECTOR(j, count, {
+      vf n = vtanh(vload_upto(xn + i + j, rest) + vload_upto(r + j, rest) * vload_upto(hn + i + j, rest));
+      vstore_upto(y + i + j, gru_mix(vload_upto(z + j, rest), n, vload_upto(h + i + j, rest)), rest);
+    });
+  }
+}
+
+/* one row with any activations */
+static void gru_any(const float *xw, const float *hw, const float *h, float *y, int hidden, int32_t acts, const float *params) {
+  const float *xr = xw + hidden, *xn = xr + hidden, *hr = hw + hidden, *hn = hr + hidden;
+  for (int i = 0; i < hidden; i += CHUNK) {
+    int count = hidden - i < CHUNK ? hidden - i : CHUNK;
+    float z[CHUNK], r[CHUNK], n[CHUNK];
+    sum_into(z, xw + i, hw + i, count);
+    cell_activate(z, count, params, acts, 0);
+    sum_into(r, xr + i, hr + i, count);
+    cell_activate(r, count, params, acts, 0);
+    __builtin_memcpy(n, xn + i, (size_t)count * sizeof *n);
+    add_product(n, r, hn + i, count);
+    cell_activate(n, count, params, acts, 1);
+    EACH_VECTOR(j, count, vstore_upto(y + i + j, gru_mix(vload_upto(z + j, rest), vload_upto(n + j, rest), vload_upto(h + i + j, rest)), rest));
+  }
+}
+
 /* linear_before_reset = 1: n = g(xn + r * hn). Gates in ONNX order z, r, n. y may equal h. */
 void wr_gru_cell(const float *xw, const float *hw, const float *h, float *y, int32_t rows, int32_t hidden, int32_t acts,
                  const float *params) {
-  int plain = hidden <= SMALL && acts == SIGMOID_TANH && !(params[0] < __builtin_inff());
+  const int usual = acts == SIGMOID_TANH && !(params[0] < __builtin_inff());
   for (int row = 0; row < rows; row++, xw += 3 * (ptrdiff_t)hidden, hw += 3 * (ptrdiff_t)hidden, h += hidden, y += hidden) {
-    const float *xz = xw, *xr = xw + hidden, *xn = xr + hidden, *hz = hw, *hr = hw + hidden, *hn = hr + hidden;
-    if (plain) {
-      int i = 0;
-      for (; i + VL <= hidden; i += VL) gru_units(xw + i, hw + i, h + i, y + i, hidden, VL);
-      if (i < hidden) gru_units(xw + i, hw + i, h + i, y + i, hidden, hidden - i);
-    }
-    for (int i = 0; !plain && i < hidden; i += CHUNK) {
-      int count = hidden - i < CHUNK ? hidden - i : CHUNK;
-      float z[CHUNK], r[CHUNK], n[CHUNK];
-      sum_into(z, xz + i, hz + i, count);
-      cell_activate(z, count, params, acts, 0);
-      sum_into(r, xr + i, hr + i, count);
-      cell_activate(r, count, params, acts, 0);
-      __builtin_memcpy(n, xn + i, (size_t)count * sizeof *n);
-      add_product(n, r, hn + i, count);
-      cell_activate(n, count, params, acts, 1);
-      EACH_VECTOR(j, count, vstore_upto(y + i + j, gru_mix(vload_upto(z + j, rest), vload_upto(n + j, rest), vload_upto(h + i + j, rest)), rest));
-    }
+    if (usual) gru_usual(xw, hw, h, y, hidden);
+    else gru_any(xw, hw, h, y, hidden, acts, params);
   }
 }
 
@@ -111,9 +137,7 @@ void wr_gru_update(const float *xw, const float *hn, const float *z, const float
     }
 }
 
-/* Gates in ONNX order i, o, f, c. peephole[3 * hidden] (i, o, f) or NULL. couple: f = 1 - i (input_forget).
- * c_out may equal c; h_out must not overlap anything else. */
-/* `count` (at most VL) units of an LSTM with the default activations, the gates `gate` floats apart */
+/* up to VL of `count` units of an LSTM with the default activations, the gates `gate` floats apart */
 INLINE void lstm_units(const float *xw, const float *hw, const float *c, float *h_out, float *c_out, ptrdiff_t gate, int count) {
   vf i = vsigmoid(vload_upto(xw, count) + vload_upto(hw, count));
   vf f = vsigmoid(vload_upto(xw + 2 * gate, count) + vload_upto(hw + 2 * gate, count));
@@ -124,41 +148,63 @@ INLINE void lstm_units(const float *xw, const float *hw, const float *c, float *
   vstore_upto(h_out, o * vtanh(next), count);
 }
 
+/* one row with the default activations */
+static void lstm_usual(const float *xw, const float *hw, const float *c, float *h_out, float *c_out, int hidden) {
+  const float *xg = xw + 3 * (ptrdiff_t)hidden, *hg = hw + 3 * (ptrdiff_t)hidden;
+  if (hidden <= SMALL) {
+    for (int i = 0; i < hidden; i += VL) lstm_units(xw + i, hw + i, c + i, h_out + i, c_out + i, hidden, hidden - i);
+    return;
+  }
+  for (int base = 0; base < hidden; base += CHUNK) {
+    int n = hidden - base < CHUNK ? hidden - base : CHUNK;
+    float gates[3 * CHUNK], *i = gates, *o = gates + n, *f = gates + 2 * n;
+    sigmoid_gates(gates, xw + base, hw + base, 3, hidden, n);
+    EACH_VECTOR(j, n, {
+      vf g = vtanh(vload_upto(xg + base + j, rest) + vload_upto(hg + base + j, rest));
+      vf next = vload_upto(f + j, rest) * vload_upto(c + base + j, rest) + vload_upto(i + j, rest) * g;
+      vstore_upto(c_out + base + j, next, rest);
+    });
+    EACH_VECTOR(j, n, vstore_upto(h_out + base + j, vload_upto(o + j, rest) * vtanh(vload_upto(c_out + base + j, rest)), rest));
+  }
+}
+
+/* one row of any LSTM */
+static void lstm_any(const float *xi, const float *hi, const float *c, const float *peephole, float *h_out, float *c_out,
+                     int hidden, int32_t couple, int32_t acts, const float *params) {
+  const float *xo = xi + hidden, *xf = xo + hidden, *xg = xf + hidden, *ho = hi + hidden, *hf = ho + hidden, *hg = hf + hidden;
+  for (int base = 0; base < hidden; base += CHUNK) {
+    int n = hidden - base < CHUNK ? hidden - base : CHUNK;
+    float i[CHUNK], f[CHUNK], g[CHUNK], o[CHUNK], t[CHUNK];
+    const float *pi = (peephole ? peephole : xi) + base, *po = pi + hidden, *pf = po + hidden;
+    sum_into(i, xi + base, hi + base, n);
+    if (peephole) add_product(i, pi, c + base, n);
+    cell_activate(i, n, params, acts, 0);
+    if (couple) {
+      EACH_VECTOR(j, n, vstore_upto(f + j, vset(1.0f) - vload_upto(i + j, rest), rest));
+    } else {
+      sum_into(f, xf + base, hf + base, n);
+      if (peephole) add_product(f, pf, c + base, n);
+      cell_activate(f, n, params, acts, 0);
+    }
+    sum_into(g, xg + base, hg + base, n);
+    cell_activate(g, n, params, acts, 1);
+    EACH_VECTOR(j, n, vstore_upto(t + j, vload_upto(f + j, rest) * vload_upto(c + base + j, rest) + vload_upto(i + j, rest) * vload_upto(g + j, rest), rest));
+    __builtin_memcpy(c_out + base, t, (size_t)n * sizeof *t);
+    sum_into(o, xo + base, ho + base, n);
+    if (peephole) add_product(o, po, t, n);
+    cell_activate(o, n, params, acts, 0);
+    wr_activate(t, t, n, acts >> 16 & 255, params[5], params[6]); /* h is not clipped: ONNX clips the inputs of gates */
+    EACH_VECTOR(j, n, vstore_upto(h_out + base + j, vload_upto(o + j, rest) * vload_upto(t + j, rest), rest));
+  }
+}
+
+/* Gates in ONNX order i, o, f, c. peephole[3 * hidden] (i, o, f) or NULL. couple: f = 1 - i (input_forget).
+ * c_out may equal c; h_out must not overlap anything else. */
 void wr_lstm_cell(const float *xw, const float *hw, const float *c, const float *peephole, float *h_out, float *c_out,
                   int32_t rows, int32_t hidden, int32_t couple, int32_t acts, const float *params) {
-  int plain = hidden <= SMALL && acts == SIGMOID_TANH_TANH && !peephole && !couple && !(params[0] < __builtin_inff());
-  const vf one = vset(1.0f);
+  const int usual = acts == SIGMOID_TANH_TANH && !peephole && !couple && !(params[0] < __builtin_inff());
   for (int row = 0; row < rows; row++, xw += 4 * (ptrdiff_t)hidden, hw += 4 * (ptrdiff_t)hidden, c += hidden, h_out += hidden, c_out += hidden) {
-    const float *xi = xw, *xo = xi + hidden, *xf = xo + hidden, *xg = xf + hidden;
-    const float *hi = hw, *ho = hi + hidden, *hf = ho + hidden, *hg = hf + hidden;
-    if (plain) {
-      int j = 0;
-      for (; j + VL <= hidden; j += VL) lstm_units(xw + j, hw + j, c + j, h_out + j, c_out + j, hidden, VL);
-      if (j < hidden) lstm_units(xw + j, hw + j, c + j, h_out + j, c_out + j, hidden, hidden - j);
-    }
-    for (int base = 0; !plain && base < hidden; base += CHUNK) {
-      int n = hidden - base < CHUNK ? hidden - base : CHUNK;
-      float i[CHUNK], f[CHUNK], g[CHUNK], o[CHUNK], t[CHUNK];
-      const float *pi = (peephole ? peephole : xi) + base, *po = pi + hidden, *pf = po + hidden;
-      sum_into(i, xi + base, hi + base, n);
-      if (peephole) add_product(i, pi, c + base, n);
-      cell_activate(i, n, params, acts, 0);
-      if (couple) {
-        for (int j = 0; j < n; j += VL) vstore_upto(f + j, one - vload_upto(i + j, n - j), n - j);
-      } else {
-        sum_into(f, xf + base, hf + base, n);
-        if (peephole) add_product(f, pf, c + base, n);
-        cell_activate(f, n, params, acts, 0);
-      }
-      sum_into(g, xg + base, hg + base, n);
-      cell_activate(g, n, params, acts, 1);
-      EACH_VECTOR(j, n, vstore_upto(t + j, vload_upto(f + j, rest) * vload_upto(c + base + j, rest) + vload_upto(i + j, rest) * vload_upto(g + j, rest), rest));
-      __builtin_memcpy(c_out + base, t, (size_t)n * sizeof *t);
-      sum_into(o, xo + base, ho + base, n);
-      if (peephole) add_product(o, po, t, n);
-      cell_activate(o, n, params, acts, 0);
-      wr_activate(t, t, n, acts >> 16 & 255, params[5], params[6]); /* h is not clipped: ONNX clips the inputs of gates */
-      EACH_VECTOR(j, n, vstore_upto(h_out + base + j, vload_upto(o + j, rest) * vload_upto(t + j, rest), rest));
-    }
+    if (usual) lstm_usual(xw, hw, c, h_out, c_out, hidden);
+    else lstm_any(xw, hw, c, peephole, h_out, c_out, hidden, couple, acts, params);
   }
 }

@@ -80,8 +80,24 @@ INLINE __m256i first_lanes(int n) {
   static const int32_t lanes[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
   return _mm256_loadu_si256((const __m256i *)(lanes + 8 - n));
 }
-INLINE vf vload_part(const float *p, int n) { return _mm256_maskload_ps(p, first_lanes(n)); }
-INLINE void vstore_part(float *p, vf v, int n) { _mm256_maskstore_ps(p, first_lanes(n), v); }
+INLINE vf vload_part(const float *p, int n) {
+  return n == 4 ? _mm256_zextps128_ps256(_mm_loadu_ps(p)) : _mm256_maskload_ps(p, first_lanes(n));
+}
+/* Masked stores are slow on some processors, and loads have to wait for them. */
+INLINE void vstore_part(float *p, vf v, int n) {
+  __m128 four = _mm256_castps256_ps128(v);
+  if (n & 4) {
+    _mm_storeu_ps(p, four);
+    four = _mm256_extractf128_ps(v, 1);
+    p += 4;
+  }
+  if (n & 2) {
+    _mm_storel_pi((__m64 *)p, four);
+    four = _mm_movehl_ps(four, four);
+    p += 2;
+  }
+  if (n & 1) _mm_store_ss(p, four);
+}
 #elif VL == 16
 INLINE vf vload_part(const float *p, int n) { return _mm512_maskz_loadu_ps((__mmask16)((1u << n) - 1), p); }
 INLINE void vstore_part(float *p, vf v, int n) { _mm512_mask_storeu_ps(p, (__mmask16)((1u << n) - 1), v); }

@@ -55,6 +55,18 @@ INLINE vf vexpm1(vf x) {
   return vsel(n == vset_i(0), p, vfma(s, p, s - vconst(1.0f)));
 }
 
+/* exp(r) for r = `unit` * x, |r| <= ln2 / 2. Its error of 1.1 ULP is for functions that do not pass all of it on. */
+INLINE vf vexp_near_zero(vf x, const float unit) {
+  const float square = unit * unit, cube = square * unit;
+  vf p = vconst(0.00139465521f * cube * cube);
+  p = vfma(p, x, vconst(0.00836664438f * cube * square));
+  p = vfma(p, x, vconst(0.0416662805f * square * square));
+  p = vfma(p, x, vconst(0.16666542f * cube));
+  p = vfma(p, x, vconst(0.5f * square));
+  p = vfma(p, x, vconst(unit));
+  return vfma(p, x, vconst(1.0f));
+}
+
 INLINE vf vtanh(vf x) {
   vf a = vabs(x), s = x * x;
   vf p = vconst(-0.00571703678f); /* |x| < 0.625: x + x^3 P(x^2) */
@@ -64,21 +76,21 @@ INLINE vf vtanh(vf x) {
   p = vfma(p, s, vconst(-0.333332837f));
   vf small = vfma(p * s, x, x);
   vf b = vcap(a, vconst(10.0f)); /* tanh(10) rounds to 1 */
-  vi n;
-  vf above, r = vexp_reduce(b + b, &n, &above);
-  vf large = vconst(1.0f) - vconst(2.0f) / (vexp_sum(r, above) * vexp2i(n) + vconst(1.0f));
+  /* 2b = n ln2 + 2r; the low bits of t are n + 128, so that scale is 2 * 2^n */
+  const float magic = ROUND_MAGIC + 128;
+  vf t = vfma(b, vconst(2 * LOG2E), vconst(magic)), n = t - vconst(magic);
+  vf r = vfma(n, vconst(-LN2_LO / 2), vfma(n, vconst(-LN2_HI / 2), b)), scale = vfloat(vbits(t) << 23);
+  vf large = vconst(1.0f) - vconst(4.0f) / vfma(vexp_near_zero(r, 2.0f), scale, vconst(2.0f));
   return vfloat(vbits(vsel(a < vconst(0.625f), small, large)) | vsign(x)); /* also tanh(-0) = -0 */
 }
 
-/* exp(x) for x <= 0: what could be too large for 2^n never is, so that one scale and a constant one do */
-INLINE vf vexp_nonpositive(vf x) {
-  vi n;
-  vf above, r = vexp_reduce(vraise(x, vconst(-104.0f)), &n, &above);
-  return vexp_sum(r, above) * vfloat((n + vconst_i(127 + 64)) << 23) * vconst(0x1p-64f);
-}
-
 INLINE vf vsigmoid(vf x) {
-  vf z = vexp_nonpositive(vneg(vabs(x))), d = vconst(1.0f) + z;
+  vf a = vraise(vneg(vabs(x)), vconst(-104.0f)); /* exp(-104) rounds to zero */
+  /* a = n ln2 + r; the low bits of t are n + 192, so that scale is 2^65 * 2^n, which is never too small */
+  const float magic = ROUND_MAGIC + 192;
+  vf t = vfma(a, vconst(LOG2E), vconst(magic)), n = t - vconst(magic);
+  vf r = vfma(n, vconst(-LN2_LO), vfma(n, vconst(-LN2_HI), a)), scale = vfloat(vbits(t) << 23);
+  vf z = vexp_near_zero(r, 1.0f) * scale * vconst(0x1p-65f), d = vconst(1.0f) + z;
   vf y = vsel(x < vconst(0.0f), z, vconst(1.0f)) / d;
   vf lost = z - (d - vconst(1.0f));                        /* what rounding took from d */
   vf inverse = vfma(z, vconst(0.4853f), vconst(-0.9705f)); /* -1 / d to 3%, enough for a correction below one ULP */
