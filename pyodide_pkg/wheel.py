@@ -19,7 +19,7 @@ from pathlib import Path
 from pyodide_pkg import core
 
 #: What the bytes of the wheel depend on.
-INPUTS = ("pyproject.toml", "README.md", "LICENSE", "runtime/webrnn/**/*", "wasm_kernels/*")
+INPUTS = ("pyproject.toml", "README.md", "LICENSE", "runtime/webrnn/**/*", "wasm_kernels/*", "pyodide_pkg/pack*.py")
 SUFFIXES = (".py", ".json", ".c", ".h", ".toml", ".md", "LICENSE", "py.typed")
 
 

@@ -26,12 +26,17 @@ class KernelBuildHook(BuildHookInterface[Any]):
         if self.target_name != "wheel":
             return
         sys.path.insert(0, self.root)
-        for_pyodide = os.environ.get("WEBRNN_WHEEL") == "pyodide" or "PYODIDE" in os.environ
-        files = self._pyodide_files() if for_pyodide else self._files()
+        files = self._pyodide_files() if _is_for_pyodide() else self._files()
         build_data["artifacts"] = []
         build_data["force_include"] = {str(file): f"webrnn/_kernels/{file.name}" for file in files}
         build_data["pure_python"] = False
-        build_data["tag"] = f"py3-none-{_pyodide_tag() if for_pyodide else _platform_tag()}"
+        build_data["tag"] = f"py3-none-{_pyodide_tag() if _is_for_pyodide() else _platform_tag()}"
+
+    def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
+        if self.target_name == "wheel" and _is_for_pyodide():
+            from pyodide_pkg import packing
+
+            packing.pack(Path(artifact_path))
 
     def _files(self) -> list[Path]:
         from wasm_kernels import build, toolchains
@@ -52,6 +57,10 @@ class KernelBuildHook(BuildHookInterface[Any]):
             able = tool if tool.can_build(target.platform, target.variant) else zig
             files.append(build.build(target, able, output, say=self.app.display_info))
         return [*files, build.write_bindings(build.ROOT / "build" / "pyodide-wheel", native=False)]
+
+
+def _is_for_pyodide() -> bool:
+    return os.environ.get("WEBRNN_WHEEL") == "pyodide" or "PYODIDE" in os.environ
 
 
 def _pyodide_tag() -> str:
