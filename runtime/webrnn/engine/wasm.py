@@ -94,8 +94,14 @@ class WasmKernels(Kernels):
         exports: Any = instance.exports(self._store)
         self._top = exports["__heap_base"].value(self._store)
         self._functions = {binding.name: exports[binding.symbol] for binding in rows}
-        for binding in rows:
-            setattr(self, binding.name, self._caller(binding, exports[binding.symbol]))
+        self._bindings = {binding.name: binding for binding in rows}
+
+    def __getattr__(self, name: str) -> Any:
+        """A kernel. It is not kept here, because it has this object, whose memory should go when nobody has it."""
+        bindings = self.__dict__.get("_bindings", {})
+        if name not in bindings:
+            raise AttributeError(f"there is no kernel {name!r}")
+        return self._caller(bindings[name], self._functions[name])
 
     def _import(self, wanted: Any) -> Any:
         import wasmtime
