@@ -1,8 +1,8 @@
 """Makes a wheel smaller: modules in subpackages go into one file, without what only readers of the source need.
 
 Hundreds of small files compress badly one by one and take long to unpack. In the packed wheel a package keeps its own
-modules as files; those of its subpackages are in `_modules.json` beside them, from where packed_modules.py imports them.
-File names and line numbers in tracebacks stay as they are.
+modules as files; those of its subpackages are in `_modules.json` beside them, and packed_modules.py imports them from
+there. File names and line numbers in tracebacks stay as they are.
 """
 
 from __future__ import annotations
