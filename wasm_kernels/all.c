@@ -13,6 +13,10 @@
 #include "vm.c"
 #include "limits.c"
 
+#ifdef WEBRNN_PROFILE
+#include "profile.c"
+#endif
+
 #ifdef WEBRNN_BENCH
 #include "repeat.gen.c"
 #endif

@@ -17,7 +17,7 @@ import platform
 import runpy
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,6 +27,8 @@ from wasm_kernels.toolchains import Toolchain, ToolchainError
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 OUTPUT = ROOT / "runtime" / "webrnn" / "_kernels"
+#: Profiling builds, beside the others under the same names.
+PROFILE_OUTPUT = OUTPUT / "profile"
 WORK = ROOT / "build" / "kernels"
 #: The instruction table, read as a file: the build needs nothing installed.
 OPCODES = ROOT / "runtime" / "webrnn" / "plan" / "opcodes.py"
@@ -155,16 +157,23 @@ def generated_headers() -> dict[str, str]:
 
 
 def build(
-    target: Target, tool: Toolchain, output: Path = OUTPUT, *, bench: bool = False, say: Callable[[str], None] = print
+    target: Target,
+    tool: Toolchain,
+    output: Path = OUTPUT,
+    *,
+    bench: bool = False,
+    profile: bool = False,
+    say: Callable[[str], None] = print,
 ) -> Path:
-    """Builds one target into the folder `output`, returns the file. `bench` adds the repeat functions."""
+    """Builds one target into the folder `output`, returns the file. `bench` adds the repeat functions, `profile` a VM
+    that can count where the time goes."""
     tool.require(target.platform, target.variant)
-    work = WORK / f"{tool.name}-{target.name}{'-bench' if bench else ''}"
+    work = WORK / f"{tool.name}-{target.name}{'-bench' if bench else ''}{'-profile' if profile else ''}"
     work.mkdir(parents=True, exist_ok=True)
     output.mkdir(parents=True, exist_ok=True)
     file = output / target.file
     headers, repeaters = generated_headers(), table.c_repeaters()
-    extra = ["-I", str(work), *(["-DWEBRNN_BENCH"] if bench else [])]
+    extra = ["-I", str(work), *(["-DWEBRNN_BENCH"] if bench else []), *(["-DWEBRNN_PROFILE"] if profile else [])]
     built = work / target.file
     steps = _steps(target, tool, work, built, extra)
 
@@ -178,7 +187,7 @@ def build(
         f"{tool.version} {tool.llvm}".encode(),
     )
     stamp = work / "stamp"
-    label = f"{target.name:<16} {tool.name} {tool.version}"
+    label = f"{target.name + (' profile' if profile else ''):<24} {tool.name} {tool.version}"
     if file.exists() and stamp.exists() and stamp.read_text() == f"{key} {_digest(file.read_bytes())}":
         say(f"{label:<30} up to date    {file.stat().st_size / 1024:7.1f} KB")
         return file
@@ -195,17 +204,27 @@ def build(
     return file
 
 
-def write_bindings(output: Path = OUTPUT, *, bench: bool = False, native: bool = True) -> Path:
+def write_bindings(
+    output: Path = OUTPUT, *, bench: bool = False, native: bool = True, profile: bool = False
+) -> Path:
     """kernels.json, which the loaders read: signatures and, if there is one, the native library with its instruction
     sets."""
     output.mkdir(parents=True, exist_ok=True)
     rows = [row for kernel in table.KERNELS for row in table.binding_rows(kernel, bench)]
-    rows += [row for function in table.PLAN_FUNCTIONS for row in table.binding_rows(function, bench=False)]
+    functions = (*table.PLAN_FUNCTIONS, *(table.PROFILE_FUNCTIONS if profile else ()))
+    rows += [row for function in functions for row in table.binding_rows(function, bench=False)]
     library = {"native": f"native{LIBRARY_SUFFIX}", "native_isas": list(native_isas())} if native else {}
     content = {**library, "kernels": rows}
     file = output / "kernels.json"
     file.write_text(json.dumps(content, indent=1) + "\n")
     return file
+
+
+def build_profile(names: Iterable[str], tool: Toolchain, output: Path, say: Callable[[str], None] = print) -> list[Path]:
+    """The profiling builds of these targets and their bindings. The clock of wasm modules is in the native one."""
+    targets = [TARGETS[name] for name in names if TARGETS[name].platform != "pyodide"]
+    files = [build(target, tool, output, profile=True, say=say) for target in targets]
+    return [*files, write_bindings(output, profile=True)]
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -233,6 +252,8 @@ def main(argv: list[str] | None = None) -> int:
             failures += 1
             print(f"{name:<16} not built: {error}", file=sys.stderr)
     write_bindings(arguments.output, bench=arguments.bench)
+    if tool.name == "zig" and arguments.output == OUTPUT and not arguments.bench and not failures:
+        build_profile(names, tool, PROFILE_OUTPUT)
     return 1 if failures else 0
 
 

@@ -1,6 +1,18 @@
 /* The native library holds one build of all kernels for each instruction set; the loader asks once which one to bind. */
 #include <stdint.h>
 
+#ifdef WEBRNN_PROFILE
+#include <stddef.h>
+#include "profile.h"
+
+/* The clock of wasm modules under wasmtime: a host function in C, called without the interpreter. The result is the first value. */
+__attribute__((visibility("default"))) void *wr_profile_host_clock(void *environment, void *caller, int64_t *values, size_t count) {
+  (void)environment, (void)caller;
+  if (count) values[0] = profile_clock();
+  return NULL;
+}
+#endif
+
 #if defined(__x86_64__)
 #include <cpuid.h>
 

@@ -106,8 +106,12 @@ static int run_matmul(Vm *vm, const int32_t *w) {
   const Tensor *a = T(0), *b = T(1), *y = T(2);
   float *packed = F(3);
   for (int i = 0; i < y->size[0]; i++) {
-    if (i == 0 || b->stride[0]) wr_pack_panels(F(1) + (ptrdiff_t)i * b->stride[0], packed, b->size[2], b->size[1], b->stride[2], b->stride[1]);
+    if (i == 0 || b->stride[0]) {
+      wr_pack_panels(F(1) + (ptrdiff_t)i * b->stride[0], packed, b->size[2], b->size[1], b->stride[2], b->stride[1]);
+      LAP(vm, w, FIRST_PART);
+    }
     wr_gemm(F(0) + (ptrdiff_t)i * a->stride[0], packed, NULL, F(2) + (ptrdiff_t)i * y->stride[0], a->size[1], b->size[2], a->size[2], a->stride[1], y->stride[1], ACT_NONE, 0, 0);
+    LAP(vm, w, SECOND_PART);
   }
   return OK;
 }
@@ -237,7 +241,10 @@ static int run_rnn_sequence(Vm *vm, const int32_t *w) {
   const float *h = (float *)s.h0->data, *params = F(7);
   for (int t = 0; t < s.steps; t++) {
     float *y = output_at(&s, t);
-    wr_rnn_cell(input_at(&s, t), project(&s, h, t), y, s.rows, s.hidden, w[8], params);
+    const float *hw = project(&s, h, t);
+    LAP(vm, w, FIRST_PART);
+    wr_rnn_cell(input_at(&s, t), hw, y, s.rows, s.hidden, w[8], params);
+    LAP(vm, w, SECOND_PART);
     h = y;
   }
   finish(&s, h);
@@ -250,7 +257,10 @@ static int run_gru_sequence(Vm *vm, const int32_t *w) {
   const float *h = (float *)s.h0->data, *params = F(7);
   for (int t = 0; t < s.steps; t++) {
     float *y = output_at(&s, t);
-    wr_gru_cell(input_at(&s, t), project(&s, h, t), h, y, s.rows, s.hidden, w[8], params);
+    const float *hw = project(&s, h, t);
+    LAP(vm, w, FIRST_PART);
+    wr_gru_cell(input_at(&s, t), hw, h, y, s.rows, s.hidden, w[8], params);
+    LAP(vm, w, SECOND_PART);
     h = y;
   }
   finish(&s, h);
@@ -275,7 +285,10 @@ static int run_lstm_sequence(Vm *vm, const int32_t *w) {
   if (T(4)->data != T(8)->data && T(8)->count) __builtin_memmove(c, T(4)->data, (size_t)T(8)->count * sizeof *c);
   for (int t = 0; t < s.steps; t++) {
     float *y = output_at(&s, t);
-    wr_lstm_cell(input_at(&s, t), project(&s, h, t), c, peephole, y, c, s.rows, s.hidden, w[12], w[11], params);
+    const float *hw = project(&s, h, t);
+    LAP(vm, w, FIRST_PART);
+    wr_lstm_cell(input_at(&s, t), hw, c, peephole, y, c, s.rows, s.hidden, w[12], w[11], params);
+    LAP(vm, w, SECOND_PART);
     h = y;
   }
   finish(&s, h);

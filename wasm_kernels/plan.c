@@ -4,6 +4,7 @@
 #include "kernels.gen.h"
 #include "plan.gen.h"
 #include "simd.h"
+#include "profile.h"
 
 enum {
   OK, BAD_HEADER, BAD_TABLE, BAD_INSTRUCTION, BAD_SIZE, OUT_OF_BUFFER, BAD_OPERANDS, TOO_DEEP, NOT_WRITABLE, NO_MEMORY,
@@ -37,6 +38,9 @@ typedef struct {
   char *registers;
   char *arena;
   int32_t where, placed;
+#ifdef WEBRNN_PROFILE
+  Laps laps;
+#endif
 } Vm;
 
 static const int32_t ITEM[] = {4, 8, 1, 4};
@@ -167,14 +171,16 @@ typedef struct {
   const int32_t *move;
 } Loop;
 
+enum { LOOP_WORDS = 12 }; /* before its moves */
+
 INLINE Loop loop_of(const int32_t *w) {
-  return (Loop){w[0], w[1], w[2], w[3], w[4], w[5], w[6], w[7], w[8], w[9], w[10], w[11], w + 12};
+  return (Loop){w[0], w[1], w[2], w[3], w[4], w[5], w[6], w[7], w[8], w[9], w[10], w[11], w + LOOP_WORDS};
 }
 
 /* `*moves`: those of the loops before it, each of which has its own place to save addresses */
 static int check_loop(const int32_t *plan, const int32_t *w, int32_t n, int32_t *moves) {
   Loop l = loop_of(w);
-  REQUIRE(l.moves >= 0 && l.first_move == *moves && n == 12 + 3 * (int64_t)l.moves, BAD_INSTRUCTION);
+  REQUIRE(l.moves >= 0 && l.first_move == *moves && n == LOOP_WORDS + 3 * (int64_t)l.moves, BAD_INSTRUCTION);
   *moves += l.moves;
   const int32_t scalars[] = {l.steps_tensor, l.iteration, l.taken}, flags[] = {l.condition, l.body_condition};
   for (int i = 0; i < 3; i++) REQUIRE(scalars[i] < 0 || dtype_of(plan, scalars[i]) == DTYPE_I64, BAD_INSTRUCTION);

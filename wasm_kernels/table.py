@@ -167,8 +167,14 @@ PLAN_SIGNATURES = {
     "plan_run": "u8 *tables, u8 *arena, const u8 *externals -> i32",
     "plan_repeat": "u8 *tables, u8 *arena, const u8 *externals, i32 times -> i32",
 }
-SIGNATURES.update(PLAN_SIGNATURES)
+#: In profiling builds only.
+PROFILE_SIGNATURES = {
+    "plan_profile": "u8 *tables, u8 *arena, const u8 *externals, i64 *counters, i32 runs -> i32",
+    "profile_calibrate": "i64 *counters, i32 count",
+}
+SIGNATURES.update(PLAN_SIGNATURES | PROFILE_SIGNATURES)
 PLAN_FUNCTIONS = tuple(Kernel(name, name) for name in PLAN_SIGNATURES)
+PROFILE_FUNCTIONS = tuple(Kernel(name, name) for name in PROFILE_SIGNATURES)
 EXPORTS = (*KERNELS, *PLAN_FUNCTIONS)
 
 BY_NAME = {kernel.name: kernel for kernel in KERNELS}
@@ -195,15 +201,19 @@ def c_header() -> str:
         "#ifdef WEBRNN_SUFFIX",
         "#define WEBRNN_PASTE(a, b) a##_##b",
         "#define WEBRNN_NAME(a, b) WEBRNN_PASTE(a, b)",
-        *(f"#define {k.symbol} WEBRNN_NAME({k.symbol}, WEBRNN_SUFFIX)" for k in EXPORTS),
+        *(f"#define {k.symbol} WEBRNN_NAME({k.symbol}, WEBRNN_SUFFIX)" for k in (*EXPORTS, *PROFILE_FUNCTIONS)),
         *(f"#define {k.symbol}_repeat WEBRNN_NAME({k.symbol}_repeat, WEBRNN_SUFFIX)" for k in KERNELS),
         "#endif",
         '#define WEBRNN_EXPORT __attribute__((used, visibility("default")))',
     ]
-    for k in EXPORTS:
-        result = _C_TYPES[k.returns] if k.returns else "void"
-        lines.append(f"WEBRNN_EXPORT {result} {k.symbol}({_c_parameters(k)});")
+    lines += [_c_prototype(k) for k in EXPORTS]
+    lines += ["#ifdef WEBRNN_PROFILE", *(_c_prototype(k) for k in PROFILE_FUNCTIONS), "#endif"]
     return "\n".join([*lines, "#endif", ""])
+
+
+def _c_prototype(kernel: Kernel) -> str:
+    result = _C_TYPES[kernel.returns] if kernel.returns else "void"
+    return f"WEBRNN_EXPORT {result} {kernel.symbol}({_c_parameters(kernel)});"
 
 
 def c_repeaters() -> str:

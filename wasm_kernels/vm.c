@@ -14,7 +14,9 @@ static int bind_branch(Vm *vm, const int32_t *w, int32_t at) {
   return error ? error : bind_block(vm, at + w[1], at + w[1] + w[2]);
 }
 static int run_branch(Vm *vm, const int32_t *w, int32_t at) {
-  return *T(0)->data ? run_block(vm, at, at + w[1]) : run_block(vm, at + w[1], at + w[1] + w[2]);
+  const int taken = *T(0)->data;
+  LAP(vm, w, taken ? FIRST_PART : SECOND_PART);
+  return taken ? run_block(vm, at, at + w[1]) : run_block(vm, at + w[1], at + w[1] + w[2]);
 }
 
 /* How far a move takes a tensor in `steps` steps; what is farther than any buffer is long is as good as infinite. */
@@ -106,6 +108,7 @@ static int run_steps(Vm *vm, const Loop *l, int32_t at) {
   int going = l->condition < 0 || *vm->tensor[l->condition].data;
   for (; going && taken < steps; taken++) {
     if (l->iteration >= 0) *(int64_t *)vm->tensor[l->iteration].data = taken;
+    LAP(vm, l->move - LOOP_WORDS, FIRST_PART);
     int error = run_block(vm, at, at + l->body);
     if (error) return error;
     if (l->body_condition >= 0) going = *vm->tensor[l->body_condition].data;
@@ -113,6 +116,7 @@ static int run_steps(Vm *vm, const Loop *l, int32_t at) {
   }
   if (l->taken >= 0) *(int64_t *)vm->tensor[l->taken].data = taken;
   REQUIRE(!going || taken >= asked, LOOP_LIMIT);
+  LAP(vm, l->move - LOOP_WORDS, SECOND_PART);
   return run_block(vm, at + l->body, at + l->body + l->epilogue);
 }
 
@@ -169,6 +173,7 @@ static int run_block(Vm *vm, int32_t from, int32_t to) {
       if (vm->where < 0) vm->where = here;
       return error;
     }
+    LAP(vm, w + 2, WHOLE);
   }
   return OK;
 }

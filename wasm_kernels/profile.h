@@ -1,0 +1,53 @@
+/* Where the time of a run goes, in builds with -DWEBRNN_PROFILE; in all others LAP is nothing.
+ *
+ * There is one clock reading for each lap: the time since the last one is the lap's. So nothing is counted twice, and all laps
+ * together are the whole run. A lap is counted in the row of the instruction that it ends, as the instruction itself or as one of
+ * its parts. */
+#ifndef WEBRNN_PROFILE_H
+#define WEBRNN_PROFILE_H
+
+/* What a part is depends on the instruction: runtime/webrnn/profile/instructions.py names them. */
+enum { WHOLE, FIRST_PART, SECOND_PART, LAP_KINDS };
+
+#ifdef WEBRNN_PROFILE
+#include <stdint.h>
+
+typedef struct {
+  int64_t count[LAP_KINDS], ticks[LAP_KINDS];
+} LapRow;
+
+typedef struct {
+  LapRow *row; /* one for each word of the code; NULL while nothing is counted */
+  int64_t last;
+} Laps;
+
+#if defined(__wasm__)
+__attribute__((import_module("env"), import_name("profile_clock"))) int64_t profile_clock(void);
+#elif defined(__x86_64__)
+static inline int64_t profile_clock(void) { return (int64_t)__builtin_ia32_rdtsc(); }
+#elif defined(__aarch64__)
+static inline int64_t profile_clock(void) {
+  int64_t ticks;
+  __asm__ volatile("mrs %0, cntvct_el0" : "=r"(ticks));
+  return ticks;
+}
+#else
+static inline int64_t profile_clock(void) { return 0; } /* the host says that there is no clock */
+#endif
+
+static inline void end_lap(Laps *laps, int32_t word, int kind) {
+  const int64_t now = profile_clock();
+  LapRow *row = laps->row + word;
+  row->count[kind]++, row->ticks[kind] += now - laps->last;
+  laps->last = now;
+}
+
+/* w: the first operand of the instruction */
+#define LAP(vm, w, kind)                                                                          \
+  do {                                                                                            \
+    if ((vm)->laps.row) end_lap(&(vm)->laps, (int32_t)((w) - (vm)->code) - 2, kind); \
+  } while (0)
+#else
+#define LAP(vm, w, kind) ((void)0)
+#endif
+#endif
