@@ -17,6 +17,7 @@ COMMANDS = {
     "export": "write a model as a plan file, for a page or for another process",
     "plan": "the program that a model becomes, instruction by instruction",
     "serve": "the demo page, with models, Python and timings of this machine",
+    "profile": "where the time of a model goes: nodes, instructions, what is fused inside them",
     "bench": "how long ticks of streams take",
 }
 """Each command and what it does. The module of the same name has `add_arguments(parser)` and `main(arguments)`."""

@@ -65,7 +65,7 @@ class VmProgram:
                 return results
             except PlanError as reason:  # sizes for which the plan does not hold
                 self._setting.say(f"not by the plan for all sizes: {reason}")
-        shapes = tuple(getattr(argument, "shape", ()) for argument in arguments)
+        shapes = _shapes(arguments)
         with self._lock:
             program = self._for_shapes.get(shapes)
             if program is None:
@@ -74,6 +74,10 @@ class VmProgram:
                 program = self._for_shapes[shapes] = self._program_for(shapes)
         self.recent = program if isinstance(program, PlanProgram) else None
         return program.run(arguments)
+
+    def ran_on(self, arguments: Sequence[Any]) -> PlanProgram | SplitProgram:
+        """What the last run, of these arguments, ran on."""
+        return self.recent if self.recent is not None else self._for_shapes[_shapes(arguments)]
 
     def plan_for(self, shapes: tuple[tuple[int, ...], ...]) -> PlanProgram:
         """A plan for inputs of these shapes only."""
@@ -107,10 +111,11 @@ class SplitProgram:
             if node not in refused and opens_a_shape(node, facts):
                 setting.say(f"in numpy: {node.op} {node.label}: the shape of its result is known only when it has run")
                 refused.add(node)
-        self._graph = graph
-        self._steps: list[tuple[list[Value], list[Value], Any]] = []
+        self.graph = graph
+        self.steps: list[tuple[list[Value], list[Value], Any]] = []
+        """Inputs, outputs and program of each part."""
         while True:
-            if not refused or self._steps:
+            if not refused or self.steps:
                 if reason.outermost is None or reason.outermost in refused:
                     break
                 setting.say(f"in numpy: {reason}")
@@ -121,22 +126,26 @@ class SplitProgram:
             except NotLowered as another:
                 reason = another
         setting.say(f"in numpy, all of it: {reason}")
-        self._steps = [(graph.inputs, graph.outputs, _executor(graph, setting))]
+        self.steps = [(graph.inputs, graph.outputs, _executor(graph, setting))]
 
     def _make(self, graph: Graph, refused: set[Node], setting: Setting) -> None:
         parts = split(graph, refused)
-        self._steps = [(part.graph.inputs, part.graph.outputs, None) for part in parts]
+        self.steps = [(part.graph.inputs, part.graph.outputs, None) for part in parts]
         for index, part in enumerate(parts):
             program = _vm_part(part.graph, setting) if part.on_vm else _executor(part.graph, setting)
-            self._steps[index] = (part.graph.inputs, part.graph.outputs, program)
+            self.steps[index] = (part.graph.inputs, part.graph.outputs, program)
 
     def run(self, arguments: Sequence[Any]) -> list[Any]:
-        values: dict[Value, Any] = dict(self._graph.constants)
-        values.update(zip(self._graph.inputs, arguments, strict=True))
-        for inputs, outputs, program in self._steps:
+        values: dict[Value, Any] = dict(self.graph.constants)
+        values.update(zip(self.graph.inputs, arguments, strict=True))
+        for inputs, outputs, program in self.steps:
             results = program.run([values[value] for value in inputs])
             values.update(zip(outputs, results, strict=True))
-        return [values[value] for value in self._graph.outputs]
+        return [values[value] for value in self.graph.outputs]
+
+
+def _shapes(arguments: Sequence[Any]) -> tuple[tuple[int, ...], ...]:
+    return tuple(getattr(argument, "shape", ()) for argument in arguments)
 
 
 def _vm_part(graph: Graph, setting: Setting) -> Any:

@@ -90,7 +90,7 @@ class WasmKernels(Kernels):
         """Addresses of parts that are free again, by their size."""
         minimum = next(i.type.limits.min for i in module.imports if isinstance(i.type, wasmtime.MemoryType))
         self._memory = wasmtime.Memory(self._store, wasmtime.MemoryType(wasmtime.Limits(minimum, MAX_PAGES)))
-        instance = wasmtime.Instance(self._store, module, [self._import(i) for i in module.imports])
+        instance = wasmtime.Instance(self._store, module, [self._import(i, folder) for i in module.imports])
         exports: Any = instance.exports(self._store)
         self._top = exports["__heap_base"].value(self._store)
         self._functions = {binding.name: exports[binding.symbol] for binding in rows}
@@ -103,13 +103,17 @@ class WasmKernels(Kernels):
             raise AttributeError(f"there is no kernel {name!r}")
         return self._caller(bindings[name], self._functions[name])
 
-    def _import(self, wanted: Any) -> Any:
+    def _import(self, wanted: Any, folder: Path) -> Any:
         import wasmtime
 
         if isinstance(wanted.type, wasmtime.MemoryType):
             return self._memory
         if wanted.name == "emscripten_notify_memory_growth":  # modules built by emcc tell their host
             return wasmtime.Func(self._store, wanted.type, lambda index: None)
+        if wanted.name == "profile_clock":
+            from webrnn.profile.clock import wasm_clock
+
+            return wasm_clock(self._store, wanted.type, folder)
         raise BackendError(
             f"the module imports {wanted.module}.{wanted.name}, which kernels do not need: was it built by build.py?"
         )

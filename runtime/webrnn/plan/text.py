@@ -62,6 +62,12 @@ def plan_text(data: bytes, sizes: Mapping[str, int] | None = None) -> str:
     return _Printer(PlanFile(data), decode(data), sizes).text()
 
 
+def instruction_texts(data: bytes, sizes: Mapping[str, int]) -> dict[int, str]:
+    """The text of each instruction, by the word of the code that it starts at; of a loop or a branch its first line."""
+    printer = _Printer(PlanFile(data), decode(data), sizes)
+    return {instruction.at: printer.line(instruction) for instruction in walk(printer.tables.code)}
+
+
 class _Printer:
     def __init__(self, file: PlanFile, tables: Tables, sizes: Mapping[str, int] | None):
         self.file, self.tables = file, tables
@@ -111,7 +117,7 @@ class _Printer:
         header = self.tables.header
         yield f"plan version {header['version']}, {len(self.file.data):,} bytes"
         yield f"weights      {bytes_text(header['data_bytes'])}"
-        yield f"instructions {sum(1 for _ in _walk(self.tables.code))} in {header['code_words']} words"
+        yield f"instructions {sum(1 for _ in walk(self.tables.code))} in {header['code_words']} words"
         yield f"tensors      {header['tensors']} in {header['buffers']} buffers"
         if self.numbers is None:
             yield f"named sizes  {', '.join(self.file.symbols)}"
@@ -148,6 +154,16 @@ class _Printer:
     def _block(self, block: list[Decoded], depth: int) -> Iterator[str]:
         for instruction in block:
             yield from self._instruction(instruction, depth)
+
+    def line(self, instruction: Decoded) -> str:
+        """An instruction without its blocks and without its node."""
+        if instruction.name == "loop":
+            return f"loop {self._loop_head(instruction)}"
+        if instruction.name == "branch":
+            return f"if {self._tensor(instruction.operands[0])}"
+        if instruction.expression is not None:
+            return "; ".join(self._expression(instruction.expression))
+        return self._operands(instruction)
 
     def _instruction(self, instruction: Decoded, depth: int) -> Iterator[str]:
         pad = "  " * depth
@@ -249,11 +265,12 @@ class _Printer:
             yield f"{self._tensor(tensor)} = {text[1:-1] if _is_wrapped(text) else text}"
 
 
-def _walk(block: list[Decoded]) -> Iterator[Decoded]:
+def walk(block: list[Decoded]) -> Iterator[Decoded]:
+    """All instructions in the order of the code, outer ones first."""
     for instruction in block:
         yield instruction
         for inner in instruction.blocks:
-            yield from _walk(inner)
+            yield from walk(inner)
 
 
 def _operation_text(operation: Operation, texts: list[str]) -> str:

@@ -6,7 +6,7 @@ what only moves or names elements is none. A fused op costs what the ops that it
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import ceil, log2
 from typing import TypeAlias
 
@@ -184,18 +184,22 @@ def _einsum(node: Node, facts: Facts) -> Dim | None:
 
 
 def _cell(node: Node, facts: Facts) -> Dim | None:
-    names = node.attrs["activations"]
-    applied = (0, 1, 2) if node.op == "LstmCell" else CELL_ACTIVATIONS[node.op]
-    costs = [ACTIVATION_OPS.get(names[index], 1) for index in applied]
-    clip = 2 if node.attrs["params"][0] != float("inf") else 0
-    if node.op == "LstmCell":
-        # i, o and f have the first activation; a coupled f is 1 - i instead. The last one is not clipped.
-        gates = 2 if node.attrs["couple"] else 3
-        total = CELL_OPS[node.op] + gates * (costs[0] + clip) + (3 - gates) + costs[1] + clip + costs[2]
-        total += 2 * gates if _has(node, 3) else 0
-    else:
-        total = CELL_OPS[node.op] + sum(costs) + clip * len(costs)
-    return _times(total, _size(node, facts))
+    clipped = node.attrs["params"][0] != float("inf")
+    couple = bool(node.attrs.get("couple", 0))
+    return _times(cell_flops(node.op, node.attrs["activations"], clipped, couple, _has(node, 3)), _size(node, facts))
+
+
+def cell_flops(op: str, activations: Sequence[str], clipped: bool, couple: bool, peephole: bool) -> int:
+    """Of a cell, for each element of its state; `couple` and `peephole` are an LSTM's."""
+    applied = (0, 1, 2) if op == "LstmCell" else CELL_ACTIVATIONS[op]
+    costs = [ACTIVATION_OPS.get(activations[index], 1) for index in applied]
+    clip = 2 if clipped else 0
+    if op != "LstmCell":
+        return CELL_OPS[op] + sum(costs) + clip * len(costs)
+    # i, o and f have the first activation; a coupled f is 1 - i instead. The last one is not clipped.
+    gates = 2 if couple else 3
+    total = CELL_OPS[op] + gates * (costs[0] + clip) + (3 - gates) + costs[1] + clip + costs[2]
+    return total + (2 * gates if peephole else 0)
 
 
 _BY_OP: dict[str, Estimate] = {

@@ -1,0 +1,1 @@
+"""Where the time of a model goes: `webrnn profile`, docs/profiling.md."""

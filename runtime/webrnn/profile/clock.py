@@ -1,0 +1,70 @@
+"""The clock of profiling builds: what one reading costs, how long a tick is, and how a wasm module reads it."""
+
+from __future__ import annotations
+
+import ctypes
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from webrnn.engine.kernels import Kernels
+from webrnn.errors import BackendError
+
+from .counters import LAP_KINDS, ROW
+
+LONG_ENOUGH = 0.005
+"""Seconds of a calibration, against which the call itself is nothing."""
+ATTEMPTS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    seconds_per_tick: float
+    ticks_per_lap: float
+    """What a lap costs that does nothing: reading the clock, and writing it down."""
+
+    @property
+    def seconds_per_lap(self) -> float:
+        return self.seconds_per_tick * self.ticks_per_lap
+
+
+def calibrate(kernels: Kernels) -> Clock:
+    """Time empty laps, again and again: what interrupts a calibration only makes its ticks longer, or its laps."""
+    attempts = [_calibrate(kernels) for _ in range(ATTEMPTS)]
+    return Clock(min(each.seconds_per_tick for each in attempts), min(each.ticks_per_lap for each in attempts))
+
+
+def _calibrate(kernels: Kernels) -> Clock:
+    counters = kernels.empty((2, ROW), np.int64)
+    run = kernels.function("profile_calibrate")
+    count = 1024
+    while True:
+        counters.array[...] = 0
+        started = time.perf_counter()
+        run(counters.address, count)
+        elapsed = time.perf_counter() - started
+        ticks = int(counters.array[:, LAP_KINDS].sum())
+        if ticks <= 0:
+            raise BackendError("this processor has no clock that profiling could read")
+        if elapsed >= LONG_ENOUGH:
+            return Clock(elapsed / ticks, ticks / count)
+        count *= 4
+
+
+def wasm_clock(store: Any, kind: Any, folder: Path) -> Any:
+    """The clock as a function that a wasm module imports. It is C of the native library: a reading takes 20 ns, where a
+    function in Python would take 20 us."""
+    from wasmtime import Func, _bindings
+
+    from webrnn.engine.native import _library
+
+    pointer = ctypes.cast(_library(folder).wr_profile_host_clock, _bindings.wasmtime_func_unchecked_callback_t)
+    no_finalizer = ctypes.cast(None, ctypes.CFUNCTYPE(None, ctypes.c_void_p))
+    function = _bindings.wasmtime_func_t()
+    _bindings.wasmtime_func_new_unchecked(
+        store._context(), kind.ptr(), pointer, None, no_finalizer, ctypes.byref(function)
+    )
+    return Func._from_raw(function)

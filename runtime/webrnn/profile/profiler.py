@@ -1,0 +1,159 @@
+"""Profiling a program: rounds of plain and of counted runs, taken in turn."""
+
+from __future__ import annotations
+
+import math
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from webrnn.engine.kernels import load
+
+from .clock import calibrate
+from .entry import Entry, Sums
+from .instructions import CATEGORIES
+from .parts import Builds, Counted, Part, parts_of
+from .timed_plan import profiling_kernels
+
+ROUND_SECONDS = 0.01
+MOST_ROUNDS, FEWEST_ROUNDS = 40, 3
+TOTAL_SECONDS = 3.0
+"""For all rounds, which are plain, profiled and a caller's, if nothing else runs."""
+
+
+@dataclass(slots=True)
+class Profile:
+    """Times are of one run, in seconds, and those of the quickest round: what disturbs a run makes it longer."""
+
+    model: str
+    backend: str
+    """With its variant, as native:avx2."""
+    runs: int
+    rounds: int
+    unprofiled: float
+    """What a caller waits for."""
+    plain: float
+    """Without Python and without copies: the runs inside one call, nothing counted."""
+    profiled: float
+    """The same with everything counted, by the clock on the wall."""
+    overhead: float
+    """How much longer the counted runs took than the plain ones, by round."""
+    clock: float
+    """What reading the clock took."""
+    laps: float
+    root: Entry
+    notes: Sequence[str] = ()
+    """What the session says about parts that have no plan."""
+
+    @property
+    def accounted(self) -> float:
+        """Which part of the profiled time the entries and the clock add up to."""
+        return (self.root.total + self.clock) / self.profiled if self.profiled > 0 else 1.0
+
+    def categories(self) -> dict[str, Sums]:
+        """The largest first. Fused instructions are counted by what they contain."""
+        found: dict[str, Sums] = {}
+        for entry in self.root.walk():
+            if entry.kind in ("plan", "node", "numpy") or not (entry.calls or entry.seconds):
+                continue
+            sums = found.setdefault(entry.category, Sums())
+            sums.add(entry)
+            if entry.kind == "part" or not entry.children or entry.kind in ("loop", "branch"):
+                sums.calls += entry.calls
+        order = sorted(found, key=lambda name: (-found[name].seconds, CATEGORIES.index(name)))
+        return {name: found[name] for name in order}
+
+    def nodes(self) -> dict[str, Sums]:
+        """By the labels of the nodes, the largest first."""
+        found: dict[str, Sums] = {}
+        for entry in self.root.walk():
+            if entry.kind in ("plan", "numpy", "node"):
+                continue
+            sums = found.setdefault(entry.label or entry.name, Sums())
+            sums.add(entry)
+            sums.contents[entry.name if entry.kind in ("instruction", "part", "fallback") else entry.kind] = None
+            if entry.kind != "part":
+                sums.calls = max(sums.calls, entry.calls)
+        return dict(sorted(found.items(), key=lambda item: -item[1].seconds))
+
+
+def profile(
+    model: str,
+    program: Any,
+    arguments: Sequence[Any],
+    backend: str,
+    call: Callable[[], Any],
+    runs: int | None = None,
+) -> Profile:
+    """Profile a program on these arguments; `call` is what its caller calls."""
+    builds = None
+    if backend != "numpy":
+        plain = load(backend)
+        profiling = profiling_kernels(plain.spec)
+        builds = Builds(plain, profiling, calibrate(profiling))
+    call()
+    parts = parts_of(program, arguments, builds)
+    _timed(parts, 1)  # warm from here on
+    once = _timed(parts, runs) if runs else 0.0
+    if not runs:
+        runs, once = _enough_runs(parts)
+    rounds = min(MOST_ROUNDS, max(FEWEST_ROUNDS, round(TOTAL_SECONDS / (3 * runs * once))))
+    unprofiled, plain_times, profiled_times = [], [], []
+    for _ in range(rounds):
+        unprofiled.append(_call_seconds(call, runs))
+        plain_times.append([part.timed(runs) for part in parts])
+        profiled_times.append([part.profiled(runs) for part in parts])
+    quickest = [min(times) for times in zip(*plain_times, strict=True)]
+    counted = [part.counted(seconds) for part, seconds in zip(parts, quickest, strict=True)]
+    return Profile(
+        model,
+        builds.plain.spec if builds is not None else backend,
+        runs,
+        rounds,
+        min(unprofiled),
+        sum(quickest),
+        sum(each.seconds for each in counted),
+        _overhead(plain_times, profiled_times),
+        sum(each.clock_seconds for each in counted),
+        sum(each.laps for each in counted),
+        _root(parts, counted),
+    )
+
+
+def _enough_runs(parts: Sequence[Part]) -> tuple[int, float]:
+    """As many runs as take long enough for a round, and how long one of them takes."""
+    runs = 1
+    while True:
+        once = _timed(parts, runs)
+        if runs * once >= ROUND_SECONDS:
+            return runs, once
+        runs = min(math.ceil(1.2 * ROUND_SECONDS / once), 8 * runs)
+
+
+def _timed(parts: Sequence[Part], runs: int) -> float:
+    return sum(part.timed(runs) for part in parts)
+
+
+def _overhead(plain: Sequence[Sequence[float]], profiled: Sequence[Sequence[float]]) -> float:
+    """The median over the rounds, each of which took both in turn."""
+    return statistics.median(sum(b) / sum(a) for a, b in zip(plain, profiled, strict=True)) - 1
+
+
+def _call_seconds(call: Callable[[], Any], runs: int) -> float:
+    started = time.perf_counter()
+    for _ in range(runs):
+        call()
+    return (time.perf_counter() - started) / runs
+
+
+def _root(parts: Sequence[Part], measured: Sequence[Counted]) -> Entry:
+    """One plan is the root itself; parts are numbered in the order in which they run."""
+    if len(parts) == 1:
+        return Entry("plan" if parts[0].name == "plan" else "numpy", parts[0].name, children=measured[0].entries)
+    root = Entry("plan", "model", detail="plans, and numpy between them")
+    for index, (part, each) in enumerate(zip(parts, measured, strict=True), 1):
+        kind = "plan" if part.name == "plan" else "numpy"
+        root.children.append(Entry(kind, f"{index}. {part.name}", children=each.entries))
+    return root

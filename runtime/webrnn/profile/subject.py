@@ -1,0 +1,55 @@
+"""What of a session is profiled: a run, or a step of a stream."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from webrnn.engine.carry import Carry
+from webrnn.engine.feeds import checked_feed
+from webrnn.engine.session import InferenceSession
+from webrnn.errors import ShapeError
+
+from .profiler import Profile, profile
+
+
+class Subject:
+    """A session, or with `carry`, as for `session.stream`, a stream of it.
+
+    >>> import numpy as np
+    >>> from webrnn.cli.builtin_model import gru_model
+    >>> subject = Subject(InferenceSession(gru_model(4, 8), backend="native"))
+    >>> found = subject.profile({"x": np.ones((5, 1, 4), "f4"), "h_in": np.zeros((1, 1, 8), "f4")}, runs=1)
+    >>> sorted(found.categories())
+    ['cell', 'control', 'copy', 'matrix']
+    """
+
+    def __init__(self, session: InferenceSession, carry: Carry | None = None):
+        self._session = session
+        self._model = None if carry is None else session._streaming(carry)
+        self.program: Any = session._program if self._model is None else self._model.program
+        self.inputs = list(session.inputs if self._model is None else self._model.inputs)
+        """Of the program: states that a stream carries are among them."""
+
+    def profile(self, feeds: Mapping[str, Any], runs: int | None = None, name: str = "model") -> Profile:
+        """Profile on these feeds, one for each input; `runs` are those of a round."""
+        names = [value.name for value in self.inputs]
+        for given in feeds:
+            if given not in names:
+                raise ShapeError(f"the model has no input {given!r}; it has {names}")
+        sizes: dict[str, int] = {}
+        arguments = [checked_feed(value, feeds.get(value.name), sizes) for value in self.inputs]
+        found = profile(name, self.program, arguments, self._session.backend, self._call(feeds), runs)
+        found.notes = self._notes()
+        return found
+
+    def _call(self, feeds: Mapping[str, Any]) -> Callable[[], Any]:
+        if self._model is None:
+            return lambda: self._session.run(None, feeds)
+        carried = {self.inputs[before].name for before, _ in self._model.pairs}
+        frame = {name: feed for name, feed in feeds.items() if name not in carried}
+        stream = self._model.stream()
+        return lambda: stream.step(frame)
+
+    def _notes(self) -> Sequence[str]:
+        return list(dict.fromkeys(self._session._notes))
