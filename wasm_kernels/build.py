@@ -204,9 +204,7 @@ def build(
     return file
 
 
-def write_bindings(
-    output: Path = OUTPUT, *, bench: bool = False, native: bool = True, profile: bool = False
-) -> Path:
+def write_bindings(output: Path = OUTPUT, *, bench: bool = False, native: bool = True, profile: bool = False) -> Path:
     """kernels.json, which the loaders read: signatures and, if there is one, the native library with its instruction
     sets."""
     output.mkdir(parents=True, exist_ok=True)
@@ -220,11 +218,14 @@ def write_bindings(
     return file
 
 
-def build_profile(names: Iterable[str], tool: Toolchain, output: Path, say: Callable[[str], None] = print) -> list[Path]:
-    """The profiling builds of these targets and their bindings. The clock of wasm modules is in the native one."""
+def build_profile(
+    names: Iterable[str], tool: Toolchain, output: Path = PROFILE_OUTPUT, say: Callable[[str], None] = print
+) -> list[Path]:
+    """The profiling builds of these targets, where there are such, and their bindings. The native one has the clock of
+    the wasm modules."""
     targets = [TARGETS[name] for name in names if TARGETS[name].platform != "pyodide"]
     files = [build(target, tool, output, profile=True, say=say) for target in targets]
-    return [*files, write_bindings(output, profile=True)]
+    return [*files, write_bindings(output, profile=True)] if files else []
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -253,7 +254,7 @@ def main(argv: list[str] | None = None) -> int:
             print(f"{name:<16} not built: {error}", file=sys.stderr)
     write_bindings(arguments.output, bench=arguments.bench)
     if tool.name == "zig" and arguments.output == OUTPUT and not arguments.bench and not failures:
-        build_profile(names, tool, PROFILE_OUTPUT)
+        build_profile(names, tool)
     return 1 if failures else 0
 
 

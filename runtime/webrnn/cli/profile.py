@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 
 from webrnn.engine.carry import Carry
+from webrnn.engine.random_feeds import random_input
 from webrnn.engine.session import InferenceSession
 from webrnn.errors import OptionError
+from webrnn.ir import Symbol, Value
 from webrnn.profile.html import report_html
 from webrnn.profile.profiler import Profile
 from webrnn.profile.subject import Subject
@@ -19,13 +21,12 @@ from webrnn.profile.text import as_data, report_text
 
 from .options import add_model_options, fixed_inputs, loaded, pairs, pass_names
 from .options import sizes as size_options
-from .run import random_input, size_names
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", help="path of an ONNX file or of a plan")
     parser.add_argument("--backend", default="auto", help="native, wasm:relaxed, ..., numpy (default: auto)")
-    parser.add_argument("--steps", type=int, metavar="N", help="runs in each round (default: as many as take 10 ms)")
+    parser.add_argument("--steps", type=int, metavar="N", help="runs in each round (default: as many as take 20 ms)")
     parser.add_argument("--stream", action="store_true", help="one step of a stream, its states carried")
     parser.add_argument("--carry", default="auto", help="with --stream: auto, internal, or INPUT=OUTPUT,...")
     parser.add_argument(
@@ -65,14 +66,23 @@ def _profile(arguments: argparse.Namespace) -> Profile:
     subject = Subject(session, _carry(arguments.carry) if arguments.stream else None)
     feeds: dict[str, Any] = {name: loaded(file) for name, file in pairs(arguments.input)}
     rng, sizes = np.random.default_rng(arguments.seed), size_options(arguments.size)
-    unknown = sizes.keys() - size_names(subject.inputs)
-    if unknown:
-        known = ", ".join(sorted(size_names(subject.inputs))) or "none to give"
-        raise OptionError(f"there is no size {sorted(unknown)[0]!r}; there is {known}")
-    for value in subject.inputs:
+    named = [_with_named_sizes(value) for value in subject.inputs]
+    known = {str(dim) for value in named for dim in value.shape or () if not isinstance(dim, int)}
+    for name in sizes:
+        if name not in known:
+            raise OptionError(f"there is no size {name!r}; {', '.join(sorted(known)) or 'none'} can be given")
+    for value in named:
         if value.name not in feeds:
             feeds[value.name] = random_input(value, sizes, rng)
     return subject.profile(feeds, arguments.steps, Path(arguments.model).name)
+
+
+def _with_named_sizes(value: Value) -> Value:
+    """Axes without a name have that of the input and their number, as in the text of the plan."""
+    found = value.like(value.name)
+    if value.shape is not None:
+        found.shape = tuple(Symbol(f"{value.name}.{i}") if dim is None else dim for i, dim in enumerate(value.shape))
+    return found
 
 
 def _carry(text: str) -> Carry:

@@ -62,7 +62,7 @@ def wasm_clock(store: Any, kind: Any, folder: Path) -> Any:
     from webrnn.engine.native import _library
 
     pointer = ctypes.cast(_library(folder).wr_profile_host_clock, _bindings.wasmtime_func_unchecked_callback_t)
-    no_finalizer = ctypes.cast(None, ctypes.CFUNCTYPE(None, ctypes.c_void_p))
+    no_finalizer = ctypes.CFUNCTYPE(None, ctypes.c_void_p)()
     function = _bindings.wasmtime_func_t()
     _bindings.wasmtime_func_new_unchecked(
         store._context(), kind.ptr(), pointer, None, no_finalizer, ctypes.byref(function)

@@ -15,7 +15,7 @@ import numpy as np
 from webrnn.passes.report.flops import ACTIVATION_OPS, PER_ELEMENT, cell_flops
 from webrnn.plan.decode import Decoded, Tables
 from webrnn.plan.lowerings.cells import ACTIVATIONS
-from webrnn.plan.opcodes import DTYPES, ITEM_BYTES, REDUCTIONS
+from webrnn.plan.opcodes import DTYPES, FFTS, ITEM_BYTES, REDUCTIONS
 
 GATES = {"rnn": 1, "gru": 3, "lstm": 4}
 N_ACTIVATIONS = {"rnn": 1, "gru": 2, "lstm": 3}
@@ -103,7 +103,7 @@ class Costs:
 
     def _packed_product(self, instruction: Decoded) -> tuple[Cost, Cost]:
         """Packing one matrix, and one product with it."""
-        a, b, y, _ = instruction.operands
+        a, b, *_ = instruction.operands
         _, m, k = self.shape(a)
         n = self.shape(b)[2]
         return Cost(0, 2 * 4 * k * n), Cost(2 * m * n * k, 4 * (m * k + k * n + m * n))
@@ -142,6 +142,14 @@ class Costs:
         x, _, kind = instruction.operands
         return self.count(x) * (2 if REDUCTIONS[kind] == "sum_square" else 1)
 
+    def fft(self, instruction: Decoded) -> int:
+        """5 n log n real operations for n complex numbers, half of it for real ones."""
+        x, _, y, _, kind = instruction.operands
+        rows, length = self.shape(x if FFTS[kind] != "irfft" else y)
+        is_real = FFTS[kind] in ("rfft", "irfft")
+        n = length if is_real else length // 2
+        return rows * 5 * n * (n.bit_length() - 1) // (2 if is_real else 1)
+
     def rnn_cell(self, instruction: Decoded) -> int:
         *_, y, params, activations = instruction.operands
         return self.count(y) * self.cell(instruction.name, activations, params, 0, False)
@@ -161,6 +169,7 @@ _FLOPS: dict[str, Callable[[Costs, Decoded], int]] = {
     "pool": Costs.pool,
     "expression": Costs.expression,
     "reduce": Costs.reduce,
+    "fft": Costs.fft,
     "rnn_cell": Costs.rnn_cell,
     "gru_cell": Costs.rnn_cell,
     "gru_reset": Costs.rnn_cell,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from html import escape
 from importlib.resources import files
 
@@ -23,9 +24,7 @@ def report_html(profile: Profile) -> str:
         # The only sequence that could end the script early is made harmless.
         "DATA": json.dumps(as_data(profile)["tree"]).replace("<", "\\u003c"),
     }
-    for name, text in parts.items():
-        page = page.replace(f"@{name}@", text, 1)
-    return page
+    return re.sub(r"@([A-Z]+)@", lambda place: parts[place[1]], page)
 
 
 def _summary(profile: Profile) -> str:

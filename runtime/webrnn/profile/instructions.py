@@ -47,4 +47,5 @@ KINDS: dict[str, Kind] = {
     "instance_norm": Kind("reduction"),
     "batch_norm": Kind("element-wise"),
     "pool": Kind("reduction"),
+    "fft": Kind("transform"),
 }

@@ -17,8 +17,8 @@ from .instructions import CATEGORIES
 from .parts import Builds, Counted, Part, parts_of
 from .timed_plan import profiling_kernels
 
-ROUND_SECONDS = 0.01
-MOST_ROUNDS, FEWEST_ROUNDS = 40, 3
+ROUND_SECONDS = 0.02
+MOST_ROUNDS, FEWEST_ROUNDS = 30, 3
 TOTAL_SECONDS = 3.0
 """For all rounds, which are plain, profiled and a caller's, if nothing else runs."""
 

@@ -71,13 +71,14 @@ def _share(seconds: float, profile: Profile) -> float:
 
 def _head(profile: Profile) -> str:
     each = profile.clock / profile.laps * 1e9 if profile.laps else 0.0
-    counted = f"{profile.laps:,.0f} readings of the clock, {each:.0f} ns each: {_us(profile.clock)}"
+    counted = f"{profile.laps:,.0f} readings of the clock, {each:.0f} ns each" if profile.laps else "in Python"
+    rounds = f"the best of {profile.rounds} rounds of {profile.runs}"
     lines = [
-        f"{profile.model} on {profile.backend}; one run, on average in the best of {profile.rounds} rounds of {profile.runs}",
+        f"{profile.model} on {profile.backend}; one run, {rounds}",
         "",
         f"unprofiled    {_us(profile.unprofiled):>12}  what a caller waits for",
         f"without calls {_us(profile.plain):>12}  runs inside one call, nothing counted",
-        f"profiled      {_us(profile.profiled):>12}  {profile.overhead:+.1%} ({counted if profile.laps else 'in Python'})",
+        f"profiled      {_us(profile.profiled):>12}  {profile.overhead:+.1%} by round ({counted})",
         f"all below     {_us(profile.root.total):>12}  with the clock {profile.accounted:.1%} of the profiled time",
     ]
     return "\n".join(lines)
