@@ -7,7 +7,6 @@ import json
 import platform
 import sys
 from collections.abc import Callable
-from contextlib import ExitStack
 from functools import partial
 from typing import Any
 
@@ -21,6 +20,7 @@ from . import ab, compare, html, machine, stream_report, table
 from .benchmark import Benchmark, own_runners
 from .case import Case, from_argument
 from .models import BUILT_IN, streaming_gru
+from .others import Wanted, others
 from .rounds import Effort
 from .runners import backend_runner
 from .streams import StreamBench
@@ -38,7 +38,8 @@ def time_models(arguments: argparse.Namespace) -> None:
     cases = _cases(arguments, tuple(BUILT_IN))
     bench = Benchmark(effort=_effort(arguments))
     bench.makers.update(_own(arguments.backend))
-    with table.Screen(quiet=_prints_json(arguments)) as screen, _others(arguments, bench):
+    wanted = Wanted(arguments.browser, arguments.pyodide, arguments.peers, arguments.tflite, arguments.modules)
+    with others(wanted, bench), table.Screen(quiet=_prints_json(arguments)) as screen:
         bench.run(cases, screen.show)
     data = bench.as_data()
     if _prints_json(arguments):
@@ -121,12 +122,6 @@ def _cases(arguments: argparse.Namespace, default: tuple[str, ...]) -> list[Call
 def _own(names: str) -> dict[str, Any]:
     chosen = [name for name in names.split(",") if name]
     return {name: partial(backend_runner, backend=name) for name in chosen} if chosen else dict(own_runners())
-
-
-def _others(arguments: argparse.Namespace, bench: Benchmark) -> ExitStack:
-    """Adds the runners of peers, and of Node and Chromium, which run until the stack is closed."""
-    stack = ExitStack()
-    return stack
 
 
 def _effort(arguments: argparse.Namespace) -> Effort:

@@ -14,6 +14,7 @@ WIDTH = 120
 LONGEST_NAME = 16
 MOST_COLUMNS = 4
 """Runners beside the first in one table; more make another table."""
+OWN, HOSTS = ("native", "wasm", "numpy", "pyodide"), ("node", "chromium")
 SAME = "="
 """Marks results that are the first runner's bit for bit."""
 
@@ -73,9 +74,21 @@ def _other(result: Result | None, base: Result | None) -> str:
 
 
 def groups(names: Sequence[str]) -> list[list[str]]:
-    """The runners of each table; all tables begin with the first runner."""
-    first, others = names[0], list(names[1:])
-    return [[first, *others[at : at + MOST_COLUMNS]] for at in range(0, max(len(others), 1), MOST_COLUMNS)]
+    """The runners of each table: those of this process, peers, those of Node, those of Chromium. All tables begin with
+    the first runner.
+
+    >>> groups(["native", "wasm:simd", "numpy", "tract", "node", "numpy node", "chromium"])
+    [['native', 'wasm:simd', 'numpy'], ['native', 'tract'], ['native', 'node', 'numpy node'], ['native', 'chromium']]
+    """
+    families: dict[str, list[str]] = {}
+    for name in names[1:]:
+        last = name.split()[-1]
+        family = last if last in HOSTS else "own" if name.split(":")[0] in OWN else "peers"
+        families.setdefault(family, []).append(name)
+    parts = [
+        family[at : at + MOST_COLUMNS] for family in families.values() for at in range(0, len(family), MOST_COLUMNS)
+    ]
+    return [[names[0], *part] for part in parts or [[]]]
 
 
 def plain(models: Sequence[ModelResult]) -> str:

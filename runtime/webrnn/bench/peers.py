@@ -1,0 +1,110 @@
+"""Other runtimes in this process, each on one thread: what is installed is timed, what is not is said."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from functools import partial
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .case import Case
+from .onnxruntime_c import OnnxruntimeRunner
+from .runners import Runner, clock
+
+Make = Callable[[Case], Runner]
+
+
+class CallRunner:
+    """Anything that is called from Python."""
+
+    note = ""
+
+    def __init__(self, name: str, call: Callable[[], list[Any]], shown: Callable[[Any], np.ndarray] = np.asarray):
+        self.name, self._call, self._shown = name, call, shown
+
+    def results(self) -> list[np.ndarray]:
+        return [self._shown(result) for result in self._call()]
+
+    def seconds(self, times: int) -> float:
+        call = self._call
+        started = clock()
+        for _ in range(times):
+            call()
+        return clock() - started
+
+    def close(self) -> None:
+        pass
+
+
+def native_peers(tflite: Path | None = None) -> tuple[dict[str, Make], list[str]]:
+    """Runners by name, and a line for each runtime that is not there."""
+    found: dict[str, Make] = {}
+    missing = []
+    for name, package, make in (
+        ("onnxruntime", "onnxruntime", OnnxruntimeRunner),
+        ("tract", "tract", tract_runner),
+        ("LiteRT", "ai_edge_litert", partial(litert_runner, folder=tflite)),
+    ):
+        if find_spec(package) is None:
+            missing.append(f"{name} is not installed: pip install {package.replace('_', '-')}")
+        elif name == "LiteRT" and tflite is None:
+            missing.append("LiteRT takes no ONNX files: --tflite FOLDER says where the models are as .tflite")
+        else:
+            found[name] = make
+    return found, missing
+
+
+def tract_runner(case: Case) -> Runner:
+    """Inputs are tensors of its own that are made before; results are converted only when they are looked at."""
+    tract: Any = import_module("tract")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.onnx"
+        path.write_bytes(case.data())
+        runnable = tract.onnx().load(str(path)).into_model().into_runnable()
+    inputs = [tract.Tensor.from_numpy(np.ascontiguousarray(feed)) for feed in case.feeds.values()]
+    runner = CallRunner("tract", lambda: runnable.run(inputs), lambda output: output.to_numpy())
+    runner.note = "called through its Python API"
+    return runner
+
+
+def litert_runner(case: Case, folder: Path | None) -> Runner:
+    """A .tflite file whose outputs have no names gives them in any order: they are found by what they hold."""
+    assert folder is not None
+    path = folder / f"{case.name}.tflite"
+    if not path.exists():
+        raise FileNotFoundError(f"there is no {path.name}")
+    interpreter: Any = import_module("ai_edge_litert.interpreter").Interpreter(str(path), num_threads=1)
+    interpreter.allocate_tensors()
+    details = interpreter.get_input_details()
+    names = {detail["name"].removeprefix("serving_default_").partition(":")[0]: detail for detail in details}
+    feeds = [(detail["index"], case.feeds[name].reshape(detail["shape"])) for name, detail in names.items()]
+    outputs = [detail["index"] for detail in interpreter.get_output_details()]
+
+    def call() -> list[np.ndarray]:
+        interpreter.reset_all_variables()
+        for index, feed in feeds:
+            interpreter.set_tensor(index, feed)
+        interpreter.invoke()
+        return [interpreter.get_tensor(index) for index in outputs]
+
+    made = call()
+    order = []
+    for expected in case.expected:
+        alike = [index for index, array in enumerate(made) if array.size == expected.size]
+        if not alike:
+            raise ValueError("it does not give all outputs")
+        order.append(min(alike, key=lambda index: float(np.abs(made[index].ravel() - expected.ravel()).max())))
+    shapes = [expected.shape for expected in case.expected]
+
+    def in_order() -> list[np.ndarray]:
+        arrays = call()
+        return [arrays[index].reshape(shape) for index, shape in zip(order, shapes, strict=True)]
+
+    runner = CallRunner("LiteRT", in_order)
+    runner.note = "called through its Python API"
+    return runner
