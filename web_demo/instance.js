@@ -33,45 +33,118 @@ export function chooseVariant(variant = supportedVariants()[0]) {
   return variant;
 }
 
-/** Bytes of a URL, as an ArrayBuffer or Uint8Array. Node's fetch does not read file: URLs. */
-export async function fetchBytes(url) {
-  try {
-    if (url.protocol === "file:") return await (await import("node:fs/promises")).readFile(url);
-    const response = await fetch(url);
-    if (!response.ok) throw new Error(`HTTP ${response.status}`);
-    return await response.arrayBuffer();
-  } catch (error) {
-    throw new Error(`${url.pathname} could not be loaded: ${error.message}`, { cause: error });
+// Bundlers look for exactly this form, and put the files beside what they make.
+const MODULES = {
+  relaxed: () => new URL("./wasm_relaxed.wasm", import.meta.url),
+  simd: () => new URL("./wasm_simd.wasm", import.meta.url),
+  scalar: () => new URL("./wasm_scalar.wasm", import.meta.url),
+};
+const WASM_TYPE = "application/wasm";
+
+/** A module of Node's; not by import, which bundlers would try to resolve. */
+function nodeModule(name) {
+  const found = globalThis.process?.getBuiltinModule?.(name);
+  if (!found) throw new Error("files can be read in Node only, from version 22.3 on");
+  return found;
+}
+
+/** The URL that a string stands for: relative to the page or worker; in Node a path, relative to where it runs. */
+function urlOf(source) {
+  if (source instanceof URL) return source;
+  if (globalThis.location) return new URL(source, globalThis.location.href);
+  return /^[a-z][a-z\d+.-]+:/i.test(source) ? new URL(source) : nodeModule("node:url").pathToFileURL(source);
+}
+
+/** Sums up what several downloads have loaded, for `report({loaded, total})`; `total` is null where it is not known. */
+export class Progress {
+  #report;
+  #parts = [];
+
+  constructor(report) {
+    this.#report = report;
+  }
+
+  /** A download of `total` bytes; the returned function is called with the length of each piece. */
+  add(total) {
+    const part = { loaded: 0, total };
+    this.#parts.push(part);
+    return (bytes) => {
+      part.loaded += bytes;
+      const sum = (key) => this.#parts.reduce((so_far, each) => so_far + each[key], 0);
+      const known = this.#parts.every((each) => each.total !== null);
+      this.#report({ loaded: sum("loaded"), total: known ? sum("total") : null });
+    };
   }
 }
 
-/** What a file holds: bytes are taken as they are, anything else is a URL. */
-export async function bytesOf(source) {
+/** The response to a request for `url`, its body counted as it comes. */
+async function request(url, progress) {
+  const response = await fetch(url);
+  if (!response.ok) throw new Error(`HTTP ${response.status}`);
+  if (!progress || !response.body) return response;
+  const { headers } = response;
+  const isPlain = !headers.get("content-encoding") && headers.has("content-length"); // else it is of compressed bytes
+  const count = progress.add(isPlain ? Number(headers.get("content-length")) : null);
+  const counted = response.body.pipeThrough(
+    new TransformStream({
+      transform(piece, controller) {
+        count(piece.byteLength);
+        controller.enqueue(piece);
+      },
+    }),
+  );
+  return new Response(counted, { headers: { "content-type": headers.get("content-type") ?? "" } });
+}
+
+/** What `use(response)` makes of the response for a URL; a file is read in Node, whose fetch does not. */
+async function load(url, progress, use) {
+  try {
+    if (url.protocol !== "file:") return await use(await request(url, progress));
+    const bytes = await nodeModule("node:fs/promises").readFile(url);
+    progress?.add(bytes.length)(bytes.length);
+    return bytes;
+  } catch (error) {
+    const text = `${url.pathname} could not be loaded: ${error.cause?.message ?? error.message}`;
+    throw new Error(text, { cause: error });
+  }
+}
+
+/** Bytes of a URL, as an ArrayBuffer or Uint8Array. */
+export const fetchBytes = (url, progress) => load(url, progress, (response) => response.arrayBuffer());
+
+/** What a file holds: bytes are taken as they are, those of a Blob, a File or a Response are read, else it is a URL. */
+export async function bytesOf(source, progress) {
   if (ArrayBuffer.isView(source) || source?.[Symbol.toStringTag] === "ArrayBuffer") return source;
-  return fetchBytes(new URL(source, globalThis.location?.href ?? import.meta.url));
+  if (typeof source?.arrayBuffer === "function") return source.arrayBuffer();
+  return fetchBytes(urlOf(source), progress);
 }
 
 const compiled = new Map(); // variant -> promise of its module
 
 /** The module of a variant: from beside this file, fetched once, or from `wasm`: a module, its bytes or its URL. */
-export function compile(variant, wasm) {
+export function compile(variant, wasm, progress) {
   if (wasm instanceof WebAssembly.Module) return wasm;
-  if (wasm) return compileBytes(bytesOf(wasm), "the given file");
+  if (wasm) return compileFrom(wasm, "the given file", progress);
   if (!compiled.has(variant)) {
-    const file = `wasm_${variant}.wasm`;
-    const module = compileBytes(fetchBytes(new URL(file, import.meta.url)), file);
+    const module = compileFrom(MODULES[variant](), `wasm_${variant}.wasm`, progress);
     module.catch(() => compiled.delete(variant));
     compiled.set(variant, module);
   }
   return compiled.get(variant);
 }
 
-async function compileBytes(promise, file) {
-  const bytes = await promise;
+async function compileFrom(source, name, progress) {
+  // Compiled while it is loading, where the server sends the right type.
+  const whole = (response) => {
+    const streams = WebAssembly.compileStreaming && response.headers.get("content-type") === WASM_TYPE;
+    return streams ? { response } : response.arrayBuffer();
+  };
+  const isPlace = typeof source === "string" || source instanceof URL;
+  const found = isPlace ? await load(urlOf(source), progress, whole) : await bytesOf(source);
   try {
-    return await WebAssembly.compile(bytes);
+    return await (found.response ? WebAssembly.compileStreaming(found.response) : WebAssembly.compile(found));
   } catch (error) {
-    throw new Error(`${file} is not a module of kernels that can run here: ${error.message}`, { cause: error });
+    throw new Error(`${name} is not a module of kernels that can run here: ${error.message}`, { cause: error });
   }
 }
 

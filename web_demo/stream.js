@@ -62,6 +62,16 @@ class Slot {
     }
   }
 
+  /** Raises unless `array` has room for this output. */
+  takes(array) {
+    if (array?.[Symbol.toStringTag] !== this.tag || array.length !== this.count) {
+      const given = array?.[Symbol.toStringTag] ?? typeof array;
+      throw new ShapeError(
+        `out: ${this.label} needs a ${this.tag} of ${this.count} elements, not ${given} of ${array?.length}`,
+      );
+    }
+  }
+
   write(feed) {
     const data = ArrayBuffer.isView(feed) ? feed : feed.data;
     if (this.tag !== "Uint8Array") this.view.set(data);
@@ -93,6 +103,7 @@ export class Stream {
   #outputs;
   #fed; // inputs that are not carried
   #states; // outputs that are carried
+  #returned; // outputs that are not
   #sizes;
   #symbols = null; // as bound
   #loaded = {}; // states to begin with; those that are missing start as the plan says
@@ -111,7 +122,8 @@ export class Stream {
     this.#outputs = file.outputs.map((port) => new Slot(port, "output"));
     this.#states = Object.entries(carry).map(([to, from]) => this.#pair(to, from));
     this.#fed = this.#inputs.filter((slot) => !this.#states.some(({ state }) => state === slot));
-    for (const { name } of this.#outputs) this.#borrowed[name] = null;
+    this.#returned = this.#outputs.filter(({ state }) => !state);
+    for (const { name } of this.#returned) this.#borrowed[name] = null;
     this.#tables = heap.allocate(tableBytes);
     this.#addresses = heap.allocate(4 * (file.externals + file.symbols.length));
   }
@@ -131,7 +143,7 @@ export class Stream {
   get shapes() {
     if (!this.#symbols) return {};
     this.#refreshViews();
-    return Object.fromEntries(this.#outputs.map((slot) => [slot.name, this.#resultShape(slot)]));
+    return Object.fromEntries(this.#returned.map((slot) => [slot.name, this.#resultShape(slot)]));
   }
 
   get state() {
@@ -166,28 +178,55 @@ export class Stream {
 
   step(feeds, options) {
     const vm = this.#vm;
+    if (vm === null) throw new Error("the stream has been disposed of");
     const fed = this.#fed;
-    const outputs = this.#outputs;
-    const borrow = options?.borrow;
+    const out = options?.out;
     let fits = this.#symbols !== null && !options?.sizes;
     for (let i = 0; i < fed.length; i++) if (!fed[i].fits(feeds[fed[i].name])) fits = false;
     refuseOthers(feeds, fed);
     if (!fits) this.#bind(feeds, { ...this.#sizes, ...options?.sizes });
+    if (out) this.#checkOut(out);
     this.#begin();
     for (let i = 0; i < fed.length; i++) fed[i].write(feeds[fed[i].name]);
     const error = vm.call.wr_plan_run(this.#tables.address, vm.arena.address, this.#addresses.address);
     if (error) vm.raise(error, this.#tables.address);
-    const results = borrow ? this.#borrowed : {};
-    for (let i = 0; i < outputs.length; i++) {
-      const { taken, name } = outputs[i];
-      const view = taken < 0 ? outputs[i].view : outputs[i].view.subarray(0, count(this.#resultShape(outputs[i])));
-      results[name] = borrow ? view : view.slice();
-    }
+    const results = out ? this.#fill(out) : this.#results(options?.borrow);
     for (let i = 0; i < this.#states.length; i++) this.#exchange(this.#states[i]);
     return results;
   }
 
+  #results(borrow) {
+    const returned = this.#returned;
+    const results = borrow ? this.#borrowed : {};
+    for (let i = 0; i < returned.length; i++) {
+      const view = this.#resultView(returned[i]);
+      results[returned[i].name] = borrow ? view : view.slice();
+    }
+    return results;
+  }
+
+  /** Raises unless each array of `out` is of the type and length of an output. */
+  #checkOut(out) {
+    const returned = this.#returned;
+    let found = 0;
+    for (let i = 0; i < returned.length; i++) {
+      const array = out[returned[i].name];
+      if (array === undefined) continue;
+      returned[i].takes(array);
+      found++;
+    }
+    for (const _ in out) found--;
+    if (found) throw unexpected(Object.keys(out), returned.map(({ name }) => name));
+  }
+
+  #fill(out) {
+    const returned = this.#returned;
+    for (let i = 0; i < returned.length; i++) out[returned[i].name]?.set(this.#resultView(returned[i]));
+    return out;
+  }
+
   dispose() {
+    if (this.#vm === null) return;
     const { heap } = this.#vm;
     for (const slot of [...this.#inputs, ...this.#outputs]) heap.release(slot.block);
     for (const block of [...this.#others.values(), this.#tables, this.#addresses]) heap.release(block);
@@ -196,14 +235,47 @@ export class Stream {
 
   /** The numbers of the symbols, undefined where nothing says it. */
   #resolve(feeds, sizes) {
+    const { file } = this.#vm;
     const found = new Map(Object.entries(sizes));
     const name = (slot, shape) => shape?.forEach((number, axis) => found.set(slot.axes[axis], number));
     if (this.#begun) for (const { state } of this.#states) name(state, state.shape);
     for (const slot of this.#inputs) name(slot, (feeds[slot.name] ?? this.#loaded[slot.name])?.shape);
-    const symbols = this.#vm.file.symbols.map((name) => found.get(name));
+    for (const slot of this.#fed) if (feeds[slot.name]) this.#fromLength(slot, feeds[slot.name], found);
+    this.#fromOutputs(found);
+    const symbols = file.symbols.map((name) => found.get(name));
     const wrong = symbols.find((number) => number !== undefined && !within(number, 0, MAX_SIZE));
     if (wrong !== undefined) throw new ShapeError(`${wrong} is not a size`);
     return symbols;
+  }
+
+  /** A plain array says how large the only axis is that nothing else says. */
+  #fromLength({ axes }, feed, found) {
+    const open = axes.filter((axis) => typeof axis === "string" && !found.has(axis));
+    if (feed.shape || open.length !== 1) return;
+    const others = count(axes.filter((axis) => axis !== open[0]).map((axis) => found.get(axis) ?? axis));
+    const { length } = ArrayBuffer.isView(feed) ? feed : feed.data;
+    if (others > 0 && length % others === 0) found.set(open[0], length / others);
+  }
+
+  /** States that begin are as large as they will be after the step; what that leaves open is 1: one stream. */
+  #fromOutputs(found) {
+    const { file } = this.#vm;
+    const begin = this.#states.filter(({ state }) => !this.#begun && !this.#loaded[state.name]);
+    const isFed = (axis) => this.#fed.some(({ axes }) => axes.includes(axis));
+    for (;;) {
+      const sizes = file.sizes(file.symbols.map((name) => found.get(name) ?? NaN));
+      let open;
+      let known;
+      for (const output of begin) {
+        output.state.axes.forEach((axis, i) => {
+          if (typeof axis !== "string" || found.has(axis) || isFed(axis) || known) return;
+          open = axis;
+          if (!Number.isNaN(sizes[output.sizes[i]])) known = { axis, size: sizes[output.sizes[i]] };
+        });
+      }
+      if (open === undefined) return;
+      found.set(known?.axis ?? open, known?.size ?? 1);
+    }
   }
 
   /** Makes room for the sizes that follow from the feeds. */
@@ -295,6 +367,10 @@ export class Stream {
     output.view = view;
     this.#words[input.external] = input.block.address;
     this.#words[output.external] = block.address;
+  }
+
+  #resultView(slot) {
+    return slot.taken < 0 ? slot.view : slot.view.subarray(0, count(this.#resultShape(slot)));
   }
 
   /** An output that a loop makes step by step ends where the loop did. */

@@ -5,6 +5,9 @@ export type Feed = Data | { data: Data; shape?: readonly number[] };
 export type Feeds = Readonly<Record<string, Feed>>;
 export type Results = Record<string, Data>;
 
+/** Where a file is, or what it holds. */
+export type Source = string | URL | ArrayBuffer | ArrayBufferView;
+
 export type Variant = "relaxed" | "simd" | "scalar";
 
 export interface Port {
@@ -18,12 +21,22 @@ export interface StepOptions {
   /** Results are views of the VM's memory instead of copies, and nothing is allocated; they are valid until the next
    * call on this model or one of its streams. The returned object is the same each time. */
   borrow?: boolean;
+  /** Results are copied into these arrays, by the names of outputs, and nothing is allocated. Outputs that are left out
+   * are not copied; this very object is returned. */
+  out?: Results;
   /** Numbers for named sizes, instead of shapes. */
   sizes?: Readonly<Record<string, number>>;
 }
 
+/** How far the downloads of a model and its kernels are, in bytes; `total` is null if a server does not say it. */
+export interface Progress {
+  readonly loaded: number;
+  readonly total: number | null;
+}
+
 export interface Stream {
-  /** One run, from the states that the last one left. Raises before anything changed if a feed is wrong. */
+  /** One run, from the states that the last one left: the outputs that are not carried. Raises before anything changed
+   * if a feed is wrong. */
   step(feeds: Feeds, options?: StepOptions): Results;
   /** Copies of the states by the names of their inputs; before the first step what they start from. */
   readonly state: Results;
@@ -41,14 +54,18 @@ export class Model {
   private constructor();
 
   /**
-   * Loads a plan file from a URL or its bytes, and checks it.
+   * Loads a plan file from a URL, a Blob, a Response or its bytes, and checks it. In Node a string may be a path.
    *
    * `variant` is by default the fastest that this engine supports. Its module is fetched from beside this file, unless
-   * `wasm` gives it: a compiled module, its bytes or a URL.
+   * `wasm` gives it: a compiled module, its bytes or a URL. `onProgress` hears of every piece that is downloaded.
    */
   static load(
-    source: string | URL | ArrayBuffer | ArrayBufferView,
-    options?: { variant?: Variant; wasm?: WebAssembly.Module | string | URL | ArrayBuffer | ArrayBufferView },
+    source: Source | Blob | Response,
+    options?: {
+      variant?: Variant;
+      wasm?: WebAssembly.Module | Source;
+      onProgress?: (progress: Progress) => void;
+    },
   ): Promise<Model>;
 
   /** The same without waiting, for the constructor of an AudioWorkletProcessor. */

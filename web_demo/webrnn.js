@@ -5,7 +5,7 @@
 //   const stream = model.stream(); // with the states that were chosen at export, or { carry: { h_in: "h_out" } }
 //   const { y } = stream.step({ x: frame }, { borrow: true }); // synchronous; a view, overwritten by the next step
 
-import { Heap, bytesOf, chooseVariant, compile } from "./instance.js";
+import { Heap, Progress, bytesOf, chooseVariant, compile } from "./instance.js";
 import { PlanError, PlanFile } from "./plan_file.js";
 import { Stream } from "./stream.js";
 
@@ -20,9 +20,10 @@ export class Model {
   #vm;
   #runs = null;
 
-  static async load(source, { variant, wasm } = {}) {
+  static async load(source, { variant, wasm, onProgress } = {}) {
     const chosen = wasm ? variant : chooseVariant(variant);
-    const [plan, module] = await Promise.all([bytesOf(source), compile(chosen, wasm)]);
+    const progress = onProgress && new Progress(onProgress);
+    const [plan, module] = await Promise.all([bytesOf(source, progress), compile(chosen, wasm, progress)]);
     const heap = new Heap();
     return new Model(plan, heap, await WebAssembly.instantiate(module, { env: { memory: heap.memory } }), chosen);
   }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.sync_api import Browser
@@ -29,7 +30,35 @@ def site(demo: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_webrnn_js(site: Path) -> None:
     script = HERE / "webrnn.test.mjs"
-    assert "# fail 0" in node("--expose-gc", "--test-reporter=tap", str(script), f"{site.as_uri()}/")
+    assert "# fail 0" in node("--test-reporter=tap", str(script), f"{site.as_uri()}/")
+
+
+SAMPLING = {
+    "samplingInterval": 64,
+    "includeObjectsCollectedByMinorGC": True,
+    "includeObjectsCollectedByMajorGC": True,
+}
+
+
+def test_steps_allocate_nothing_in_chromium(site: Path, browser: Browser) -> None:
+    page = browser.new_page()
+    profiler = page.context.new_cdp_session(page)
+    allocated: dict[str, int] = {}
+    with served(site) as address:
+        page.goto(f"{address}empty.html")
+        page.evaluate("import('/webrnn_page.js').then((t) => t.manySteps()).then((s) => void (window.steps = s))")
+        for kind in ("borrow", "out", "one_object"):
+            page.evaluate(f"steps.{kind}()")
+            profiler.send("HeapProfiler.startSampling", SAMPLING)
+            page.evaluate(f"steps.{kind}()")
+            allocated[kind] = _total(profiler.send("HeapProfiler.stopSampling")["profile"]["head"])
+    page.close()
+    assert max(allocated["borrow"], allocated["out"]) < 50_000, allocated
+    assert allocated["one_object"] > 1_000_000, allocated
+
+
+def _total(node: dict[str, Any]) -> int:
+    return node["selfSize"] + sum(_total(child) for child in node["children"])
 
 
 @pytest.mark.parametrize("place", ["page", "worker", "audioWorklet"])

@@ -2,7 +2,10 @@
 
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
+import { createServer } from "node:http";
+import { Session } from "node:inspector/promises";
 import { test } from "node:test";
+import { fileURLToPath } from "node:url";
 
 import { check, readCase } from "./webrnn_cases.mjs";
 
@@ -79,7 +82,8 @@ test("feeds of a stream need no shapes where sizes are given", async () => {
   const sizes = { time: 2, batch: 3 };
   const stream = model.stream({ carry: { h: "y_h", c: "y_c" }, sizes });
   assert.equal(stream.step({ x: new Float32Array(72) }).y.length, 120);
-  assert.deepEqual(stream.shapes, { y: [2, 1, 3, 20], y_h: [1, 3, 20], y_c: [1, 3, 20] });
+  assert.deepEqual(stream.shapes, { y: [2, 1, 3, 20] });
+  assert.equal(stream.state.h.length, 60);
   const feeds = { x: new Float32Array(72), h: new Float32Array(60), c: new Float32Array(60) };
   assert.deepEqual(model.run(feeds, { sizes }).y.length, 120);
   const other = { sizes: { time: 3, batch: 3 } };
@@ -296,7 +300,7 @@ test("metadata with anything anywhere raise PlanError, or do no harm", async () 
     else part[key] = parts[random(parts.length)];
   };
   const seen = { ran: 0, PlanError: 0, ShapeError: 0, TypeError: 0 };
-  for (let i = 0; i < 2000; i++) {
+  for (let i = 0; i < 1000; i++) {
     const bytes = withMeta(plan, (text) => {
       const meta = JSON.parse(text);
       damage(meta);
@@ -313,7 +317,7 @@ test("metadata with anything anywhere raise PlanError, or do no harm", async () 
       seen[error.name]++;
     }
   }
-  assert.ok(seen.ran > 100 && seen.PlanError > 500, JSON.stringify(seen));
+  assert.ok(seen.ran > 50 && seen.PlanError > 250, JSON.stringify(seen));
 });
 
 test("plans with flipped bits raise what they should, or run", async () => {
@@ -351,15 +355,138 @@ test("what cannot be loaded is named", async () => {
   await assert.rejects(load("gru", { wasm: new Uint8Array(8) }), /is not a module of kernels that can run here/);
 });
 
-test("steps that borrow allocate nothing", async () => {
-  const model = await load("gru_stream");
-  const { carry } = await readCase("gru_stream", "relaxed", read);
-  const stream = model.stream({ carry });
-  const [feeds, options] = [frame(), { borrow: true }];
-  for (let i = 0; i < 50_000; i++) stream.step(feeds, options);
-  globalThis.gc();
-  const before = process.memoryUsage().heapUsed;
-  for (let i = 0; i < 100_000; i++) stream.step(feeds, options);
-  const grown = process.memoryUsage().heapUsed - before;
-  assert.ok(grown < 100_000, `${grown} bytes in 100,000 steps`);
+test("results in the arrays that are given", async () => {
+  const model = await load("lstm_stream");
+  const { carry, runs } = await readCase("lstm_stream", "relaxed", read);
+  const [stream, other] = [model.stream({ carry }), model.stream({ carry })];
+  const out = { y: new Float32Array(20) };
+  for (const feeds of runs) {
+    assert.equal(stream.step(feeds, { out }), out);
+    assert.deepEqual(out.y, other.step(feeds).y);
+  }
+  const before = stream.state;
+  for (const [wrong, message] of [
+    [{ y: new Float32Array(19) }, /^out: output 'y' needs a Float32Array of 20 elements, not Float32Array of 19$/],
+    [{ y: new Float64Array(20) }, /needs a Float32Array of 20 elements, not Float64Array of 20/],
+    [{ y: null }, /not object of undefined/],
+    [{ q: out.y }, /^'q' is not expected here, only y$/],
+    [{ y: out.y, y_h: out.y }, /^'y_h' is not expected here, only y$/],
+  ]) assert.throws(() => stream.step(runs[0], { out: wrong }), { name: "ShapeError", message });
+  assert.deepEqual(stream.state, before);
+  assert.deepEqual(stream.step(runs[0], { out: {} }), {});
+  const feeds = { ...runs[0], h: new Float32Array(20), c: new Float32Array(20) };
+  const all = { y_c: new Float32Array(20) };
+  assert.deepEqual(model.run(feeds, { out: all }).y_c, model.run(feeds).y_c);
+});
+
+test("an output that is as long as a loop runs fills the start of its array", async () => {
+  const model = await load("countdown");
+  const out = { all: new Float32Array(20).fill(7) };
+  const feeds = { x: Float32Array.of(5.5, 1) };
+  const { all } = model.run(feeds);
+  model.run(feeds, { out });
+  assert.deepEqual(out.all.slice(0, all.length), all);
+  assert.ok(all.length < 20 && out.all.subarray(all.length).every((element) => element === 7));
+});
+
+test("a plain array says how large its only open axis is", async () => {
+  const { runs, results } = await readCase("rnn", "relaxed", read);
+  const given = (await load("rnn")).run({ x: runs[0].x.data, h: runs[0].h.data });
+  assert.deepEqual(given.y, results[0].y.data);
+  const model = await load("rnn");
+  assert.throws(() => model.run({ x: new Float32Array(95), h: runs[0].h.data }), /95 elements|how large/);
+});
+
+test("states are as large as they will be, where no feed says it", async () => {
+  for (const batch of [1, 3]) {
+    const model = await load("unnamed_batch");
+    const stream = model.stream();
+    const x = { data: Float32Array.from({ length: batch * 24 }, (_, i) => Math.sin(i)), shape: [2, batch, 12] };
+    const { y } = stream.step({ x });
+    assert.equal(stream.state.h.length, batch * 20);
+    const h = { data: new Float32Array(batch * 20), shape: [1, batch, 20] };
+    assert.deepEqual(y, model.run({ x, h }).y);
+  }
+});
+
+test("progress", async () => {
+  const bytes = { "/m.rnn": await readFile(new URL("cases/gru.rnn", base)) };
+  bytes["/k.wasm"] = await readFile(new URL("wasm_simd.wasm", base));
+  const types = { "/k.wasm": "application/wasm", "/m.rnn": "application/octet-stream" };
+  const server = createServer((request, response) => {
+    const body = bytes[request.url.replace("/chunked", "")];
+    const sized = !body || request.url.startsWith("/chunked") ? {} : { "content-length": body.length };
+    response.writeHead(body ? 200 : 404, { "content-type": types[request.url] ?? "text/plain", ...sized });
+    response.end(body);
+  });
+  await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const at = (path) => `http://127.0.0.1:${server.address().port}${path}`;
+  try {
+    const events = [];
+    const total = bytes["/m.rnn"].length + bytes["/k.wasm"].length;
+    const model = await Model.load(at("/m.rnn"), { wasm: at("/k.wasm"), onProgress: (event) => events.push(event) });
+    const { runs } = await readCase("gru", "simd", read);
+    assert.deepEqual(model.run(runs[0]).y, (await load("gru", { variant: "simd" })).run(runs[0]).y);
+    assert.deepEqual(events.at(-1), { loaded: total, total });
+    assert.ok(events.every(({ loaded }, i) => i === 0 || loaded > events[i - 1].loaded));
+    let last;
+    await Model.load(at("/chunked/m.rnn"), { wasm: at("/chunked/k.wasm"), onProgress: (event) => (last = event) });
+    assert.deepEqual(last, { loaded: total, total: null });
+    await assert.rejects(Model.load(at("/none.rnn")), /\/none.rnn could not be loaded: HTTP 404/);
+  } finally {
+    server.close();
+    server.closeAllConnections();
+  }
+});
+
+test("plans from paths, Blobs and Responses", async () => {
+  const bytes = await read("gru.rnn");
+  const before = process.cwd();
+  process.chdir(fileURLToPath(new URL("cases", base)));
+  try {
+    for (const source of ["gru.rnn", new Blob([bytes]), new Response(bytes)]) {
+      assert.equal((await Model.load(source)).inputs[0].name, "x");
+    }
+  } finally {
+    process.chdir(before);
+  }
+});
+
+const SAMPLING = {
+  samplingInterval: 64,
+  includeObjectsCollectedByMinorGC: true,
+  includeObjectsCollectedByMajorGC: true,
+};
+
+/** Bytes that 100,000 calls of `step` allocate in the JavaScript heap, whether they are collected or not. */
+async function allocatedBy(step) {
+  const session = new Session();
+  session.connect();
+  for (let i = 0; i < 50_000; i++) step();
+  await session.post("HeapProfiler.startSampling", SAMPLING);
+  for (let i = 0; i < 100_000; i++) step();
+  const { profile } = await session.post("HeapProfiler.stopSampling");
+  session.disconnect();
+  const total = ({ selfSize, children }) => children.reduce((sum, child) => sum + total(child), selfSize);
+  return total(profile.head);
+}
+
+test("steps that borrow, or fill given arrays, allocate nothing", async () => {
+  for (const name of ["gru_stream", "lstm_stream"]) {
+    const model = await load(name);
+    const { carry } = await readCase(name, "relaxed", read);
+    const stream = model.stream({ carry });
+    const feeds = frame();
+    const [borrow, fill] = [{ borrow: true }, { out: { y: new Float32Array(20) } }];
+    for (const options of [borrow, fill]) {
+      const bytes = await allocatedBy(() => stream.step(feeds, options));
+      assert.ok(bytes < 50_000, `${bytes} bytes in 100,000 steps with ${Object.keys(options)}`);
+    }
+    const shaped = { x: { data: feeds.x, shape: [1, 1, 12] } };
+    const bytes = await allocatedBy(() => stream.step(shaped, borrow));
+    assert.ok(bytes < 50_000, `${bytes} bytes in 100,000 steps with shapes`);
+    const kept = { last: null };
+    const one = await allocatedBy(() => (kept.last = { ...stream.step(feeds, borrow) }));
+    assert.ok(one > 1_000_000, `one object a step is seen: ${one} bytes`);
+  }
 });

@@ -82,6 +82,13 @@ def write(folder: Path, cases: Sequence[Case]) -> None:
     write_stored(folder, cases)
 
 
+def unnamed_batch(rng: np.random.Generator) -> ModelProto:
+    """A GRU whose state does not say that its batch is that of x."""
+    proto = recurrent("GRU", rng, steps="time", batch="batch")
+    proto.graph.input[1].type.tensor_type.shape.dim[1].dim_param = "another"
+    return proto
+
+
 ABOUT = {"audio": {"hop": 128}, "text": "für alle"}
 
 
@@ -105,6 +112,8 @@ def write_stored(folder: Path, cases: Sequence[Case]) -> None:
             "results": {"relaxed": [encoded(run) for run in results]},
         }
         (folder / f"{name}.json").write_text(json.dumps(content))
+    other = InferenceSession(unnamed_batch(rng).SerializeToString())
+    other.export(folder / "unnamed_batch.rnn", carry={"h": "y_h"})
 
 
 # --- the models ------------------------------------------------------------------------------------------------------

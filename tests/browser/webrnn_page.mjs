@@ -22,6 +22,24 @@ export async function page() {
   return found;
 }
 
+/** Two functions that take 100,000 steps each: as they should be, and with an object that is allocated in each. */
+export async function manySteps() {
+  const webrnn = await import("./webrnn.js");
+  const { carry } = await readCase("gru_stream", "relaxed", read);
+  const stream = (await webrnn.Model.load(await read("gru_stream.rnn"))).stream({ carry });
+  const feeds = { x: new Float32Array(12) };
+  const [borrow, fill] = [{ borrow: true }, { out: { y: new Float32Array(20) } }];
+  const kept = { last: null };
+  const repeated = (step) => () => {
+    for (let i = 0; i < 100_000; i++) step();
+  };
+  return {
+    borrow: repeated(() => stream.step(feeds, borrow)),
+    out: repeated(() => stream.step(feeds, fill)),
+    one_object: repeated(() => (kept.last = { ...stream.step(feeds, borrow) })),
+  };
+}
+
 export async function worker() {
   const worker = new Worker(new URL("webrnn_worker.js", import.meta.url), { type: "module" });
   const found = await new Promise((resolve) => {
