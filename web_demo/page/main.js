@@ -26,13 +26,16 @@ function showFacts(site) {
   byId("version").textContent = site.version;
 }
 
-async function start(name, site) {
+/** Starts a part, with what it needs of others; returns what its `mount` does. */
+async function start(name, site, ...others) {
   const place = byId(`${name}-app`);
   try {
-    const { mount } = await import(`../${name.replace("-", "_")}/${name.replace("-", "_")}.js`);
-    mount(place, site);
+    const folder = name.replace("-", "_");
+    const { mount } = await import(`../${folder}/${folder}.js`);
+    return mount(place, site, ...others);
   } catch (error) {
     place.replaceChildren(problem("This part could not start:", error));
+    return null;
   }
 }
 
@@ -41,7 +44,8 @@ markCurrentPart();
 try {
   const site = await siteDescription();
   showFacts(site);
-  await Promise.all(["listen", "your-model", "timings"].map((name) => start(name, site)));
+  const listening = await start("listen", site);
+  await Promise.all([start("your-model", site, listening), start("timings", site)]);
   document.documentElement.dataset.ready = "true";
 } catch (error) {
   byId("listen-app").replaceChildren(problem("The page could not start:", error));

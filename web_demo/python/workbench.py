@@ -8,14 +8,15 @@ from __future__ import annotations
 import json
 import time
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
 
 import webrnn
 from webrnn.engine.states import carried_pairs
-from webrnn.ir import Graph, Scan, is_scan
+from webrnn.ir import DType, Graph, Scan, Value, is_scan
 from webrnn.onnx.reader import read_model
 from webrnn.passes.op_sets import is_plain
 from webrnn.passes.report import optimize
@@ -42,6 +43,10 @@ LEAVING = {
 """Passes that make loops smaller, and why they may."""
 
 NODES_SHOWN = 1500
+MOST_SAMPLES = 2**14
+"""Of a frame of audio."""
+REPEATS_SECONDS = 0.05
+"""Of timing a run: browsers round their clocks."""
 
 
 class Workbench:
@@ -54,7 +59,7 @@ class Workbench:
         self.timed: dict[str, tuple[Callable[[], Any], int]] = {}
 
     def open(self, request: dict[str, Any], buffers: Buffers) -> Reply:
-        model, fixed = buffers[0], {name: np.array(value) for name, value in request.get("fixed", {}).items()}
+        model, fixed = buffers[0], request.get("fixed", {})
         start = time.perf_counter()
         before: Graph = read_model(model, fixed)
         report = optimize(model, fixed=fixed)
@@ -73,9 +78,10 @@ class Workbench:
                 if is_scan(node)
             ],
             "report": {**as_data(report), "text": str(report), "flops": _flops(report)},
-            "before": _graph(before, {item["label"] for item in left}),
-            "after": _graph(report.graph, set()),
+            "before": _graph(before, report.before.nodes, {item["label"] for item in left}),
+            "after": _graph(report.graph, report.after.nodes),
             "left": left,
+            "audio": _audio(report.graph, dict(carried_pairs(before))),
             "backend": session.backend,
             "notes": session.report().splitlines(),
             "seconds": seconds,
@@ -84,10 +90,11 @@ class Workbench:
     def run(self, request: dict[str, Any], buffers: Buffers) -> Reply:
         session = self._opened()
         feeds = _arrays(request["feeds"], buffers)
-        session.run(None, feeds)  # binds the sizes
-        start = time.perf_counter()
         results = session.run(None, feeds)
-        ms = (time.perf_counter() - start) * 1e3
+        runs, start = 0, time.perf_counter()
+        while (spent := time.perf_counter() - start) < REPEATS_SECONDS:
+            session.run(None, feeds)
+            runs += 1
         rows, parts = [], []
         for item, result in zip(session.get_outputs(), results, strict=True):
             if not isinstance(result, np.ndarray):
@@ -95,14 +102,18 @@ class Workbench:
             array = np.ascontiguousarray(result)
             rows.append({"name": item.name, "type": str(array.dtype), "shape": list(array.shape)})
             parts.append(array.tobytes())
-        return {"outputs": rows, "ms": ms}, parts
+        return {"outputs": rows, "ms": spent * 1e3 / runs}, parts
 
     def plan(self, request: dict[str, Any], buffers: Buffers) -> Reply:
-        session = self._opened()
-        try:
-            session.export("model.rnn")
-        except webrnn.PlanError:
-            session.export("model.rnn", shapes=request["shapes"])
+        """With `audio`, it is one for the audio thread: its states are carried there, and it says what it takes."""
+        session, audio = self._opened(), request.get("audio")
+        if audio:
+            session.export("model.rnn", carry=request["carry"], about={"audio": audio})
+        else:
+            try:
+                session.export("model.rnn")
+            except webrnn.PlanError:
+                session.export("model.rnn", shapes=request["shapes"])
         with open("model.rnn", "rb") as file:
             return {}, [file.read()]
 
@@ -174,6 +185,26 @@ def _arrays(rows: list[dict[str, Any]], buffers: Buffers) -> dict[str, np.ndarra
     }
 
 
+def _audio(graph: Graph, carry: dict[str, str]) -> dict[str, Any] | None:
+    """How the audio thread could use a model that takes one frame of numbers and gives one, besides its states."""
+    fed = [value for value in graph.inputs if value.name not in carry]
+    given = [value for value in graph.outputs if value.name not in carry.values()]
+    if len(fed) != 1 or len(given) != 1:
+        return None
+    taken, made = _size(fed[0]), _size(given[0])
+    if taken is None or made is None or not 2 <= taken <= MOST_SAMPLES:
+        return None
+    kind = "filter" if taken == made else "analyser"
+    return {"kind": kind, "sample_rate": 16000, "frame": taken, "input": fed[0].name, "output": given[0].name}
+
+
+def _size(value: Value) -> int | None:
+    """How many floats it has, if that is known."""
+    sizes = [size for size in value.shape or () if isinstance(size, int)]
+    is_known = value.dtype == DType.FLOAT and value.shape is not None and len(sizes) == len(value.shape)
+    return prod(sizes) if is_known else None
+
+
 def _flops(report: webrnn.Report) -> dict[str, list[str]]:
     """Text for people: inside and outside loops, before and after."""
     measures = (report.before, report.after)
@@ -195,7 +226,7 @@ def _left_the_loop(report: webrnn.Report) -> Iterator[dict[str, str]]:
             yield {"op": op, "label": label, "loop": loop, "pass": step.name, "why": LEAVING[step.name]}
 
 
-def _graph(graph: Graph, leaving: set[str]) -> dict[str, Any]:
+def _graph(graph: Graph, total: int, leaving: Collection[str] = ()) -> dict[str, Any]:
     """The nodes of a graph in order, loops and branches with their own; at most NODES_SHOWN of them."""
     left = [NODES_SHOWN]
 
@@ -223,8 +254,8 @@ def _graph(graph: Graph, leaving: set[str]) -> dict[str, Any]:
             found.append(row)
         return found
 
-    total = sum(len(inner.nodes) for inner in graph.walk())
-    return {"nodes": rows(graph), "total": total, "shown": NODES_SHOWN - left[0]}
+    nodes = rows(graph)
+    return {"nodes": nodes, "total": total, "hidden": max(total - NODES_SHOWN, 0)}
 
 
 def _category(op: str) -> str:

@@ -42,9 +42,10 @@ class Timings {
     this.#recorded = await downloadJson("timings/timings.json");
     this.#chosen = (this.#recorded.models.find(({ name }) => name === "gru_256") ?? this.#recorded.models[0]).name;
     this.#place.replaceChildren(
-      el("div", { class: "row spread" }, this.#chips, el("div", { class: "row" }, this.#pace, this.#run)),
+      el("div", { class: "row" }, this.#run, this.#pace),
       this.#progress.element,
       this.#problems,
+      this.#chips,
       this.#chart,
       this.#table,
       this.#note(),

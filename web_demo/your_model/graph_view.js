@@ -13,7 +13,7 @@ function line(node) {
     el("b", { text: node.op }),
     el("span", { class: "label", title: name, text: name.split("/").slice(-2).join("/") }),
     node.leaves && el("span", { class: "badge left", text: "leaves the loop" }),
-    node.shape && el("code", { text: shape(node.shape) }),
+    node.shape && el("code", { title: shape(node.shape), text: shape(node.shape) }),
   );
 }
 
@@ -46,11 +46,10 @@ function listing(nodes) {
 
 /** One of the two columns. */
 export function graphView(title, graph) {
-  const hidden = graph.total - graph.shown;
   return el(
     "section",
     { class: "listing", "aria-label": `Graph ${title.toLowerCase()}` },
     el("header", {}, el("h4", { text: title }), el("span", { class: "quiet small", text: `${graph.total} ops` })),
-    el("div", { class: "listing-body", tabindex: "0", role: "group", "aria-label": `Ops ${title.toLowerCase()}` }, listing(graph.nodes), hidden > 0 && el("p", { class: "note", text: `and ${hidden} more` })),
+    el("div", { class: "listing-body", tabindex: "0", role: "group", "aria-label": `Ops ${title.toLowerCase()}` }, listing(graph.nodes), graph.hidden > 0 && el("p", { class: "note", text: `and ${graph.hidden} more` })),
   );
 }

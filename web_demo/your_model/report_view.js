@@ -5,7 +5,7 @@ import { bytes, duration } from "../page/format.js";
 import { graphView } from "./graph_view.js";
 
 function tile(title, before, after, note = "") {
-  const changed = before !== after;
+  const changed = before !== "" && before !== after;
   return el(
     "div",
     { class: "tile" },

@@ -6,6 +6,7 @@ import { heatmapOf, lineOf, range } from "../page/plots.js";
 import { count } from "./arrays.js";
 
 const MOST_PIXELS = 2 ** 20;
+const FEWEST_ROWS = 8; // of a picture; fewer are one line
 
 /** The largest difference between two sets of outputs, and whether all bits are the same. */
 export function compareOutputs(a, b) {
@@ -26,7 +27,7 @@ function picture({ name, data, shape: sizes }) {
   if (data.length < 2 || data.length > MOST_PIXELS) return null;
   const columns = sizes.at(-1);
   const rows = count(sizes) / columns;
-  if (rows > 1 && columns > 1) return heatmapOf(data, rows, columns, `${name}: ${rows} rows of ${columns} values`);
+  if (rows >= FEWEST_ROWS && columns > 1) return heatmapOf(data, rows, columns, `${name}: ${rows} rows of ${columns} values`);
   return lineOf(data, `${name}: ${data.length} values`);
 }
 

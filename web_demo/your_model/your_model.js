@@ -27,6 +27,7 @@ function titleOf(kind, name) {
 class YourModel {
   #place;
   #site;
+  #listening; // part 1, or null
   #python = null;
   #vm = null;
   #model = null; // {name, file, kind, inputs, states, planFor, plan}
@@ -39,9 +40,10 @@ class YourModel {
   #stop = el("button", { class: "button", type: "button", text: "Stop", hidden: true, click: () => this.#endWorkers() });
   #chips;
 
-  constructor(place, site) {
+  constructor(place, site, listening) {
     this.#place = place;
     this.#site = site;
+    this.#listening = listening;
     this.#chips = el(
       "div",
       { class: "chips", role: "group", "aria-label": "Models to try" },
@@ -144,8 +146,8 @@ class YourModel {
 
   async #openPlan(name, bytes) {
     this.#say("Checking the plan", null);
-    const { inputs, outputs, variant, carry } = await this.#onVm("open", { bytes });
-    this.#model = { name, kind: "plan", inputs, states: carry, plan: bytes };
+    const { inputs, outputs, variant, carry, about } = await this.#onVm("open", { bytes });
+    this.#model = { name, kind: "plan", inputs, states: carry, plan: bytes, audio: about?.audio };
     const port = ({ name: label, type, shape }) => `${label} ${type}[${shape.map((size) => size ?? "?").join(", ")}]`;
     this.#report.replaceChildren(
       el("p", { class: "plan-facts" }, el("strong", { text: name }), ` is a plan of ${bytesText(bytes.length)}: it was verified and runs on the ${variant} VM, without Python. It gives ${outputs.map(port).join(", ")}.`),
@@ -158,7 +160,7 @@ class YourModel {
     const opened = await this.#onPython("open", { bytes, fixed });
     const inputs = opened.inputs.map((port) => ({ ...port, type: elementType(port.type) }));
     const unknown = inputs.find(({ type }) => !ARRAYS[type]);
-    this.#model = { name, kind: "onnx", file: bytes, fixed, shapes, inputs, states: Object.fromEntries(opened.states), plan: null };
+    this.#model = { name, kind: "onnx", file: bytes, fixed, shapes, inputs, states: Object.fromEntries(opened.states), plan: null, audio: opened.audio };
     this.#report.replaceChildren(reportView(opened));
     if (unknown) this.#runner.replaceChildren(el("p", { class: "note", text: `Input '${unknown.name}' takes ${unknown.type}, which this page cannot make up.` }));
     else this.#offerRun(shapes, (input, value) => this.#fix(input, value));
@@ -181,8 +183,32 @@ class YourModel {
         el("button", { class: "button primary", type: "button", text: "Run", click: () => this.#run(view) }),
         el("button", { class: "button", type: "button", text: "Save the plan (.rnn)", click: () => this.#save(view) }),
       ),
+      this.#audioOffer(),
     );
     this.#results.replaceChildren();
+  }
+
+  /** For a model of frames of numbers: it can run on samples, in the place of a model of part 1. */
+  #audioOffer() {
+    const { audio, kind } = this.#model;
+    if (!audio || !this.#listening) return "";
+    const hop = el("input", { type: "number", min: "1", max: String(audio.frame), value: String(audio.hop ?? Math.max(audio.frame >> 2, 1)), disabled: kind === "plan", "aria-label": "Samples from one frame to the next" });
+    return el(
+      "div",
+      { class: "row audio-offer" },
+      el("span", { class: "small" }, `Frames of ${audio.frame} samples, one every `, hop, ` at ${audio.sample_rate / 1000} kHz`),
+      el("button", { class: "button", type: "button", text: "Put it on the audio thread", click: () => this.#listen({ ...audio, hop: Number(hop.value) }) }),
+    );
+  }
+
+  #listen(audio) {
+    return this.#busy(() => "It cannot run on the audio thread:", async () => {
+      const { name, kind, states, plan } = this.#model;
+      if (kind === "onnx" && !(Number.isInteger(audio.hop) && audio.hop >= 1 && audio.hop <= audio.frame)) throw new Error(`a frame every ${audio.hop} samples is not possible`);
+      const bytes = kind === "plan" ? plan : (await this.#onPython("plan", { audio, carry: states })).buffers[0].slice();
+      this.#say("Loading it on the audio thread", null);
+      await this.#listening.exchange(bytes, audio.kind, name);
+    });
   }
 
   #run(view) {
@@ -233,6 +259,6 @@ class YourModel {
   }
 }
 
-export function mount(place, site) {
-  new YourModel(place, site);
+export function mount(place, site, listening) {
+  return new YourModel(place, site, listening);
 }

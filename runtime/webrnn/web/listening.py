@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from webrnn import models
-from webrnn.audio import read_wav, write_wav
+from webrnn.audio import plans, read_wav, write_wav
 
 RATE = 16000
 START, SECONDS = 1.0, 14.0
@@ -23,7 +23,10 @@ def write(folder: Path, say: Callable[[str], None] = print) -> dict[str, Any]:
     speech = read_wav(models.fetch("speech"))[0]
     part = speech[int(START * RATE) : int((START + SECONDS) * RATE)]
     write_wav(folder / "noisy.wav", noisy(part), RATE)
-    return {"clip": "bundled/noisy.wav", "seconds": SECONDS}
+    say("writing the plans of DTLN and Silero")
+    plans.dtln().export(folder / "dtln.rnn")
+    plans.silero().export(folder / "silero.rnn")
+    return {"clip": "bundled/noisy.wav", "denoiser": "bundled/dtln.rnn", "detector": "bundled/silero.rnn"}
 
 
 def noisy(speech: np.ndarray, decibels: float = NOISE_DB, seed: int = 3) -> np.ndarray:
