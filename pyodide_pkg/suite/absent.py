@@ -20,11 +20,13 @@ MODULES = {
     "web_demo": "needs the demo page",
     "examples": "needs the examples",
     "pyodide_pkg": "needs the Pyodide distribution",
+    **{f"webrnn.{name}": f"webrnn.{name} is not in the wheel" for name in ("bench", "cli", "onnx_backend", "web")},
 }
-_IMPORT = re.compile(r"No module named '(\w+)")
+_IMPORT = re.compile(r"No module named '(\w+(?:\.\w+)?)")
 _MESSAGES = {
     "can't start new thread": "needs threads",
     "does not support processes": "needs processes",
+    "the stand-in for ml_dtypes has no": "needs ml_dtypes",
     "NeedsExtension": "needs the C++ part of onnx",
     "No module named '_multiprocessing'": "needs processes",
 }
@@ -33,8 +35,9 @@ _MESSAGES = {
 def reason(text: str) -> str | None:
     """Why a test with this error cannot run here; None for an error that is one."""
     module = _IMPORT.search(text)
-    if module and module[1] in MODULES:
-        return MODULES[module[1]]
+    for name in (module[1], module[1].partition(".")[0]) if module else ():
+        if name in MODULES:
+            return MODULES[name]
     return next((found for message, found in _MESSAGES.items() if message in text), None)
 
 

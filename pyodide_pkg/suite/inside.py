@@ -84,7 +84,7 @@ def main(arguments: Sequence[str], say: Callable[[str], None] = print) -> str:
     (ROOT / "pytest.ini").write_text(_settings())
     sys.dont_write_bytecode = True
     reporter = Reporter(say)
-    quiet = ["-q", "--no-header", "--no-summary", "--tb=short", "--color=no"]
+    quiet = ["-q", "--no-header", "--no-summary", "--tb=short", "--color=no", "--continue-on-collection-errors"]
     without = ["-p", "no:cacheprovider", "-p", "no:faulthandler"]
     status = pytest.main(["-c", str(ROOT / "pytest.ini"), *quiet, *without, *arguments], plugins=[reporter])
     return json.dumps(

@@ -8,6 +8,7 @@ from fnmatch import fnmatch
 LEFT_OUT = {
     "tests/bench": "peers",
     "tests/browser": "a browser and the page",
+    "tests/conformance/test_backend.py": "webrnn.onnx_backend is not in the wheel",
     "tests/engine/test_kernels.py": "native and wasmtime builds",
     "tests/examples": "processes",
     "tests/pyodide_pkg": "starts Pyodide itself",

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import webrnn
-from tests.reference.onnx_cases import assert_same, node_cases
-from webrnn.onnx_backend import to_webrnn
+from tests.reference.onnx_cases import assert_same, node_cases, to_webrnn
 
 NOT_PASSING = Path(__file__).parent / "not_passing.txt"
 

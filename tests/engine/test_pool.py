@@ -277,16 +277,16 @@ def test_wasm_memory_does_not_grow_with_ticks():
 def test_a_new_stream_after_a_tick_that_failed():
     pool = session(lookup()).pool(4, carry={"sum_in": "sum_out"})
     old, new = pool.open(), pool.open()
-    pool.submit(old, {"index": np.array([1])})
+    pool.submit(old, {"index": np.int64([1])})
     pool.tick()
     for indices in ([1, 9], [9, 1]):
         for handle, index in zip((old, new), indices, strict=True):
-            pool.submit(handle, {"index": np.array([index])})
+            pool.submit(handle, {"index": np.int64([index])})
         with pytest.raises(webrnn.ShapeError):
             pool.tick()
         assert pool.state(new) == {}
     for handle in (old, new):
-        pool.submit(handle, {"index": np.array([2])})
+        pool.submit(handle, {"index": np.int64([2])})
     pool.tick()
     np.testing.assert_array_equal(pool.state(new)["sum_in"], [[6, 7, 8]])
     np.testing.assert_array_equal(pool.state(old)["sum_in"], [[9, 11, 13]])
@@ -366,11 +366,11 @@ def test_a_tick_that_fails_changes_no_state(max_batch, backend):
     for tick in range(4):
         some = handles[:4] if tick < 2 else handles
         for handle in some:
-            pool.submit(handle, {"index": np.array([(tick + handle) % 4])})
+            pool.submit(handle, {"index": np.int64([(tick + handle) % 4])})
         pool.tick()
         before = {handle: pool.state(handle) for handle in handles}
         for handle in handles:
-            pool.submit(handle, {"index": np.array([9 if handle == handles[3] else 1])})
+            pool.submit(handle, {"index": np.int64([9 if handle == handles[3] else 1])})
         with pytest.raises(webrnn.ShapeError, match="pick"):
             pool.tick()
         assert pool.tick() == {}
@@ -496,7 +496,7 @@ def _turning_rows():
         nodes,
         [floats("x", ["steps", "batch", 2]), floats("h_in", ["batch", 2])],
         [floats("y", ["batch", 2]), floats("h_out", ["batch", 2])],
-        [initializer("order", np.array([1, 0, 2])), initializer("one", np.array([1]))],
+        [initializer("order", np.int64([1, 0, 2])), initializer("one", np.int64([1]))],
     )
 
 
@@ -527,7 +527,7 @@ def test_a_shape_for_one_stream_takes_many():
         nodes,
         [floats("x", [1, 1, 4]), floats("h_in", [1, 4])],
         [floats("y", [1, 1, 4]), floats("h_out", [1, 4])],
-        [initializer("flat", np.array([1, 4])), initializer("full", np.array([1, 1, 4]))],
+        [initializer("flat", np.int64([1, 4])), initializer("full", np.int64([1, 1, 4]))],
     )
     both = Oracle(session(proto), max_streams=4)
     handles = [both.open() for _ in range(3)]

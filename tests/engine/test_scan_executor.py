@@ -177,11 +177,11 @@ def test_layouts_that_a_copy_would_change(counted):
     """A part of a larger array is not copied: products of it might have other bits."""
     s = ScanBuilder()
     x, a = s.sequence("x"), s.state("a")
-    axes, start, end = (s.body.constant(np.array([each])) for each in (0, 0, 3))
+    axes, start, end = (s.body.constant(np.int64([each])) for each in (0, 0, 3))
     both = s.body.op("Concat", s.body.op("Add", a, x), x, axis=0)
-    pairs = s.body.op("Reshape", both, s.body.constant(np.array([3, 2])))
-    column = s.body.op("Slice", pairs, start, s.body.constant(np.array([1])), s.body.constant(np.array([1])))
-    graph = s.finish(states=[s.body.op("Squeeze", column, s.body.constant(np.array([1])))], traces=[a])
+    pairs = s.body.op("Reshape", both, s.body.constant(np.int64([3, 2])))
+    column = s.body.op("Slice", pairs, start, s.body.constant(np.int64([1])), s.body.constant(np.int64([1])))
+    graph = s.finish(states=[s.body.op("Squeeze", column, s.body.constant(np.int64([1])))], traces=[a])
     assert axes is not None
     assert end is not None
     both_ways(graph, of_steps(8, [1, 2, 3]))
@@ -202,7 +202,7 @@ def test_a_condition_ends_it(is_inside):
     )
     trips = ["trips"] if is_inside else [""]
     nodes = [helper.make_node("Loop", [*trips, "", "x"], ["y", "rows"], body=body)]
-    constants = [initializer("limit", np.float32(1e6)), initializer("trips", np.array(1000))]
+    constants = [initializer("limit", np.float32(1e6)), initializer("trips", np.int64(1000))]
     proto = model(nodes, [floats("x", [3])], [floats("y", [3]), floats("rows", ["n", 3])], constants)
     results = [
         webrnn.InferenceSession(proto.SerializeToString(), backend="numpy", disable=["all", *more]).run(

@@ -88,13 +88,13 @@ def test_wrong_fixed_inputs(fixed):
 @pytest.mark.parametrize(
     ("declared", "given", "expected"),
     [
-        (integers("b", []), 3, np.array(3)),
-        (integers("b", [1]), 3, np.array([3])),
-        (integers("b", [2]), [3, 4], np.array([3, 4])),
+        (integers("b", []), 3, np.int64(3)),
+        (integers("b", [1]), 3, np.int64([3])),
+        (integers("b", [2]), [3, 4], np.int64([3, 4])),
         (floats("b", [1, 2]), 2, np.float32([[2, 2]])),
         (floats("b", []), 0.1, np.float32(0.1)),
         (bools("b", [1]), True, np.array([True])),
-        (integers("b", None), 3, np.array(3)),
+        (integers("b", None), 3, np.int64(3)),
     ],
 )
 def test_numbers_as_fixed_inputs(declared, given, expected):

@@ -162,7 +162,7 @@ def test_states_of_other_types(backend):
     stream = session(counter(), backend).stream(carry={"count_in": "count_out", "sum_in": "sum_out"})
     for _ in range(3):
         (y,) = stream.step({"x": np.ones((2, 2), np.float32)})
-    assert_same_state(stream.state, {"count_in": np.array([3]), "sum_in": np.full((2, 2), 3, np.float32)})
+    assert_same_state(stream.state, {"count_in": np.int64([3]), "sum_in": np.full((2, 2), 3, np.float32)})
     np.testing.assert_array_equal(y, np.full((2, 2), 3))
 
 
@@ -332,15 +332,15 @@ def test_an_index_out_of_range_changes_nothing(backend):
     stream = session(lookup(), backend).stream(carry={"sum_in": "sum_out"})
     for _ in range(2):
         with pytest.raises(webrnn.ShapeError, match="pick"):
-            stream.step({"index": np.array([9])})
+            stream.step({"index": np.int64([9])})
     assert stream.state == {}
-    stream.step({"index": np.array([1])})
+    stream.step({"index": np.int64([1])})
     before = stream.state
     for bad in (4, -5):
         with pytest.raises(webrnn.ShapeError, match="pick"):
-            stream.step({"index": np.array([bad])})
+            stream.step({"index": np.int64([bad])})
         assert_same_state(stream.state, before)
-    (y,) = stream.step({"index": np.array([2])})
+    (y,) = stream.step({"index": np.int64([2])})
     np.testing.assert_array_equal(y, [[-9, -11, -13]])
 
 

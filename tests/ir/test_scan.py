@@ -44,7 +44,7 @@ def fibonacci(**trace):
 
 
 def run(graph, *arguments):
-    return Executor(graph).run([np.array(argument) for argument in arguments])
+    return Executor(graph).run([np.int64(argument) for argument in arguments])
 
 
 def test_several_taps():

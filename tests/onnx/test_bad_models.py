@@ -56,7 +56,7 @@ def test_operands_of_different_types():
     node = helper.make_node("Add", ["x", "n"], ["y"], name="sum")
     with pytest.raises(webrnn.Error, match="'sum'"):
         session(model([node], [floats("x", [1]), integers("n", [1])], [floats("y", [1])])).run(
-            None, {"x": np.float32([1]), "n": np.array([1])}
+            None, {"x": np.float32([1]), "n": np.int64([1])}
         )
 
 

@@ -8,11 +8,11 @@ from onnx import TensorProto, helper, numpy_helper
 
 import webrnn
 from tests.onnx.models import floats, graph, initializer, model, recurrent
+from tests.reference.onnx_cases import to_webrnn
 from webrnn.ir import DType
 from webrnn.onnx.proto import decode_model
 from webrnn.onnx.reader import read_model
 from webrnn.onnx.tensors import TensorReader
-from webrnn.onnx_backend import to_webrnn
 
 NAMES = [name for name in TensorProto.DataType.keys() if name not in ("UNDEFINED", "STRING")]  # noqa: SIM118
 

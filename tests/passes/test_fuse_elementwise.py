@@ -156,9 +156,9 @@ def test_one_constant_as_scalar_and_as_operand(first):
 
 def test_integers_and_bools():
     b, x, y = builder((4,), (4,), dtype=DType.INT64)
-    is_less = b.op("Less", b.op("Add", x, y), b.constant(np.array(3)))
+    is_less = b.op("Less", b.op("Add", x, y), b.constant(np.int64(3)))
     b.graph.outputs = [b.op("Where", is_less, x, b.op("Mul", y, y))]
-    (expression,), _ = fused(b.graph, np.arange(4), np.arange(4)[::-1].copy())
+    (expression,), _ = fused(b.graph, np.int64([0, 1, 2, 3]), np.int64([3, 2, 1, 0]))
     assert len(expression.attrs["body"].nodes) == 4
 
 
@@ -190,7 +190,7 @@ def test_a_lonely_node_is_no_reason():
 def test_the_body_is_closed_to_passes():
     """The elements of a small integer operand are known, and yet it stays an operand."""
     b, x = builder((3,), dtype=DType.INT64)
-    b.graph.outputs = [b.op("Add", b.op("Mul", x, b.constant(np.array([1, 2, 3]))), b.constant(np.array([4, 5, 6])))]
+    b.graph.outputs = [b.op("Add", b.op("Mul", x, b.constant(np.int64([1, 2, 3]))), b.constant(np.int64([4, 5, 6])))]
     run_passes(b.graph, check=True)
     (expression,) = b.graph.nodes
     assert len(expression.inputs) == 3

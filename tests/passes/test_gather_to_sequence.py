@@ -12,7 +12,7 @@ from webrnn.passes import run_passes
 def loop(n_steps, index=None, axis=0, table=None):
     """acc = tanh(acc + table[index(i)]), in a loop of n_steps: a number or a function of the builder."""
     s = ScanBuilder()
-    s.scan.n_steps = s.b.constant(np.array(n_steps)) if isinstance(n_steps, int) else n_steps(s.b)
+    s.scan.n_steps = s.b.constant(np.int64(n_steps)) if isinstance(n_steps, int) else n_steps(s.b)
     s.scan.iteration = i = s.body.value("i")
     shape = [3]
     shape.insert(axis, 4)
@@ -58,7 +58,7 @@ INDICES = {
     "reshaped to a scalar": lambda b, i: b.op("Squeeze", b.op("Unsqueeze", i, b.ints(0)), b.ints(0)),
     "with an axis": with_axis(lambda b, i: b.op("Unsqueeze", i, b.ints(0))),
     "with an axis by Reshape": with_axis(lambda b, i: b.op("Reshape", i, b.ints(-1))),
-    "from the end": lambda b, i: b.op("Sub", b.constant(np.array(3)), i),
+    "from the end": lambda b, i: b.op("Sub", b.constant(np.int64(3)), i),
 }
 
 
@@ -72,7 +72,7 @@ def test_ways_to_write_the_index(name):
 
 
 @pytest.mark.parametrize("n_steps", [0, 1, 3])
-@pytest.mark.parametrize("index", [None, lambda b, i: b.op("Sub", b.constant(np.array(2)), i)])
+@pytest.mark.parametrize("index", [None, lambda b, i: b.op("Sub", b.constant(np.int64(2)), i)])
 def test_a_longer_tensor_is_cut(n_steps, index):
     _, graph = loop(n_steps, index)
     assert_keeps_results(graph, [floats(4, 3), floats(3)], "gather_to_sequence", "drop_step_counts")
@@ -84,7 +84,7 @@ def test_a_longer_tensor_is_cut(n_steps, index):
 @pytest.mark.parametrize("count", [-2, 0, 3, 4])
 def test_a_count_that_is_not_known_stays(count):
     _, graph = loop(input_count)
-    arguments = [np.array(count), floats(4, 3), floats(3)]
+    arguments = [np.int64(count), floats(4, 3), floats(3)]
     assert_keeps_results(graph, arguments, "gather_to_sequence", "drop_step_counts")
     outcome = apply(graph, "gather_to_sequence", "drop_step_counts")
     scan = scan_in(graph)
@@ -97,7 +97,7 @@ def test_a_count_that_is_not_known_stays(count):
 
 def test_a_tensor_that_is_too_short_stays_an_error():
     _, graph = loop(input_count)
-    arguments = [np.array(5), floats(4, 3), floats(3)]
+    arguments = [np.int64(5), floats(4, 3), floats(3)]
     with pytest.raises(Error):
         Executor(graph).run(arguments)
     apply(graph, "gather_to_sequence", "drop_step_counts")
@@ -196,7 +196,7 @@ def test_declines_what_may_be_of_another_length():
 
 def test_declines_a_loop_that_may_end_before():
     s, graph = loop(9)
-    s.scan.body_cond = s.body.op("Less", s.scan.iteration, s.body.constant(np.array(2)))
+    s.scan.body_cond = s.body.op("Less", s.scan.iteration, s.body.constant(np.int64(2)))
     graph.nodes[-1] = s.scan.to_node()
     assert declines(graph, floats(4, 3), floats(3)) == {"the loop may end before an index is beyond the axis"}
 
@@ -204,7 +204,7 @@ def test_declines_a_loop_that_may_end_before():
 def test_declines_where_only_a_condition_ends_the_loop():
     s, graph = loop(9)
     s.scan.n_steps = None
-    s.scan.body_cond = s.body.op("Less", s.scan.iteration, s.body.constant(np.array(2)))
+    s.scan.body_cond = s.body.op("Less", s.scan.iteration, s.body.constant(np.int64(2)))
     graph.nodes[-1] = s.scan.to_node()
     assert declines(graph, floats(4, 3), floats(3)) == {"nothing bounds the number of steps"}
 
@@ -212,8 +212,8 @@ def test_declines_where_only_a_condition_ends_the_loop():
 @pytest.mark.parametrize(
     "index",
     [
-        lambda b, i: b.op("Add", i, b.constant(np.array(1))),
-        lambda b, i: b.op("Sub", b.constant(np.array(2)), i),
+        lambda b, i: b.op("Add", i, b.constant(np.int64(1))),
+        lambda b, i: b.op("Sub", b.constant(np.int64(2)), i),
         lambda b, i: b.op("Cast", b.op("Cast", i, to=int(DType.BOOL)), to=int(DType.INT64)),
     ],
 )
@@ -223,9 +223,9 @@ def test_other_indices_stay(index):
 
 def test_the_trace_of_a_reversed_loop():
     s = ScanBuilder()
-    s.scan.n_steps = s.b.constant(np.array(4))
+    s.scan.n_steps = s.b.constant(np.int64(4))
     s.scan.iteration = s.body.value("i")
-    index = s.body.op("Sub", s.body.constant(np.array(3)), s.scan.iteration)
+    index = s.body.op("Sub", s.body.constant(np.int64(3)), s.scan.iteration)
     made = s.body.op("Gather", s.invariant("table", shape=(4, 3)), index)
     graph = s.finish(traces=[(made, TraceSpec(1, True))])
     assert_keeps_results(graph, [floats(4, 3)], "gather_to_sequence", "drop_step_counts", "hoist_sequences")

@@ -67,7 +67,7 @@ def to_webrnn(value: Any) -> Any:
 def _spellings(ml_dtypes_name: str) -> tuple[str, ...]:
     """ml_dtypes adds 'fn' or 'fnu' to some names that ONNX spells without."""
     name = ml_dtypes_name.replace("_", "")
-    return name, name.removesuffix("fn") if name.endswith("e2m1fn") else name.removesuffix("fnu")
+    return name, name.removesuffix("fn") if name.endswith(("e2m1fn", "e2m3fn", "e3m2fn")) else name.removesuffix("fnu")
 
 
 def attributes(node: onnx.NodeProto) -> dict[str, Any]:

@@ -38,7 +38,12 @@ def _checked_tensor(value: Value, feed: Any, sizes: dict[str, int]) -> np.ndarra
     if value.dtype is DType.STRING and array.dtype.kind in "US":
         array = array.astype(object)
     if value.dtype is not None and array.dtype != value.dtype.array_type:
-        raise ShapeError(f"input {value.name!r} is {array.dtype}, the model declares {value.dtype.array_type}")
+        hint = (
+            "; numpy makes int32 of Python's integers here, give dtype=np.int64"
+            if _is_default_of_32_bits(array)
+            else ""
+        )
+        raise ShapeError(f"input {value.name!r} is {array.dtype}, the model declares {value.dtype.array_type}{hint}")
     try:
         DType.of(array)
     except TypeError as error:
@@ -46,6 +51,11 @@ def _checked_tensor(value: Value, feed: Any, sizes: dict[str, int]) -> np.ndarra
     if value.shape is not None:
         _check_sizes(value, array, sizes)
     return array
+
+
+def _is_default_of_32_bits(array: np.ndarray) -> bool:
+    """Whether the array may be of int32 only because this is a platform of 32 bits, as WebAssembly is."""
+    return array.dtype == np.int32 == np.dtype(int)
 
 
 def _check_sizes(value: Value, array: np.ndarray, sizes: dict[str, int]) -> None:

@@ -67,6 +67,9 @@ class GraphBuilder:
         return value
 
     def constant(self, array: Any, name: str = "const", dtype: DType | None = None) -> Value:
+        """A constant. Python's integers are int64, also where numpy's are not."""
+        if isinstance(array, int) and not isinstance(array, bool):
+            array = np.int64(array)
         array = np.asarray(array)
         value = Value(self.unique_name(name), dtype or DType.of(array), array.shape)
         self.graph.constants[value] = array

@@ -144,7 +144,7 @@ def _make_sequence(scan: Scan, picks: _Picks, context: Context, new: Additions, 
     if picks.keeps_axis:
         names = Names(body)
         element = Value(names.fresh(f"{picks.source.name}_element"))
-        axes = new_constant(body, np.array([picks.axis]), names.fresh("axes"), context)
+        axes = new_constant(body, np.array([picks.axis], np.int64), names.fresh("axes"), context)
         position = body.nodes.index(picks.node)
         body.nodes[position] = Node("Unsqueeze", [element, axes], [made], {}, picks.node.name)
     else:

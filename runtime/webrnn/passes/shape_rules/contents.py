@@ -79,7 +79,7 @@ def _moved(node: Node, inputs: Sequence[Fact], moved: frozenset[int] | None) -> 
         elif moved is None or index in moved:
             if fact.content is None or fact.shape is None:
                 return None
-            positions = np.arange(len(elements), len(elements) + len(fact.content))
+            positions = np.arange(len(elements), len(elements) + len(fact.content), dtype=np.int64)
             arguments.append(positions.reshape([size for size in fact.shape if isinstance(size, int)]))
             elements.extend(fact.content)
         elif fact.array is None:

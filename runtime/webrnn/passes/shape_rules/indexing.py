@@ -66,7 +66,7 @@ def slice_(node: Node, inputs: Sequence[Fact]) -> Sequence[Fact]:
 def _cut(length: Dim | None, start: Dim | None, end: Dim | None, step: Dim | None) -> Dim | None:
     if isinstance(length, int) and isinstance(start, int) and isinstance(end, int) and isinstance(step, int):
         axis = np.broadcast_to(np.int8(0), (length,))
-        (cut,) = reference.call("Slice", "", [axis, *(np.array([number]) for number in (start, end, 0, step))], {})
+        (cut,) = reference.call("Slice", "", [axis, *(np.int64([number]) for number in (start, end, 0, step))], {})
         return len(cut)
     if length is None or not isinstance(step, int) or step == 0:
         return None
@@ -111,7 +111,7 @@ def range_(node: Node, inputs: Sequence[Fact]) -> Sequence[Fact]:
     bounds = [None if fact.content is None else fact.content[0] for fact in inputs]
     start, limit, delta = bounds
     if isinstance(start, int) and isinstance(limit, int) and isinstance(delta, int):
-        return [Fact(dtype, (len(range(start, limit, delta)),))]
+        return [Fact(dtype, (max(0, -((start - limit) // delta)),))]
     if start is None or limit is None or not isinstance(delta, int) or delta < 1 or not is_nonnegative(limit - start):
         return [Fact(dtype, (None,))]
     return [Fact(dtype, (floor_divide(limit - start + delta - 1, delta),))]
