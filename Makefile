@@ -1,7 +1,7 @@
 PYTHON ?= python3
 PY := .venv/bin/python
 
-.PHONY: setup demo test test-exhaustive fuzz-plans fuzz-passes soak bench bench-kernels bench-passes lint clean
+.PHONY: setup demo test test-exhaustive fuzz-plans fuzz-passes soak audio-realtime bench bench-kernels bench-passes lint clean
 
 # Everything a checkout needs. Quick the second time: pip is called only when pyproject.toml changed.
 setup: .venv/ready
@@ -32,6 +32,10 @@ fuzz-passes: .venv/ready
 fuzz-plans: setup
 	$(PY) -m tests.plan.fuzzing --plans $(or $(N),10000)
 	$(PY) -m tests.plan.fuzzing --plans $(or $(N),10000) --undefined
+
+# DTLN and Silero on the audio thread for half a minute; fails if a quantum is missed. Needs an idle machine
+audio-realtime: setup
+	$(PY) -m tests.browser.audio_realtime --seconds $(or $(SECONDS),30)
 
 # A million steps of one stream: memory, state, and the longest ticks
 soak: setup

@@ -26,21 +26,19 @@ export interface AudioResult {
 
 /** How the audio thread fares: event "load". */
 export interface AudioLoad {
-  /** Since the last report: how many quanta, and the milliseconds that one took, on average and at most. */
+  /** Since the last report: how many quanta, and the milliseconds that one took, on average and at most. Where the audio
+   * thread has no fine clock, the average is of samples, one in 31 quanta, and the longest is rounded to milliseconds. */
   readonly quanta: number;
   readonly ms: number;
   readonly worst: number;
   /** The milliseconds that a quantum lasts, and ms / budget. */
   readonly budget: number;
   readonly load: number;
-  /** Since the start: quanta that took longer than they last, quanta that came too late, and how often a result was not
-   * finite, upon which the states of that plan began anew. */
+  /** Since the start: quanta that took longer than they last; quanta that came too late (as the context counts them, or where
+   * it does not, as the clocks say); and how often a result was not finite, upon which the states of that plan began anew. */
   readonly overruns: number;
   readonly missed: number;
   readonly restarts: number;
-  /** The step of the audio thread's clock in milliseconds; 1 where only Date.now is there, 0 for a finer one. With 1, `ms` is
-   * right on average and `worst` is rounded. */
-  readonly finest: number;
 }
 
 /** A plan that could not go on was taken out: event "error". `name` is null if the whole processor failed. */

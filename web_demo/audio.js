@@ -22,6 +22,7 @@ function errorOf({ name, message, node }) {
 export class AudioModels extends EventTarget {
   #requests = new Map(); // id -> {resolve, reject}
   #lastId = 0;
+  #underruns = null; // what the context had counted before
   #stateChanged = () => this.#ask("rebase");
 
   /** `interval` is the time in seconds between reports of the load. */
@@ -90,8 +91,18 @@ export class AudioModels extends EventTarget {
     this.#requests.delete(id);
     if (type === "done") request.resolve(rest.answer);
     else if (type === "failed") request.reject(errorOf(rest.error));
+    else if (type === "load") this.#emit(type, { ...rest, missed: this.#missed(rest) });
     else if (type === "error") this.#emit("error", { name: rest.name, error: errorOf(rest.error) });
     else this.#emit(type, rest);
+  }
+
+  /** What the context counts itself, where it does; otherwise what the audio thread has found. */
+  #missed({ missed, budget }) {
+    const stats = this.context.playbackStats;
+    if (!stats) return missed;
+    this.#underruns ??= { events: stats.underrunEvents, duration: stats.underrunDuration };
+    const events = stats.underrunEvents - this.#underruns.events;
+    return Math.max(events, Math.ceil(((stats.underrunDuration - this.#underruns.duration) * 1000) / budget));
   }
 
   #emit(type, detail) {

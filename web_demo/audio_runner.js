@@ -146,7 +146,7 @@ export class FilterRunner {
 
   process(input, output, count) {
     this.#frames.push(input, count, this);
-    if (this.#queue.length < count) this.#delay(count - this.#queue.length); // the first block of another size
+    if (this.#queue.length < count) this.#delay(this.audio.frame - 1 - this.latency); // enough for blocks of any size
     this.#queue.pop(output, count);
   }
 

@@ -1,0 +1,234 @@
+// The audio processor in Node, on blocks of any size: node audio.test.mjs <file URL of a folder with the page, and audio/ in it>
+
+import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
+import { Session } from "node:inspector/promises";
+import { test } from "node:test";
+
+const base = process.argv[2];
+const bytes = async (file) => new Uint8Array(await readFile(new URL(file, base)));
+const floats = async (file) => new Float32Array((await bytes(file)).buffer);
+const wasm = await WebAssembly.compile(await bytes("wasm_relaxed.wasm"));
+
+// --- an AudioWorklet's global scope -----------------------------------------------------------------------------------
+
+let Processor;
+Object.assign(globalThis, {
+  sampleRate: 16000,
+  currentFrame: 0,
+  registerProcessor: (name, type) => (Processor = type),
+  AudioWorkletProcessor: class {
+    port = { sent: [], postMessage: (data) => this.port.sent.push(structuredClone(data)) };
+  },
+});
+await import(new URL("audio_processor.js", base));
+
+class Worklet {
+  constructor(quantum, { interval = 1000 } = {}) {
+    globalThis.renderQuantumSize = quantum;
+    globalThis.currentFrame = 0;
+    this.processor = new Processor({ processorOptions: { wasm, isPlayed: false, interval } });
+    this.port = this.processor.port;
+  }
+
+  ask(type, rest) {
+    this.port.onmessage({ data: { type, id: 7, ...rest } });
+    const { type: kind, id, answer, error } = this.port.sent.pop();
+    assert.equal(id, 7);
+    if (kind === "failed") throw Object.assign(new Error(error.message), { name: error.name });
+    return answer;
+  }
+
+  async load(name, file = name, rest = {}) {
+    return this.ask("plan", { name, plan: await bytes(`audio/${file}.rnn`), ...rest });
+  }
+
+  /** The output for a signal that comes in blocks of these sizes, in turn. */
+  run(signal, sizes) {
+    const output = new Float32Array(signal.length);
+    for (let from = 0, i = 0; from < signal.length; i++) {
+      const size = Math.min(sizes[i % sizes.length], signal.length - from);
+      const block = new Float32Array(size);
+      assert.equal(this.processor.process([[signal.subarray(from, from + size)]], [[block]]), true);
+      output.set(block, from);
+      from += size;
+      globalThis.currentFrame = from;
+    }
+    return output;
+  }
+}
+
+const results = (worklet) => worklet.port.sent.filter(({ type }) => type === "result");
+
+// --- tests ------------------------------------------------------------------------------------------------------------
+
+const noisy = (await floats("audio/noisy.f32")).subarray(0, 16000);
+const clean = await floats("audio/dtln.f32");
+const speaking = await floats("audio/silero.f32");
+
+const greatestCommonDivisor = (a, b) => (b ? greatestCommonDivisor(b, a % b) : a);
+
+for (const size of [1, 37, 64, 100, 128, 160, 256, 480, 512, 1000, 4096]) {
+  test(`blocks of ${size}`, async () => {
+    const worklet = new Worklet(size);
+    await worklet.load("denoise", "dtln");
+    await worklet.load("vad", "silero", { listens: "input" });
+    const output = worklet.run(noisy, [size]);
+    const latency = worklet.ask("latency");
+    assert.equal(latency, 512 - greatestCommonDivisor(128, size), "no more than these blocks need");
+    assert.deepEqual(output.subarray(latency), clean.subarray(0, noisy.length - latency));
+    assert.ok(output.subarray(0, latency).every((sample) => sample === 0));
+    const found = results(worklet);
+    assert.deepEqual(found.map(({ sample }) => sample), Array.from({ length: 31 }, (_, i) => 512 * (i + 1)));
+    assert.deepEqual(Float32Array.from(found, ({ values }) => values[0]), speaking.subarray(0, 31));
+  });
+}
+
+test("blocks of changing sizes: one gap at most, then everything as it should be", async () => {
+  const worklet = new Worklet(128);
+  await worklet.load("denoise", "dtln");
+  const output = worklet.run(noisy, [128, 100, 300, 1, 7, 128]);
+  const latency = worklet.ask("latency");
+  assert.equal(latency, 511);
+  assert.deepEqual(output.subarray(2000), clean.subarray(2000 - latency, noisy.length - latency));
+});
+
+test("without an input there is silence, and the filter goes on", async () => {
+  const worklet = new Worklet(128);
+  await worklet.load("double");
+  const output = new Float32Array(128).fill(1);
+  worklet.processor.process([[]], [[output]]);
+  assert.ok(output.every((sample) => sample === 0));
+});
+
+test("all channels of the output are the signal", async () => {
+  const worklet = new Worklet(128);
+  const outputs = [new Float32Array(128), new Float32Array(128)];
+  worklet.processor.process([[noisy.subarray(0, 128)]], [outputs]);
+  for (const output of outputs) assert.deepEqual(output, noisy.slice(0, 128));
+});
+
+test("a second exchange during a fade waits for its end", async () => {
+  const worklet = new Worklet(128);
+  await worklet.load("f", "double");
+  const signal = new Float32Array(128).fill(1);
+  worklet.run(signal, [128]);
+  await worklet.load("f", "overlapping"); // 384 samples until it is heard
+  worklet.run(new Float32Array(384).fill(1), [128]);
+  const fading = worklet.run(signal, [128]);
+  assert.ok(fading[0] < 2 && fading[127] > 1 && fading[127] < 1.6, "half way");
+  await worklet.load("f", "double");
+  const output = worklet.run(new Float32Array(1024).fill(1), [128]);
+  assert.ok(output.every((sample, i) => i === 0 || Math.abs(sample - output[i - 1]) < 0.01), "no click");
+  assert.equal(output[127], 1, "the first exchange");
+  assert.equal(output[1023], 2, "the second one");
+});
+
+test("a closed processor ends", () => {
+  const worklet = new Worklet(128);
+  worklet.ask("close");
+  assert.equal(worklet.processor.process([[]], [[new Float32Array(128)]]), false);
+});
+
+test("requests that there are not, and damaged ones", () => {
+  const worklet = new Worklet(128);
+  assert.throws(() => worklet.ask("nonsense"), { name: "TypeError" });
+  assert.throws(() => worklet.ask("plan", { name: "x" }), Error);
+  assert.throws(() => worklet.ask("wasm", { wasm: new Uint8Array(4) }), { name: "CompileError" });
+});
+
+test("reports", async () => {
+  const worklet = new Worklet(128, { interval: 0.08 });
+  await worklet.load("denoise", "dtln");
+  worklet.run(noisy.subarray(0, 12800), [128]);
+  const reports = worklet.port.sent.filter(({ type }) => type === "load");
+  assert.deepEqual(reports.map(({ quanta }) => quanta), Array(10).fill(10));
+  for (const { ms, worst, budget, load, missed } of reports) {
+    assert.equal(budget, 8);
+    assert.ok(ms > 0 && ms <= worst && load === ms / budget, `${ms} of at most ${worst} ms, load ${load}`);
+    assert.equal(missed, 0, "nothing is played here");
+  }
+});
+
+const SAMPLING = {
+  samplingInterval: 64,
+  includeObjectsCollectedByMinorGC: true,
+  includeObjectsCollectedByMajorGC: true,
+};
+
+test("a quantum allocates nothing", async () => {
+  const worklet = new Worklet(128);
+  worklet.port.postMessage = () => {};
+  const plans = [["a", "overlapping"], ["b", "double"], ["sums", "sums"]];
+  for (const [name, file] of plans) {
+    const plan = await bytes(`audio/${file}.rnn`);
+    worklet.port.onmessage({ data: { type: "plan", id: 0, name, plan, listens: "output" } });
+  }
+  const [inputs, outputs] = [[[noisy.slice(0, 128)]], [[new Float32Array(128)]]];
+  const quanta = (count) => {
+    for (let i = 0; i < count; i++) worklet.processor.process(inputs, outputs);
+  };
+  const session = new Session();
+  session.connect();
+  quanta(20_000);
+  await session.post("HeapProfiler.startSampling", SAMPLING);
+  quanta(50_000);
+  const { profile } = await session.post("HeapProfiler.stopSampling");
+  session.disconnect();
+  const total = ({ selfSize, children }) => children.reduce((sum, child) => sum + total(child), selfSize);
+  assert.ok(total(profile.head) < 25_000, `${total(profile.head)} bytes in 50,000 quanta`);
+});
+
+// --- the load, with a clock of steps of 1 ms -----------------------------------------------------------------------------
+
+async function withCoarseClock(action) {
+  const { performance, Date } = globalThis;
+  const time = { now: 5000 };
+  Object.defineProperty(globalThis, "performance", { value: undefined, configurable: true });
+  globalThis.Date = { now: () => Math.floor((time.now += 0.001)) };
+  try {
+    const { Load } = await import(new URL(`audio_load.js?${Math.random()}`, base));
+    return action(Load, time);
+  } finally {
+    globalThis.Date = Date;
+    Object.defineProperty(globalThis, "performance", { value: performance, configurable: true, writable: true });
+  }
+}
+
+/** Quanta of 8 ms that always begin at the same place of a step of the clock. */
+function play(load, time, quanta, { work, first = 0, late = 0 }) {
+  for (let quantum = first; quantum < first + quanta; quantum++) {
+    time.now = Math.max(time.now, 6000.3 + 8 * quantum + late);
+    load.begin(128 * quantum, 128);
+    time.now += work(quantum);
+    load.end();
+  }
+  return load.take();
+}
+
+for (const each of [0.1, 0.65]) {
+  test(`${each} ms a quantum are seen with a clock of 1 ms`, async () => {
+    const { ms, load } = await withCoarseClock((Load, time) => {
+      const measured = new Load(16000, true);
+      return { ...play(measured, time, 500, { work: (quantum) => each * (quantum % 4 ? 1 : 2) }) };
+    });
+    assert.ok(Math.abs(ms - 1.25 * each) < 0.02, `${ms} ms`);
+    assert.equal(load, ms / 8);
+  });
+}
+
+test("quanta that are too long, and those that were missed, are counted", async () => {
+  await withCoarseClock((Load, time) => {
+    const load = new Load(16000, true);
+    const calm = { work: () => 0.5 };
+    assert.equal(play(load, time, 500, calm).missed, 0);
+    assert.equal(play(load, time, 250, { ...calm, first: 500, late: 24 }).missed, 3, "3 x 8 ms behind for good");
+    assert.equal(load.report.overruns, 0);
+    const rare = { work: (quantum) => (quantum === 800 ? 9 : 0.5), first: 750, late: 24 };
+    const report = play(load, time, 400, rare);
+    assert.equal(report.overruns, 1);
+    assert.equal(report.missed, 3, "one that is made up for is not missed");
+    load.rebase();
+    assert.equal(play(load, time, 400, { ...calm, first: 1150, late: 9000 }).missed, 3, "it was suspended");
+  });
+});

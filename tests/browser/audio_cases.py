@@ -1,0 +1,97 @@
+"""Audio plans, a noisy recording and what native kernels make of it, as files for the tests of the audio thread."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import webrnn
+from examples.denoise_wav import denoise_samples, with_noise
+from tests.models.fetch import model_path, speech_path
+from webrnn.audio import plans, read_wav
+from webrnn.engine import kernels
+from webrnn.ir import DType, GraphBuilder, Value
+
+RATE, SECONDS = 16000, 10
+SWAP = 48000
+"""The sample from which on a second instance of DTLN hears the recording."""
+Build = Callable[[GraphBuilder, Value], Value]
+
+
+def write_site(page: Path, folder: Path) -> Path:
+    """A copy of the page's files with the plans, and with what pages run of the tests."""
+    shutil.copytree(page, folder)
+    write(folder / "audio")
+    (folder / "empty.html").write_text('<link rel="icon" href="data:,">')  # the server sends the page's policy with it
+    shutil.copy(Path(__file__).with_name("audio_page.mjs"), folder / "audio_page.js")
+    return folder
+
+
+def write(folder: Path) -> None:
+    """dtln.rnn, silero.rnn and small plans; noisy.f32 and, by the name of a plan, its results."""
+    folder.mkdir(parents=True, exist_ok=True)
+    fused = "native" if kernels.load("native").fused else "wasm:relaxed"
+    speech, _ = read_wav(speech_path())
+    noisy = with_noise(speech[: SECONDS * RATE], 10)
+    _save(folder / "noisy.f32", noisy)
+    dtln, silero = plans.dtln(model_path("dtln_1"), model_path("dtln_2")), plans.silero(model_path("silero_v6"))
+    dtln.export(folder / "dtln.rnn")
+    silero.export(folder / "silero.rnn")
+    _save(folder / "dtln.f32", denoise_samples(noisy, dtln.filter(fused)))
+    _save(folder / "dtln_later.f32", denoise_samples(noisy[SWAP:], dtln.filter(fused)))
+    frames = silero.frames(fused)
+    chunks = noisy[: len(noisy) // 512 * 512].reshape(-1, 512)
+    _save(folder / "silero.f32", np.array([frames(chunk) for chunk in chunks]))
+    for name, small in SMALL.items():
+        write_small(folder / f"{name}.rnn", *small)
+
+
+def _save(file: Path, array: np.ndarray) -> None:
+    file.write_bytes(array.astype("<f4").tobytes())
+
+
+def _negative(b: GraphBuilder, x: Value) -> Value:
+    return b.op("Neg", x)
+
+
+def _element(b: GraphBuilder, x: Value) -> Value:
+    """x is an index, of which there are eight."""
+    return b.op("Gather", b.constant(np.arange(8, dtype=np.float32)), b.op("Cast", x, to=7))
+
+
+def _running_sum(b: GraphBuilder, x: Value) -> Value:
+    """The sum of a frame and of all before it."""
+    total = b.input("total", DType.FLOAT, (1,))
+    y = b.op("Add", total, b.op("ReduceSum", x, keepdims=1))
+    b.graph.outputs.append(b.op("Identity", y, output=b.value("total_next", DType.FLOAT, (1,))))
+    return y
+
+
+SMALL: dict[str, tuple[Build, int, dict[str, Any] | None]] = {
+    "double": (lambda b, x: b.op("Add", x, x), 8, {}),
+    "overlapping": (lambda b, x: b.op("Mul", x, b.constant(np.float32(0.25))), 512, {"hop": 128}),
+    "sums": (_running_sum, 100, {"kind": "analyser"}),
+    "picky": (_element, 8, {}),
+    "reciprocal": (lambda b, x: b.op("Reciprocal", x), 8, {}),
+    "48k": (_negative, 128, {"sample_rate": 48000}),
+    "wrong_frame": (_negative, 128, {"frame": 256}),
+    "wrong_hop": (_negative, 128, {"hop": 129}),
+    "wrong_output": (_negative, 128, {"output": "z"}),
+    "no_audio": (_negative, 128, None),
+}
+"""Models of one op: how they are built, their frame, and what else their plans say of themselves, if anything."""
+
+
+def write_small(file: Path, build: Build, frame: int, says: dict[str, Any] | None) -> None:
+    b = GraphBuilder("small")
+    y = build(b, b.input("x", DType.FLOAT, (frame,)))
+    y.name = "y"
+    b.graph.outputs.insert(0, y)
+    audio = dict(kind="filter", sample_rate=RATE, frame=frame, hop=frame, input="x", output="y")
+    carry = {"total": "total_next"} if len(b.graph.inputs) > 1 else None
+    about = {} if says is None else {"audio": {**audio, **says}}
+    webrnn.InferenceSession(b.graph).export(file, carry=carry, about=about)

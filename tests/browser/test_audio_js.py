@@ -1,0 +1,51 @@
+"""Audio plans on the audio thread, in Node and in Chromium: to the bit what native kernels give."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser
+
+from . import audio_cases
+from .conftest import served
+from .test_kernels_js import node
+
+HERE = Path(__file__).parent
+NOT_FOUND = "Failed to load resource: the server responded with a status of 404 (File not found)"
+
+
+@pytest.fixture(scope="module")
+def site(demo: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return audio_cases.write_site(demo, tmp_path_factory.mktemp("audio") / "site")
+
+
+def test_any_block_size(site: Path) -> None:
+    assert "# fail 0" in node("--test-reporter=tap", str(HERE / "audio.test.mjs"), f"{site.as_uri()}/")
+
+
+@pytest.mark.parametrize("what", ["speech", "bypass", "swap", "badPlans", "failingPlans", "notFinite", "chain"])
+def test_offline(site: Path, browser: Browser, what: str) -> None:
+    page = browser.new_page()
+    messages: list[str] = []
+    page.on("console", lambda message: messages.append(message.text))
+    with served(site) as address:
+        page.goto(f"{address}empty.html")
+        found = page.evaluate(f"import('/audio_page.js').then((tests) => tests.{what}())")
+    page.close()
+    assert found == []
+    assert [text for text in messages if what != "badPlans" or text != NOT_FOUND] == []
+
+
+def test_in_real_time(site: Path, browser: Browser) -> None:
+    page = browser.new_page()
+    with served(site) as address:
+        page.goto(f"{address}empty.html")
+        page.mouse.click(1, 1)  # without it the page may make no sound
+        report = page.evaluate("import('/audio_page.js').then((tests) => tests.realTime(3))")
+    page.close()
+    assert report["found"] == [], "results have the bits that the page's own thread computes"
+    quanta = sum(load["quanta"] for load in report["loads"])
+    assert {load["budget"] for load in report["loads"]} == {8}
+    assert 0 < quanta * 128 <= report["played"] * 16000 + 4096
+    assert abs(report["results"] * 512 - quanta * 128) <= 8192, "no frame is left out; the last report may be missing"
