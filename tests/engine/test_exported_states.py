@@ -7,12 +7,12 @@ import pytest
 from onnx import TensorProto, helper
 
 import webrnn
+from tests.backends import KERNELS
 from tests.engine.stream_models import CARRY, HIDDEN, INPUTS, feed, hidden_state, stateful
 from tests.engine.test_stream import assert_same_state, bits, chunks, session
 from tests.onnx.models import floats, initializer, model
 from webrnn.plan.file import PlanFile
 
-PLAN_BACKENDS = ("native", "wasm:relaxed")
 START = np.linspace(-1, 1, HIDDEN, dtype=np.float32).reshape(1, 1, HIDDEN)
 
 
@@ -48,7 +48,7 @@ def exported(s, path, **options):
     return webrnn.InferenceSession(path, backend=s.backend)
 
 
-@pytest.mark.parametrize("backend", PLAN_BACKENDS)
+@pytest.mark.parametrize("backend", KERNELS)
 def test_a_plan_file_carries_its_states(backend, tmp_path):
     s = session(unlike_names(), backend)
     loaded = exported(s, tmp_path / "m.rnn", carry={"a": "b"})
@@ -95,7 +95,7 @@ def test_about_that_is_no_json_object_raises(about, tmp_path):
     assert (tmp_path / "m.rnn").read_text() == "as it was"
 
 
-@pytest.mark.parametrize("backend", PLAN_BACKENDS)
+@pytest.mark.parametrize("backend", KERNELS)
 def test_a_state_starts_from_what_the_model_says(backend, tmp_path):
     s = session(started(), backend)
     loaded = exported(s, tmp_path / "m.rnn", carry="internal")

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from webrnn.errors import ModelError, PlanError, ShapeError
-from webrnn.ir import SymbolicDim, Value
+from webrnn.ir import Value
 
 from .carriers import Carrier
 from .feeds import checked_feed
@@ -219,11 +219,3 @@ class Stream:
 
 def _copied(output: Any) -> Any:
     return [_copied(item) for item in output] if isinstance(output, list) else output.copy()
-
-
-def zeros_of(value: Value, sizes: Mapping[str, int]) -> np.ndarray:
-    """A state of zeros. Sizes that no input of the first step names are 1: one stream."""
-    if value.shape is None or value.dtype is None:
-        raise ShapeError(f"the shape of state {value.name!r} is not declared: give it with load()")
-    shape = [dim.substitute(sizes) if isinstance(dim, SymbolicDim) else dim for dim in value.shape]
-    return np.zeros([dim if isinstance(dim, int) else 1 for dim in shape], value.dtype.array_type)

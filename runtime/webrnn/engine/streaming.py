@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -15,10 +16,10 @@ from .backends import Program
 from .carriers import ArrayCarrier, Carrier, PlanCarrier
 from .carry import Carry, guess, resolve
 from .executor import Executor
-from .feeds import checked_feed
 from .internal_states import expose_states
 from .plan_program import PlanProgram
-from .stream import Initial, Stream, zeros_of
+from .state_sizes import StateSizes
+from .stream import Initial, Stream
 
 SAMPLE_SIZES = (2, 3)
 """What depends on sizes that are not known is looked at for both."""
@@ -70,17 +71,23 @@ class StreamingModel:
         starts = {state.input: state.start for state in states if state.start is not None}
         return StreamingModel(program, inputs, outputs, _pairs(carry, inputs, outputs), None, starts=starts)
 
+    @cached_property
+    def _sizes(self) -> StateSizes:
+        if self.graph is not None:
+            return StateSizes.of_graph(self.graph, self.pairs)
+        assert isinstance(self.program, PlanProgram)
+        return StateSizes.of_plan(self.program.file, self.pairs)
+
     def first_states(self, arguments: Sequence[Any]) -> list[np.ndarray]:
         """What the states of a stream start from, given the arguments of its first step."""
         if self.initial is not None:
             return self.initial(arguments)
-        sizes: dict[str, int] = {}
-        for value, argument in zip(self.inputs, arguments, strict=True):
-            if argument is not None:
-                checked_feed(value, argument, sizes)
-        states = [zeros_of(self.inputs[before], sizes) for before, _ in self.pairs]
-        for (before, _), state in zip(self.pairs, states, strict=True):
-            state[...] = self._starts.get(self.inputs[before].name, 0)
+        shapes = self._sizes.shapes([None if argument is None else np.shape(argument) for argument in arguments])
+        states = []
+        for (before, _), shape in zip(self.pairs, shapes, strict=True):
+            value = self.inputs[before]
+            states.append(np.zeros(shape, value.dtype.array_type if value.dtype else np.float32))
+            states[-1][...] = self._starts.get(value.name, 0)
         return states
 
     def state_shapes(self, shapes: Mapping[str, Sequence[int]]) -> dict[str, tuple[int, ...]]:

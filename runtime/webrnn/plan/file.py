@@ -47,7 +47,7 @@ class PlanFile:
         if not 0 <= rows <= (len(words) - n_header) // opcodes.SIZE_WORDS:
             raise PlanError("the table of sizes does not fit into the file")
         end = n_header + opcodes.SIZE_WORDS * rows
-        self._sizes: list[list[int]] = words[n_header:end].reshape(rows, opcodes.SIZE_WORDS).tolist()
+        self.size_rows: list[list[int]] = words[n_header:end].reshape(rows, opcodes.SIZE_WORDS).tolist()
         self.meta = meta = self._read_meta()
         self.symbols: list[str] = [str(name) for name in meta["symbols"]]
         self.inputs = [_port(row, rows, header["externals"]) for row in meta["inputs"]]
@@ -94,7 +94,7 @@ class PlanFile:
         """All sizes for given symbols."""
         found: list[int] = []
         try:
-            for kind, a, b in self._sizes:
+            for kind, a, b in self.size_rows:
                 name = opcodes.SIZE_KINDS[kind]
                 if name == "number":
                     found.append(a)
