@@ -1,7 +1,7 @@
 PYTHON ?= python3
 PY := .venv/bin/python
 
-.PHONY: setup demo test test-exhaustive fuzz-plans fuzz-passes soak audio-realtime bench bench-kernels bench-passes lint clean
+.PHONY: setup demo test test-exhaustive fuzz-plans fuzz-passes soak audio-realtime baseline bench bench-kernels bench-passes lint clean
 
 # Everything a checkout needs. Quick the second time: pip is called only when pyproject.toml changed.
 setup: .venv/ready
@@ -40,6 +40,10 @@ audio-realtime: setup
 # A million steps of one stream: memory, state, and the longest ticks
 soak: setup
 	$(PY) -m bench.soak
+
+# Take the counts and sizes of now as those that tests compare with
+baseline: setup
+	$(PY) -m tests.counts.baseline --write
 
 bench: bench-kernels
 

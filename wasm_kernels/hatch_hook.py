@@ -28,7 +28,7 @@ class KernelBuildHook(BuildHookInterface[Any]):
         sys.path.insert(0, self.root)
         files = self._pyodide_files() if _is_for_pyodide() else self._files()
         build_data["artifacts"] = []
-        build_data["force_include"] = {str(file): f"webrnn/_kernels/{file.name}" for file in files}
+        build_data["force_include"] = {str(file): f"webrnn/_kernels/{_place(file)}" for file in files}
         build_data["pure_python"] = False
         build_data["tag"] = f"py3-none-{_pyodide_tag() if _is_for_pyodide() else _platform_tag()}"
 
@@ -43,7 +43,8 @@ class KernelBuildHook(BuildHookInterface[Any]):
 
         tool = toolchains.find("zig")
         files = [build.build(build.TARGETS[name], tool, say=self.app.display_info) for name in build.GROUPS["default"]]
-        return [*files, build.write_bindings()]
+        profiling = build.build_profile(build.GROUPS["default"], tool, say=self.app.display_info)
+        return [*files, build.write_bindings(), *profiling]
 
     def _pyodide_files(self) -> list[Path]:
         from wasm_kernels import build, toolchains
@@ -57,6 +58,11 @@ class KernelBuildHook(BuildHookInterface[Any]):
             able = tool if tool.can_build(target.platform, target.variant) else zig
             files.append(build.build(target, able, output, say=self.app.display_info))
         return [*files, build.write_bindings(build.ROOT / "build" / "pyodide-wheel", native=False)]
+
+
+def _place(file: Path) -> str:
+    """Profiling builds have the names of the others, in a folder of their own."""
+    return f"profile/{file.name}" if file.parent.name == "profile" else file.name
 
 
 def _is_for_pyodide() -> bool:

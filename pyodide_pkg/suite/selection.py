@@ -11,6 +11,9 @@ LEFT_OUT = {
     "tests/conformance/test_backend.py": "webrnn.onnx_backend is not in the wheel",
     "tests/engine/test_kernels.py": "native and wasmtime builds",
     "tests/examples": "processes",
+    "tests/cli/test_profile.py": "profiling builds",
+    "tests/counts": "profiling builds",
+    "tests/profile": "profiling builds",
     "tests/pyodide_pkg": "starts Pyodide itself",
     "tests/reference/test_registry.py": "reads the schemas of onnx's C++ part",
 }
