@@ -1,0 +1,216 @@
+"""Part 2 of the demo page: models and plans that are dropped, good ones and bad ones."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper
+from playwright.sync_api import Browser, Page, expect
+
+import webrnn
+from webrnn.audio import write_wav
+
+from .demo_page import demo_page, fits, problems, screenshot, wait_for
+
+
+@pytest.fixture(scope="module")
+def page(browser: Browser, full_demo: Path) -> Iterator[Page]:
+    """One page for all tests here: it has to go on working whatever was dropped on it."""
+    with demo_page(browser, full_demo) as page:
+        yield page
+
+
+def drop(page: Page, file: Path | str) -> None:
+    page.locator("#your-model-app > input[type=file]").set_input_files(file)
+    wait_for(page, "your-model", "ready", "failed")
+
+
+def run(page: Page) -> None:
+    page.get_by_role("button", name="Run", exact=True).click()
+    expect(page.locator("#your-model-app .outputs")).to_be_visible(timeout=60_000)
+    wait_for(page, "your-model", "ready", "failed")
+
+
+def outputs(page: Page) -> dict[str, str]:
+    names = page.locator("#your-model-app .output .port").all_inner_texts()
+    figures = page.locator("#your-model-app .output .mono").all_inner_texts()
+    return dict(zip(names, figures, strict=True))
+
+
+def tiles(page: Page) -> dict[str, str]:
+    names = page.locator("#your-model-app .report .tile dt").all_inner_texts()
+    values = page.locator("#your-model-app .report .tile dd").all_inner_texts()
+    return dict(zip(names, values, strict=True))
+
+
+def bundled(page: Page, name: str) -> None:
+    page.locator(f'#your-model-app [data-model="{name}"]').click()
+    wait_for(page, "your-model", "ready", "failed")
+    assert problems(page, "your-model") == []
+
+
+def sum_model() -> bytes:
+    """y = x + x, sizes left open."""
+    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n", 2]) for name in "xy")
+    graph = helper.make_graph([helper.make_node("Add", ["x", "x"], ["y"])], "double", [x], [y])
+    return bytes(
+        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8).SerializeToString()
+    )
+
+
+@pytest.fixture
+def double(tmp_path: Path) -> Path:
+    file = tmp_path / "double.onnx"
+    file.write_bytes(sum_model())
+    return file
+
+
+def test_a_gru_is_optimized_run_and_checked_on_the_bare_vm(page: Page) -> None:
+    bundled(page, "gru_256")
+    assert tiles(page)["Ops inside loops"].split() == ["17", "→", "2"]
+    left = page.locator("#your-model-app .left-list li").all_inner_texts()
+    assert any(line.startswith("MatMul from_x") and "before the loop" in line for line in left)
+    before, after = page.locator("#your-model-app .listing").all()
+    expect(before.locator(".block.loop .node.leaves").first).to_contain_text("MatMul")
+    expect(after.locator(".block.loop .node.cell")).to_contain_text("GruCell")
+    expect(after.locator(".listing-body > .graph > .node.matrix")).to_contain_text("Linear")
+    run(page)
+    assert list(outputs(page)) == ["y", "h_n"]
+    expect(page.locator("#your-model-app [data-identical]")).to_have_attribute("data-identical", "true")
+    screenshot(page, "your-model", "your-model")
+
+
+def test_silero_loses_its_branches_and_keeps_its_state(page: Page) -> None:
+    bundled(page, "silero_v6")
+    assert tiles(page)["Branches"].split()[-1] == "0"
+    expect(page.locator("#your-model-app .input .badge")).to_have_text("state → stateN")
+    run(page)
+    assert list(outputs(page)) == ["output", "stateN"]
+    expect(page.locator("#your-model-app [data-identical]")).to_have_attribute("data-identical", "true")
+
+
+def test_dropped_data_are_used(page: Page, double: Path, tmp_path: Path) -> None:
+    drop(page, double)
+    picker = page.locator("#your-model-app .input input[type=file]")
+    np.save(tmp_path / "x.npy", np.float32([[1, 2], [3, 4], [5, 21]]))
+    picker.set_input_files(tmp_path / "x.npy")
+    run(page)
+    assert outputs(page)["y"] == "2 to 42, mean 12"
+    expect(page.locator("#your-model-app .output")).to_contain_text("[3, 2]")
+
+    (tmp_path / "x.json").write_text(json.dumps([[0.5, 0.25]]))
+    picker.set_input_files(tmp_path / "x.json")
+    expect(page.locator("#your-model-app .input .note")).to_contain_text("x.json")
+    run(page)
+    assert outputs(page)["y"] == "0.5 to 1, mean 0.75"
+
+    page.get_by_label("Size n").fill("4")
+    write_wav(tmp_path / "x.wav", np.full(100, 0.25, np.float32), 16000)
+    picker.set_input_files(tmp_path / "x.wav")
+    expect(page.locator("#your-model-app .input .note")).to_contain_text("x.wav")
+    run(page)
+    expect(page.locator("#your-model-app .output")).to_contain_text("[4, 2]")
+    expect(page.locator("#your-model-app .input .note")).to_contain_text("the first 8 of 100 numbers")
+
+    (tmp_path / "bad.npy").write_bytes(b"no numpy at all")
+    picker.set_input_files(tmp_path / "bad.npy")
+    expect(page.locator("#your-model-app .input .note")).to_contain_text("bad.npy could not be read: it has no header")
+
+
+def test_the_saved_plan_is_that_of_the_model_and_runs_when_it_is_dropped(
+    page: Page, double: Path, tmp_path: Path
+) -> None:
+    drop(page, double)
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Save the plan").click()
+    plan = tmp_path / "saved.rnn"
+    download.value.save_as(plan)
+    x = np.float32([[1, 2], [3, 4]])
+    np.testing.assert_array_equal(webrnn.InferenceSession(plan).run(None, {"x": x})[0], 2 * x)
+
+    drop(page, plan)
+    expect(page.locator("#your-model-app")).to_contain_text("saved.rnn is a plan of")
+    run(page)
+    assert list(outputs(page)) == ["y"]
+
+
+def unsupported() -> bytes:
+    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [2]) for name in "xy")
+    node = helper.make_node("Frobnicate", ["x"], ["y"], name="odd", domain="com.example")
+    graph = helper.make_graph([node], "odd", [x], [y])
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("com.example", 1)]
+    return bytes(helper.make_model(graph, opset_imports=opsets, ir_version=8).SerializeToString())
+
+
+def truncated_plan(tmp_path: Path) -> bytes:
+    webrnn.InferenceSession(sum_model()).export(tmp_path / "whole.rnn")
+    return (tmp_path / "whole.rnn").read_bytes()[:-40]
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("notes.onnx", "notes.onnx is not an ONNX model that can be read: byte"),
+        ("empty.onnx", "empty.onnx could not be opened: the file is empty"),
+        ("cut.onnx", "cut.onnx is not an ONNX model that can be read: a field at byte"),
+        ("odd.onnx", "odd.onnx uses something that webrnn does not support: node 'odd' (com.example:Frobnicate)"),
+        ("cut.rnn", "cut.rnn is not a plan that can be run:"),
+        ("short.rnn", "short.rnn is not a plan that can be run:"),
+    ],
+)
+def test_bad_files_are_named_with_the_cause_and_the_page_goes_on(
+    page: Page, double: Path, tmp_path: Path, name: str, message: str
+) -> None:
+    content = {
+        "notes.onnx": b"These are notes, not a model.",
+        "empty.onnx": b"",
+        "cut.onnx": sum_model()[:-10],
+        "odd.onnx": unsupported(),
+        "cut.rnn": truncated_plan(tmp_path),
+        "short.rnn": b"WRNN",
+    }
+    (tmp_path / name).write_bytes(content[name])
+    drop(page, tmp_path / name)
+    (said,) = problems(page, "your-model")
+    assert said.startswith(message)
+    if name == "odd.onnx":
+        screenshot(page, "your-model", "your-model-unsupported")
+    drop(page, double)
+    assert problems(page, "your-model") == []
+    run(page)
+
+
+def test_a_wrong_shape_is_explained(page: Page, double: Path, tmp_path: Path) -> None:
+    drop(page, double)
+    np.save(tmp_path / "x.npy", np.float32([1]))
+    page.locator("#your-model-app .input input[type=file]").set_input_files(tmp_path / "x.npy")
+    expect(page.locator("#your-model-app .input .note")).to_contain_text("x.npy")
+    page.get_by_role("button", name="Run", exact=True).click()
+    wait_for(page, "your-model", "failed")
+    assert problems(page, "your-model") == ["It could not be run: 'x' takes 2 numbers in [1,2], the file has 1 in [1]"]
+
+
+def test_files_can_be_dropped_with_the_mouse(page: Page, double: Path) -> None:
+    page.locator("#your-model-app .dropzone").evaluate(
+        """(zone, bytes) => {
+            const data = new DataTransfer();
+            data.items.add(new File([new Uint8Array(bytes)], "dragged.onnx"));
+            zone.dispatchEvent(new DragEvent("drop", { bubbles: true, cancelable: true, dataTransfer: data }));
+        }""",
+        list(double.read_bytes()),
+    )
+    wait_for(page, "your-model", "ready", "failed")
+    expect(page.locator("#your-model-app .input .port")).to_have_text("x")
+
+
+def test_on_a_phone_in_the_dark(page: Page) -> None:
+    page.set_viewport_size({"width": 360, "height": 740})
+    page.emulate_media(color_scheme="dark")
+    bundled(page, "gru_256")
+    run(page)
+    assert fits(page, 360)
+    screenshot(page, "your-model", "your-model-phone-dark")
