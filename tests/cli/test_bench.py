@@ -114,3 +114,100 @@ def test_wrong_options(arguments, message, capsys):
 def test_streams_are_of_one_model(capsys):
     assert bench("a.onnx", "b.onnx") == 1
     assert "one model" in capsys.readouterr().err
+
+
+def models_of(data):
+    return {model["model"]: {row["runner"]: row for row in model["results"]} for model in data["models"]}
+
+
+def times(*arguments):
+    return main(["bench", "--seconds", "0", "--rounds", "2", *map(str, arguments)])
+
+
+def test_times_of_built_in_models(tmp_path, capsys):
+    files = ["--json", tmp_path / "new.json", "--html", tmp_path / "new.html"]
+    assert times("rnn_128", "gru_128_t1", "loop_accum", *files) == 0
+    printed = capsys.readouterr().out
+    assert max(map(len, printed.splitlines())) <= 120
+    for shown in ("x limit", "GFLOP/s", "numpy 2", "relaxed", "scalar"):
+        assert shown in printed
+    data = json.loads((tmp_path / "new.json").read_text())
+    assert (data["kind"], data["format"]) == ("webrnn bench", 1)
+    assert {"processor", "cores", "features", "builds", "versions", "load_before", "load_after"} <= data[
+        "machine"
+    ].keys()
+    assert data["limits"]["gflops"] > 0
+    models = models_of(data)
+    assert list(models) == ["rnn_128", "gru_128_t1", "loop_accum"]
+    for rows in models.values():
+        assert list(rows) == ["native", "wasm:relaxed", "wasm:simd", "wasm:scalar", "numpy"]
+        for row in rows.values():
+            assert 0 < row["min_us"] <= row["median_us"]
+            assert len(row["round_us"]) == 2
+            assert row["error"] < 1e-5
+            assert row["times_bound"] > 0
+        assert rows["native"]["ratio"]["median"] == 1
+        assert rows["wasm:relaxed"]["same_bits"] is True
+        assert rows["numpy"]["error"] == 0
+    page = (tmp_path / "new.html").read_text()
+    assert page.count("<svg") == 3
+    assert "http" not in page
+    assert times("rnn_128", "--backend", "native", "--compare", tmp_path / "new.json") == 0
+    assert "of 1" in capsys.readouterr().out.splitlines()[-1]
+
+
+def test_times_of_a_file(tmp_path, capsys):
+    (tmp_path / "m.onnx").write_bytes(streaming_gru(4, 5))
+    assert times(tmp_path / "m.onnx", "--size", "steps=7", "--backend", "wasm:simd,numpy", "--json", "-") == 0
+    data = json.loads(capsys.readouterr().out)
+    [(name, rows)] = models_of(data).items()
+    assert name == "m"
+    assert list(rows) == ["wasm:simd", "numpy"]
+    assert rows["numpy"]["ratio"]["to"] == "wasm:simd"
+
+
+def test_times_of_a_plan_file(tmp_path, capsys):
+    webrnn.InferenceSession(streaming_gru(4, 5)).export(tmp_path / "m.rnn")
+    assert times(tmp_path / "m.rnn", "--backend", "native,wasm:relaxed,numpy", "--json", "-") == 0
+    [rows] = models_of(json.loads(capsys.readouterr().out)).values()
+    assert rows["wasm:relaxed"]["same_bits"]
+    assert rows["numpy"]["failure"]
+
+
+def test_peers_that_are_missing_are_named(monkeypatch, capsys):
+    monkeypatch.setattr("webrnn.bench.peers.find_spec", lambda name: None)
+    assert times("loop_accum", "--backend", "native", "--peers") == 0
+    printed = capsys.readouterr().out
+    for name in ("onnxruntime", "tract", "LiteRT"):
+        assert f"{name} is not installed" in printed
+
+
+def test_onnxruntime_beside_native(capsys):
+    pytest.importorskip("onnxruntime")
+    assert times("gru_128_t1", "loop_accum", "--backend", "native", "--peers", "--json", "-") == 0
+    for rows in models_of(json.loads(capsys.readouterr().out)).values():
+        assert rows["onnxruntime"]["error"] < 1e-5
+        assert rows["onnxruntime"]["min_us"] > 0
+
+
+def test_switches(tmp_path, capsys):
+    assert times("--ab", "fused_sequences,hoist_invariants", "conditioned_128", "--json", tmp_path / "ab.json") == 0
+    assert "off ÷ on" in capsys.readouterr().out
+    rows = json.loads((tmp_path / "ab.json").read_text())["rows"]
+    assert [row["switch"] for row in rows] == ["fused_sequences", "hoist_invariants"]
+    assert all(row["results"][1]["same_bits"] for row in rows)
+    assert main(["bench", "--ab", "help"]) == 0
+    assert "scan_buffers" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["nowhere.onnx"], "no file, and no built-in model"),
+        (["rnn_128", "--compare", "nowhere.json"], "has no figures"),
+        (["--ab", "nothing"], "no such pass or switch"),
+    ],
+)
+def test_wrong_options_for_times(arguments, message, capsys):
+    assert times(*arguments) == 1
+    assert message in capsys.readouterr().err

@@ -27,6 +27,8 @@ class Switch:
     on: Make
     off: Make
     about: str
+    is_in_plan: bool = True
+    """Whether it changes the plan, not only what runs it."""
 
 
 ABOUT = {
@@ -44,7 +46,7 @@ def switch(name: str, backend: str = "native") -> Switch:
     """By name: a pass, a switch of `disable`, or "relaxed"."""
     if name == "relaxed":
         relaxed, simd = (partial(backend_runner, backend=f"wasm:{variant}") for variant in ("relaxed", "simd"))
-        return Switch(name, relaxed, simd, ABOUT[name])
+        return Switch(name, relaxed, simd, ABOUT[name], is_in_plan=False)
     known = [*SWITCHES, *(step.name for step in ALL_PASSES)]
     if name not in known:
         raise OptionError(f"--ab {name}: there is no such pass or switch; there are relaxed, {', '.join(known)}")
@@ -61,9 +63,11 @@ class Comparison:
     switch: str
     model: ModelResult
     """The runner "on" first, then "off"."""
+    same_program: bool = False
+    """Whether it makes no difference here."""
 
     def as_data(self) -> dict[str, Any]:
-        return {"switch": self.switch, **self.model.as_data()}
+        return {"switch": self.switch, "same_program": self.same_program, **self.model.as_data()}
 
     def row(self) -> list[str]:
         on, off = self.model.results
@@ -71,6 +75,8 @@ class Comparison:
             return [self.switch, self.model.name, on.failure or off.failure, "", "", "", ""]
         ratio = off.ratio_to(on)
         bits = "same" if off.same_bits else f"differ, {abs_error(on.error, off.error):.0e}"
+        if self.same_program:
+            bits = "same program"
         times = [time_text(on.best), time_text(off.best)]
         return [self.switch, self.model.name, *times, f"{ratio.median:.3f}", f"±{ratio.spread:.0%}", bits]
 
@@ -89,7 +95,9 @@ def compare(
             say(f"{each.name}: {case.name}")
             model, live = prepare(case, {"on": each.on, "off": each.off}, None)
             measure(live, effort)
-            found.append(Comparison(each.name, model))
+            plans = [getattr(runner, "plan", None) for runner, _ in live]
+            same = None not in plans and len(set(plans)) == 1 and each.is_in_plan
+            found.append(Comparison(each.name, model, same))
     return found
 
 

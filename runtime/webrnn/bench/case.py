@@ -13,7 +13,7 @@ from webrnn.engine.random_feeds import random_input
 from webrnn.engine.session import InferenceSession
 from webrnn.errors import Error, OptionError
 
-from .models import BUILT_IN
+from .models import BUILT_IN, FURTHER
 
 SCALE = 0.5
 """Of the normal noise that models are fed: activations stay where they are neither linear nor saturated."""
@@ -55,13 +55,14 @@ def make_case(
 
 
 def built_in(name: str) -> Case:
-    return make_case(name, BUILT_IN[name]())
+    return make_case(name, {**BUILT_IN, **FURTHER}[name]())
 
 
 def from_argument(text: str, sizes: Mapping[str, int], fixed: Mapping[str, Any]) -> Case:
     """The path of a file, or the name of a built-in model."""
-    if text in BUILT_IN:
+    names = (*BUILT_IN, *FURTHER)
+    if text in names:
         return built_in(text)
     if not Path(text).exists():
-        raise OptionError(f"{text!r} is no file, and no built-in model: those are {', '.join(BUILT_IN)}")
+        raise OptionError(f"{text!r} is no file, and no built-in model: those are {', '.join(names)}")
     return make_case(Path(text).stem, text, sizes, fixed)

@@ -168,6 +168,25 @@ def decoder(hidden: int, steps: int, seed: int) -> bytes:
     )
 
 
+def conditioned(hidden: int, steps: int, seed: int) -> bytes:
+    """A Scan that computes in each step what only depends on an input of the model: tanh(cond·G)."""
+    graph = GraphFile("conditioned")
+    weights, scale = _Weights(graph, seed), hidden**-0.5
+    for name in ("G", "R"):
+        weights.add(name, (hidden, hidden), scale)
+    body = GraphFile("cell")
+    for op, inputs, output in (
+        ("MatMul", ["cond", "G"], "g0"), ("Tanh", ["g0"], "g"), ("MatMul", ["h_in", "R"], "hr"),
+        ("Add", ["hr", "x_t"], "s0"), ("Add", ["s0", "g"], "s1"), ("Tanh", ["s1"], "h_out"),
+        ("Identity", ["h_out"], "y_t"),
+    ):  # fmt: skip
+        body.node(op, inputs, [output])
+    row = [1, hidden]
+    content = body.content({"h_in": row, "x_t": row}, {"h_out": row, "y_t": row})
+    graph.node("Scan", ["h0", "x"], ["h_n", "y"], body=GraphContent(content), num_scan_inputs=1)
+    return graph.model({"x": [steps, 1, hidden], "h0": row, "cond": row}, {"y": [steps, 1, hidden], "h_n": row})
+
+
 def accumulating_loop(hidden: int, steps: int) -> bytes:
     """A Loop: acc = 0.9 acc + x[i], and the history of acc."""
     graph = GraphFile("accumulating_loop")
@@ -222,3 +241,10 @@ BUILT_IN: dict[str, Callable[[], bytes]] = {
     "loop_accum": partial(accumulating_loop, 128, 50),
 }
 """What `webrnn bench` takes when it is given no model: layers of 128 units are run for 50 steps, of 256 for 100."""
+
+FURTHER: dict[str, Callable[[], bytes]] = {
+    "decoder_256x2": partial(decoder, 256, 100, 51),
+    "conditioned_128": partial(conditioned, 128, 50, 52),
+    "scan_wlstm_128_t1": partial(custom_cell, 128, 1, 31),
+}
+"""Models that are run when they are asked for."""

@@ -27,7 +27,8 @@ from .streams import StreamBench
 
 SECONDS, STREAM_SECONDS = 2.5, 1.0
 AB_MODELS = {
-    "inline_single_step": ("gru_128_t1", "gru_256_t1", "dtln_t1"),
+    "inline_single_step": ("gru_128_t1", "gru_256_t1", "dtln_t1", "scan_wlstm_128_t1"),
+    "hoist_invariants": ("conditioned_128",),
     None: ("rnn_128", "gru_128", "lstm_128", "gru_256", "scan_wlstm_128", "loop_accum"),
 }
 """What a switch is tried on unless models are given."""

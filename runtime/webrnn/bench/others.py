@@ -49,12 +49,12 @@ def others(wanted: Wanted, bench: Benchmark) -> Iterator[None]:
 def _add_web(wanted: Wanted, bench: Benchmark, stack: ExitStack) -> None:
     from .web import ChromiumHost, NodeHost, Workshop
 
-    modules = _modules(wanted) if wanted.peers else None
+    modules = modules_folder(wanted.modules) if wanted.peers else None
     if wanted.peers and modules is None:
         bench.notes.append(
-            "onnxruntime-web is not installed: npm install onnxruntime-web somewhere, then --modules .../node_modules"
+            "onnxruntime-web is not installed: `make peers` in a checkout, or --modules FOLDER/node_modules"
         )
-    pyodide = _or_note(bench, "Pyodide", _pyodide) if wanted.pyodide else None
+    pyodide = _or_note(bench, "Pyodide", pyodide_folder) if wanted.pyodide else None
     try:
         workshop = Workshop(pyodide, modules)
     except Error as error:
@@ -97,19 +97,18 @@ def _started(start: Callable[[Any], Any], workshop: Any, stack: ExitStack) -> An
     return host
 
 
-def _pyodide() -> Path:
+def pyodide_folder() -> Path:
+    """Pyodide with numpy and webrnn, which the checkout puts together if need be."""
     from webrnn.web.pyodide_source import from_checkout
 
     return from_checkout()
 
 
-def _modules(wanted: Wanted) -> Path | None:
+def modules_folder(given: Path | None = None) -> Path | None:
     """Where onnxruntime-web is: what was given, or node_modules here or in the checkout's build folder."""
     from webrnn.web.site import CHECKOUT
 
-    places = (
-        [wanted.modules] if wanted.modules else [Path("node_modules"), CHECKOUT / "build" / "peers" / "node_modules"]
-    )
+    places = [given] if given else [Path("node_modules"), CHECKOUT / "build" / "peers" / "node_modules"]
     return next((place.resolve() for place in places if (place / PEER_FILE).exists()), None)
 
 

@@ -210,7 +210,8 @@ def difference(arrays: Sequence[np.ndarray], expected: Sequence[np.ndarray]) -> 
         if array.shape != other.shape:
             return float("inf")
         if array.size:
-            off = np.abs(array.astype(np.float64) - other.astype(np.float64))
+            with np.errstate(invalid="ignore"):
+                off = np.abs(array.astype(np.float64) - other.astype(np.float64))
             off[(array == other) | (np.isnan(array) & np.isnan(other))] = 0
             most = max(most, float(off.max()))
     return most

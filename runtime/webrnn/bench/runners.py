@@ -67,6 +67,10 @@ class PlanRunner:
         for place, argument in zip(program.inputs, arguments, strict=True):
             place[...] = argument
 
+    @property
+    def plan(self) -> bytes:
+        return self._program.file.data
+
     def results(self) -> list[np.ndarray]:
         self._program.repeat(2)
         return self._program.results()

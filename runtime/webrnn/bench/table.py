@@ -12,6 +12,7 @@ from .rounds import ModelResult, Result
 
 WIDTH = 120
 LONGEST_NAME = 16
+LONGEST_US = 100_000
 MOST_COLUMNS = 4
 """Runners beside the first in one table; more make another table."""
 OWN, HOSTS = ("native", "wasm", "numpy", "pyodide"), ("node", "chromium")
@@ -22,13 +23,23 @@ Row = list[str]
 
 
 def time_text(seconds: float) -> str:
-    """Microseconds with three digits or more.
+    """Microseconds with three digits or more; long times say in what they are.
 
-    >>> time_text(3.456e-6), time_text(45.6e-6), time_text(1234e-6)
-    ('3.46', '45.6', '1,234')
+    >>> time_text(3.456e-6), time_text(45.6e-6), time_text(1234e-6), time_text(0.2)
+    ('3.46', '45.6', '1,234', '200 ms')
     """
     us = seconds * 1e6
+    if us >= LONGEST_US:
+        return f"{seconds * 1e3:.0f} ms" if seconds < 1 else f"{seconds:.2f} s"
     return f"{us:.2f}" if us < 10 else f"{us:.1f}" if us < 100 else f"{us:,.0f}"
+
+
+def ratio_text(ratio: float) -> str:
+    """
+    >>> ratio_text(1.234), ratio_text(99.96)
+    ('1.23', '100')
+    """
+    return f"{ratio:.2f}" if ratio < 9.995 else f"{ratio:.1f}" if ratio < 99.95 else f"{ratio:.0f}"
 
 
 def runners_of(models: Sequence[ModelResult]) -> list[str]:
@@ -48,7 +59,7 @@ def row(model: ModelResult, names: Sequence[str]) -> Row:
     if base is None or not base.seconds:
         cells += ["failed" if base is not None and base.failure else "", "", ""]
     else:
-        limit = f"{base.best / model.bound.seconds:.2f}" if model.bound else ""
+        limit = ratio_text(base.best / model.bound.seconds) if model.bound else ""
         cells += [time_text(base.best), time_text(base.median), limit]
     others = [result for name in names[1:] if (result := model.of(name)) is not None]
     cells += [_other(model.of(name), base) for name in names[1:]]
@@ -67,28 +78,30 @@ def _other(result: Result | None, base: Result | None) -> str:
         return "…  "
     text = time_text(result.best)
     if base is not None and base.seconds:
-        ratio = result.ratio_to(base).median
-        digits = 2 if ratio < 10 else 1 if ratio < 100 else 0
-        text += f" {ratio:4.{digits}f}x"
+        text += f" {ratio_text(result.ratio_to(base).median):>4}x"
     return f"{text} {SAME if result.same_bits else ' '}"
 
 
 def groups(names: Sequence[str]) -> list[list[str]]:
-    """The runners of each table: those of this process, peers, those of Node, those of Chromium. All tables begin with
-    the first runner.
+    """The runners of each table: those of this process, peers, those of Node, those of Chromium, put together where
+    they fit. All tables begin with the first runner.
 
     >>> groups(["native", "wasm:simd", "numpy", "tract", "node", "numpy node", "chromium"])
-    [['native', 'wasm:simd', 'numpy'], ['native', 'tract'], ['native', 'node', 'numpy node'], ['native', 'chromium']]
+    [['native', 'wasm:simd', 'numpy', 'tract'], ['native', 'node', 'numpy node', 'chromium']]
     """
     families: dict[str, list[str]] = {}
     for name in names[1:]:
         last = name.split()[-1]
         family = last if last in HOSTS else "own" if name.split(":")[0] in OWN else "peers"
         families.setdefault(family, []).append(name)
-    parts = [
-        family[at : at + MOST_COLUMNS] for family in families.values() for at in range(0, len(family), MOST_COLUMNS)
-    ]
-    return [[names[0], *part] for part in parts or [[]]]
+    tables: list[list[str]] = [[]]
+    for members in families.values():
+        for at in range(0, len(members), MOST_COLUMNS):
+            part = members[at : at + MOST_COLUMNS]
+            if len(tables[-1]) + len(part) > MOST_COLUMNS:
+                tables.append([])
+            tables[-1] += part
+    return [[names[0], *part] for part in tables]
 
 
 def plain(models: Sequence[ModelResult]) -> str:

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from http.server import ThreadingHTTPServer
 from pathlib import Path
@@ -70,12 +70,19 @@ class Workshop:
         if modules is not None:
             (self.folder / "onnxruntime-web").symlink_to(modules / "onnxruntime-web" / "dist")
 
-    def add(self, case: Case) -> None:
+    def add(self, case: Case, disable: Sequence[str] = ()) -> str:
+        """The name of the model's plan, made without passes and switches of `disable`."""
+        self._add_model(case)
+        plan = self.folder / "models" / "-".join([case.name, *disable, "plan.rnn"])
+        if not plan.exists():
+            shapes = {name: feed.shape for name, feed in case.feeds.items()}
+            InferenceSession(case.model, disable=disable).export(plan, shapes=shapes)
+        return plan.name
+
+    def _add_model(self, case: Case) -> None:
         if case.name in self._written:
             return
         file = self.folder / "models" / case.name
-        shapes = {name: feed.shape for name, feed in case.feeds.items()}
-        InferenceSession(case.model, fixed=case.fixed).export(file.with_suffix(".rnn"), shapes=shapes)
         if isinstance(case.model, bytes) or not case.model.endswith(".rnn"):
             file.with_suffix(".onnx").write_bytes(case.data())
         inputs, data = [], b""
@@ -191,12 +198,21 @@ class WebRunner:
 
     note = ""
 
-    def __init__(self, name: str, case: Case, host: Host, workshop: Workshop, engine: str, **options: Any):
+    def __init__(
+        self,
+        name: str,
+        case: Case,
+        host: Host,
+        workshop: Workshop,
+        engine: str,
+        disable: Sequence[str] = (),
+        **options: Any,
+    ):
         if case.fixed:
             raise BackendError("models with fixed inputs are not run there")
-        workshop.add(case)
         self.name, self._host = name, host
-        made = host.ask("prepare", engine=engine, model=case.name, **options)
+        plan = workshop.add(case, disable)
+        made = host.ask("prepare", engine=engine, model=case.name, plan=plan, disable=list(disable), **options)
         self._id = made["id"]
         self._results = [
             np.frombuffer(base64.b64decode(row["data"]), row["type"]).reshape(expected.shape)

@@ -35,9 +35,9 @@ const base64 = (array) => {
 
 // --- engines: each gives {run, results} for a model ------------------------------------------------------------------------
 
-async function vm({ feeds }, { model, variant }) {
+async function vm({ feeds }, { plan, variant }) {
   const { Model } = await import("./webrnn.js");
-  const loaded = await Model.load(file(`models/${model}.rnn`), { variant });
+  const loaded = await Model.load(file(`models/${plan}`), { variant });
   const given = Object.fromEntries(feeds.map(({ name, shape, data }) => [name, { data, shape }]));
   return {
     run: () => loaded.run(given, { borrow: true }),
