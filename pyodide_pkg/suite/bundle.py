@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import io
+import json
 from collections.abc import Callable, Iterator
 from importlib import metadata
 from pathlib import Path
 from zipfile import ZIP_STORED, ZipFile
 
-from . import packages, recorded
+from webrnn import models
+from webrnn.bench.models import BUILT_IN, FURTHER
+
+from . import bits, packages, recorded
 
 ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).resolve().parent
+MODELS = ROOT / ".cache" / "models"
 STAND_INS = {
     "ml_dtypes.py": "ml_dtypes.py",
     "onnx_cpp2py_export.py": "onnx/onnx_cpp2py_export.py",
@@ -33,10 +38,9 @@ def _members() -> Iterator[tuple[str, bytes]]:
     for pattern in SOURCES:
         for path in sorted(ROOT.glob(pattern)):
             yield path.relative_to(ROOT).as_posix(), path.read_bytes()
-    for name in ("__init__", "absent", "inside", "selection"):
-        yield f"pyodide_pkg/suite/{name}.py", (HERE / f"{name}.py").read_bytes()
-    for path in sorted((ROOT / ".cache" / "models").glob("*")):
+    for path in sorted(HERE.glob("*.py")) + sorted(HERE.glob("only_inside/*.py")):
         yield path.relative_to(ROOT).as_posix(), path.read_bytes()
+    yield from _models()
     for name, data in packages.files():
         yield f"site/{name}", data
     for source, target in STAND_INS.items():
@@ -45,6 +49,22 @@ def _members() -> Iterator[tuple[str, bytes]]:
     yield "site/onnx/recorded_graphs.pickle", recorded.graphs(sorted(ROOT.glob("tests/**/*.py")))
     yield "site/onnx/backend/test/__init__.py", b""
     yield "site/onnx/backend/test/recorded_cases.pickle", _kept("cases.pickle", recorded.cases)
+
+
+def _models() -> Iterator[tuple[str, bytes]]:
+    """The real models, the built-in ones of `webrnn bench`, and the bits that both give natively."""
+    real = {name: models.fetch(name, MODELS).read_bytes() for name in models.MODELS}
+    built_in = {name: make() for name, make in {**BUILT_IN, **FURTHER}.items()}
+    for name, data in real.items():
+        yield f".cache/models/{name}.onnx", data
+    yield ".cache/models/speech.wav", models.fetch("speech", MODELS).read_bytes()
+    for name, data in built_in.items():
+        yield f"bench_models/{name}.onnx", data
+    backend = bits.reference_backend()
+    expected = {"": "the processor has no fused multiply-add"}
+    if backend is not None:
+        expected = {name: bits.digest(name, data, backend) for name, data in {**real, **built_in}.items()}
+    yield "expected_bits.json", json.dumps(expected).encode()
 
 
 def _kept(name: str, make: Callable[[], bytes]) -> bytes:

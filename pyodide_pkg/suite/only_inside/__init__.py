@@ -1,0 +1,1 @@
+"""Tests of what exists inside Pyodide only."""
