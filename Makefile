@@ -1,7 +1,7 @@
 PYTHON ?= python3
 PY := .venv/bin/python
 
-.PHONY: setup demo test test-exhaustive fuzz-plans fuzz-passes soak audio-realtime baseline bench bench-kernels bench-passes lint clean
+.PHONY: setup demo test test-exhaustive fuzz-plans fuzz-passes soak audio-realtime baseline bench bench-kernels bench-passes peers scan-study lint clean
 
 # Everything a checkout needs. Quick the second time: pip is called only when pyproject.toml changed.
 setup: .venv/ready
@@ -45,13 +45,24 @@ soak: setup
 baseline: setup
 	$(PY) -m tests.counts.baseline --write
 
-bench: bench-kernels
+# All built-in models on every backend of this machine; `webrnn bench --help` says what else there is
+bench: setup
+	.venv/bin/webrnn bench
 
 bench-kernels: setup
 	$(PY) -m bench.kernels --svg docs/kernels.svg
 
 bench-passes: .venv/ready
 	$(PY) -m bench.passes
+
+# Other runtimes to compare with, beside onnxruntime: tract, and onnxruntime-web below build/
+peers: .venv/ready
+	$(PY) -m pip install --quiet --disable-pip-version-check -r bench/peers/requirements.txt
+	PATH="$(CURDIR)/.venv/bin:$$PATH" npm install --silent --no-audit --no-fund --prefix build/peers onnxruntime-web@1.30.0
+
+# Ways to run a recurrent loop, beside each other: docs/scan-study.md. Some minutes on an idle machine
+scan-study: setup peers
+	$(PY) -m bench.scan_study
 
 lint: .venv/ready
 	$(PY) -m ruff check .

@@ -19,10 +19,10 @@ from typing import Any
 
 import numpy as np
 
-from bench import svg
 from wasm_kernels import build, toolchains
 from wasm_kernels.cases import Case, bench
 from wasm_kernels.table import KERNELS, Kernel
+from webrnn.bench import charts
 from webrnn.engine import kernels
 
 FOLDER = build.ROOT / "build" / "bench"
@@ -139,7 +139,7 @@ def main(argv: list[str] | None = None) -> int:
     print(table(rows, [b.spec for b in builds]))
     if arguments.svg:
         bars = {row["kernel"]: [row["ratio"][b.spec] for b in builds[1:]] for row in rows}
-        arguments.svg.write_text(svg.bars("Time relative to native (log scale)", [b.spec for b in builds[1:]], bars))
+        arguments.svg.write_text(charts.bars("Time relative to native (log scale)", [b.spec for b in builds[1:]], bars))
         print(f"chart: {arguments.svg}")
     return 0
 
