@@ -31,7 +31,7 @@ def _summary(profile: Profile) -> str:
     rows = [
         ("unprofiled", profile.unprofiled, "what a caller waits for"),
         ("without calls", profile.plain, "runs inside one call, nothing counted"),
-        ("profiled", profile.profiled, f"{profile.overhead:+.1%} against that; {profile.laps:,.0f} clock readings"),
+        ("profiled", profile.profiled, f"{profile.overhead:+.1%} processor time; {profile.laps:,.0f} clock readings"),
         ("all below", profile.root.total, f"with the clock {profile.accounted:.1%} of the profiled time"),
     ]
     cells = [

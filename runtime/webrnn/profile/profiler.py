@@ -39,7 +39,8 @@ class Profile:
     profiled: float
     """The same with everything counted, by the clock on the wall."""
     overhead: float
-    """How much longer the counted runs took than the plain ones, by round."""
+    """How much more of the processor's time the counted runs took than the plain ones: the median over the rounds, each
+    of which took both in turn. Other programs disturb that less than they disturb the clock on the wall."""
     clock: float
     """What reading the clock took."""
     laps: float
@@ -100,11 +101,15 @@ def profile(
     if not runs:
         runs, once = _enough_runs(parts)
     rounds = min(MOST_ROUNDS, max(FEWEST_ROUNDS, round(TOTAL_SECONDS / (3 * runs * once))))
-    unprofiled, plain_times, profiled_times = [], [], []
+    unprofiled, plain_times, longer = [], [], []
     for _ in range(rounds):
         unprofiled.append(_call_seconds(call, runs))
+        started = time.thread_time()
         plain_times.append([part.timed(runs) for part in parts])
-        profiled_times.append([part.profiled(runs) for part in parts])
+        between = time.thread_time()
+        for part in parts:
+            part.profiled(runs)
+        longer.append((time.thread_time() - between) / max(between - started, 1e-9))
     quickest = [min(times) for times in zip(*plain_times, strict=True)]
     counted = [part.counted(seconds) for part, seconds in zip(parts, quickest, strict=True)]
     return Profile(
@@ -115,7 +120,7 @@ def profile(
         min(unprofiled),
         sum(quickest),
         sum(each.seconds for each in counted),
-        _overhead(plain_times, profiled_times),
+        statistics.median(longer) - 1,
         sum(each.clock_seconds for each in counted),
         sum(each.laps for each in counted),
         _root(parts, counted),
@@ -134,11 +139,6 @@ def _enough_runs(parts: Sequence[Part]) -> tuple[int, float]:
 
 def _timed(parts: Sequence[Part], runs: int) -> float:
     return sum(part.timed(runs) for part in parts)
-
-
-def _overhead(plain: Sequence[Sequence[float]], profiled: Sequence[Sequence[float]]) -> float:
-    """The median over the rounds, each of which took both in turn."""
-    return statistics.median(sum(b) / sum(a) for a, b in zip(plain, profiled, strict=True)) - 1
 
 
 def _call_seconds(call: Callable[[], Any], runs: int) -> float:

@@ -78,7 +78,7 @@ def _head(profile: Profile) -> str:
         "",
         f"unprofiled    {_us(profile.unprofiled):>12}  what a caller waits for",
         f"without calls {_us(profile.plain):>12}  runs inside one call, nothing counted",
-        f"profiled      {_us(profile.profiled):>12}  {profile.overhead:+.1%} by round ({counted})",
+        f"profiled      {_us(profile.profiled):>12}  {profile.overhead:+.1%} processor time ({counted})",
         f"all below     {_us(profile.root.total):>12}  with the clock {profile.accounted:.1%} of the profiled time",
     ]
     return "\n".join(lines)
