@@ -15,12 +15,15 @@ from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
 
 from .absent import reason, reason_of
 from .selection import chosen, left_out
 
 ROOT = Path(__file__).resolve().parents[2]
+EXAMPLES = 20
+"""Of hypothesis, for tests that do not say how many they want."""
 
 
 class Reporter:
@@ -83,6 +86,8 @@ class Reporter:
 def main(arguments: Sequence[str], say: Callable[[str], None] = print) -> str:
     (ROOT / "pytest.ini").write_text(_settings())
     sys.dont_write_bytecode = True
+    hypothesis.settings.register_profile("inside", max_examples=EXAMPLES, deadline=None, database=None)
+    hypothesis.settings.load_profile("inside")
     reporter = Reporter(say)
     quiet = ["-q", "--no-header", "--no-summary", "--tb=short", "--color=no", "--continue-on-collection-errors"]
     without = ["-p", "no:cacheprovider", "-p", "no:faulthandler"]
