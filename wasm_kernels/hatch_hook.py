@@ -29,6 +29,10 @@ class KernelBuildHook(BuildHookInterface[Any]):
         files = self._pyodide_files() if _is_for_pyodide() else self._files()
         build_data["artifacts"] = []
         build_data["force_include"] = {str(file): f"webrnn/_kernels/{_place(file)}" for file in files}
+        if not _is_for_pyodide() and version != "editable":
+            from web_demo import packaged
+
+            build_data["force_include"] |= packaged.files()
         build_data["pure_python"] = False
         build_data["tag"] = f"py3-none-{_pyodide_tag() if _is_for_pyodide() else _platform_tag()}"
 
@@ -51,7 +55,7 @@ class KernelBuildHook(BuildHookInterface[Any]):
 
         zig = toolchains.find("zig")
         tool = toolchains.find(os.environ.get("WEBRNN_TOOLCHAIN", "zig"))
-        output = build.OUTPUT if tool.name == "zig" else build.ROOT / "build" / f"pyodide-wheel-{tool.name}"
+        output = build.OUTPUT if tool.name == "zig" else build.ROOT / "build" / tool.name
         files = []
         for name in build.GROUPS["pyodide"]:
             target = build.TARGETS[name]

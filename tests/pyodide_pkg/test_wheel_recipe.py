@@ -1,0 +1,70 @@
+"""The recipe for pyodide-build, as far as it can be run without pyodide-build's own Python and Emscripten."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from pyodide_pkg import core, recipe, wheel
+
+#: What `pyodide build` sets for a build backend, of what the build looks at.
+PYODIDE_BUILD = {
+    "PYODIDE": "1",
+    "PYODIDE_ABI_VERSION": "2026_0",
+    "_PYTHON_HOST_PLATFORM": "emscripten_5_0_3_wasm32",
+}
+
+
+def build_backend(source: Path, output: Path, **environment: str) -> Path:
+    """The wheel that the build backend makes in this environment, as `pyodide build` calls it."""
+    script = f"from hatchling import build; build.build_wheel({str(output)!r})"
+    result = subprocess.run(
+        [sys.executable, "-c", script], cwd=source, env={**os.environ, **environment}, capture_output=True, text=True
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+    return next(output.glob("*.whl"))
+
+
+def contents(file: Path) -> dict[str, bytes]:
+    with zipfile.ZipFile(file) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def test_recipe_is_of_this_version() -> None:
+    project = tomllib.loads((core.ROOT / "pyproject.toml").read_text())["project"]
+    lines = recipe.RECIPE.read_text()
+    assert re.search(r"^  version: (.+)$", lines, re.M)[1] == project["version"]  # type: ignore[index]
+    assert re.search(r"^  license: (.+)$", lines, re.M)[1] == project["license"]  # type: ignore[index]
+
+
+def test_source_of_the_recipe_gives_the_same_wheel(tmp_path: Path) -> None:
+    folder = recipe.write(tmp_path)
+    assert (folder / "meta.yaml").read_bytes() == recipe.RECIPE.read_bytes()
+    (tmp_path / "there").mkdir()
+    there = build_backend(folder / "source", tmp_path / "there", **PYODIDE_BUILD)
+    here = wheel.build(tmp_path / "here")
+    assert there.name == here.name
+    assert there.read_bytes() == here.read_bytes()
+
+
+def test_abi_is_that_of_pyodide_build(tmp_path: Path) -> None:
+    made = build_backend(core.ROOT, tmp_path, **{**PYODIDE_BUILD, "PYODIDE_ABI_VERSION": "2027_0"})
+    assert made.name.endswith("-py3-none-pyemscripten_2027_0_wasm32.whl")
+
+
+@pytest.mark.skipif(not shutil.which("emcc"), reason="emscripten is not installed and could not be: not covered here")
+def test_emcc_compiles_what_it_can(tmp_path: Path) -> None:
+    with_emcc = contents(build_backend(core.ROOT, tmp_path, **PYODIDE_BUILD, WEBRNN_TOOLCHAIN="emcc"))
+    with_zig = contents(wheel.build(tmp_path / "zig"))
+    assert set(with_emcc) == set(with_zig)
+    different = {name for name in with_zig if with_emcc[name] != with_zig[name] and not name.endswith("/RECORD")}
+    modules = {f"webrnn/_kernels/pyodide_{variant}.wasm" for variant in ("relaxed", "simd", "scalar")}
+    assert {"webrnn/_kernels/pyodide_scalar.wasm", "webrnn/_kernels/pyodide_simd.wasm"} <= different <= modules
