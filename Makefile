@@ -1,7 +1,7 @@
 PYTHON ?= python3
 PY := .venv/bin/python
 
-.PHONY: setup demo test test-exhaustive fuzz-plans fuzz-passes soak audio-realtime baseline bench bench-kernels bench-passes peers scan-study lint clean
+.PHONY: setup demo test test-exhaustive fuzz-plans fuzz-passes soak audio-realtime baseline bench bench-kernels bench-passes peers scan-study pyodide lint clean
 
 # Everything a checkout needs. Quick the second time: pip is called only when pyproject.toml changed.
 setup: .venv/ready
@@ -63,6 +63,10 @@ peers: .venv/ready
 # Ways to run a recurrent loop, beside each other: docs/scan-study.md. Some minutes on an idle machine
 scan-study: setup peers
 	$(PY) -m bench.scan_study
+
+# Pyodide with numpy and webrnn, to serve beside a page: docs/pyodide.md
+pyodide: setup
+	$(PY) -m pyodide_pkg.distribution --output dist/pyodide
 
 lint: .venv/ready
 	$(PY) -m ruff check .
