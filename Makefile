@@ -17,6 +17,11 @@ setup: .venv/ready
 demo: setup
 	$(PY) -m webrnn.cli serve
 
+# The npm package, packed, in build/npm; nothing is published
+.PHONY: npm
+npm: setup
+	$(PY) -m web_demo.npm_package
+
 test: setup
 	$(PY) -m pytest -n 2 -m "not exhaustive"
 

@@ -99,4 +99,9 @@ export class AudioModels extends EventTarget {
     listener: (event: Events[Type]) => void,
     options?: boolean | AddEventListenerOptions,
   ): void;
+  addEventListener(
+    type: string,
+    listener: EventListenerOrEventListenerObject | null,
+    options?: boolean | AddEventListenerOptions,
+  ): void;
 }

@@ -1,0 +1,231 @@
+"""The npm package: what is in it, how large it is, and that it runs installed, in a page and in an extension."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import tarfile
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from playwright.sync_api import Browser
+
+import webrnn
+from pyodide_pkg import core
+from web_demo import npm_package
+from webrnn.engine.wasm import VARIANTS
+
+from . import webrnn_cases
+from .conftest import CHROMIUM, FLAGS, served
+from .test_kernels_js import node
+from .typescript import compiler
+
+HERE = Path(__file__).parent
+LIMIT = 60_000
+"""Bytes that a page may load to run plans, compressed by brotli."""
+POLICY = "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; connect-src 'self'; img-src data:"
+SHARED = (
+    "README.md",
+    "LICENSE",
+    "package.json",
+    "webrnn.js",
+    "webrnn.d.ts",
+    "audio.js",
+    "audio_processor.js",
+    "audio.d.ts",
+)
+
+
+@pytest.fixture(scope="module")
+def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return npm_package.write(tmp_path_factory.mktemp("npm") / "webrnn")
+
+
+@pytest.fixture(scope="module")
+def tarball(package: Path) -> Path:
+    return npm_package.pack(package)
+
+
+@pytest.fixture(scope="module")
+def plan(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A GRU of one step with its state stored."""
+    file = tmp_path_factory.mktemp("plan") / "gru.rnn"
+    proto = webrnn_cases.recurrent("GRU", np.random.default_rng(5), steps=1, batch=1)
+    webrnn.InferenceSession(proto.SerializeToString()).export(file, carry={"h": "y_h"}, about={"name": "gru"})
+    return file
+
+
+@pytest.fixture(scope="module")
+def expected(plan: Path) -> list[list[float]]:
+    """Three steps on ones, computed by the relaxed build in Python."""
+    stream = webrnn.InferenceSession(plan, backend="wasm:relaxed").stream()
+    return [stream.step({"x": np.ones((1, 1, 12), np.float32)})[0].ravel().tolist() for _ in range(3)]
+
+
+STEPS = """
+export async function steps(Model, source) {
+  const model = await Model.load(source);
+  const stream = model.stream();
+  const x = new Float32Array(12).fill(1);
+  return { variant: model.variant, name: model.about.name, y: [1, 2, 3].map(() => Array.from(stream.step({ x }).y)) };
+}
+"""
+
+
+def test_what_is_in_it(tarball: Path) -> None:
+    with tarfile.open(tarball) as tar:
+        names = {name.removeprefix("package/") for name in tar.getnames()}
+        described = json.load(tar.extractfile("package/package.json"))  # type: ignore[arg-type]
+    assert names == {*SHARED, *(f"wasm_{variant}.wasm" for variant in VARIANTS)}
+    assert described["version"] == webrnn.__version__
+    targets = [target for export in described["exports"].values() for target in _targets(export)]
+    assert {target.removeprefix("./") for target in targets} <= names
+
+
+def _targets(export: Any) -> list[str]:
+    return [export] if isinstance(export, str) else list(export.values())
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_what_a_page_loads_is_small(package: Path, variant: str) -> None:
+    script = """
+        const { readFileSync } = require("node:fs");
+        const size = (file) => require("node:zlib").brotliCompressSync(readFileSync(file)).length;
+        console.log(process.argv.slice(1).map(size).join());
+    """
+    printed = node("--eval", script, "--", str(package / "webrnn.js"), str(package / f"wasm_{variant}.wasm"))
+    sizes = [int(text) for text in printed.split(",")]
+    assert sum(sizes) <= LIMIT, sizes
+
+
+def test_installed_in_node(tarball: Path, plan: Path, expected: list[list[float]], tmp_path: Path) -> None:
+    npm = str(Path(core.node()).with_name("npm"))
+    (tmp_path / "package.json").write_text('{"type": "module", "private": true}')
+    options = ["--silent", "--offline", "--no-audit", "--no-fund"]
+    subprocess.run([npm, "install", *options, str(tarball)], cwd=tmp_path, check=True, timeout=120)
+    shutil.copy(plan, tmp_path)
+    main = 'import { Model } from "webrnn"; console.log(JSON.stringify(await steps(Model, "gru.rnn")));'
+    (tmp_path / "main.js").write_text(main + STEPS)
+    ran = subprocess.run([core.node(), "main.js"], cwd=tmp_path, check=True, capture_output=True, text=True, timeout=60)
+    assert json.loads(ran.stdout) == {"variant": "relaxed", "name": "gru", "y": expected}
+
+
+def test_types(package: Path, tmp_path: Path) -> None:
+    (tmp_path / "node_modules").mkdir()
+    shutil.copytree(package, tmp_path / "node_modules" / "webrnn")
+    shutil.copy(HERE / "webrnn_types.ts", tmp_path)
+    options = ["--noEmit", "--strict", "--target", "es2022", "--module", "nodenext", "--lib", "es2022,dom"]
+    (tmp_path / "package.json").write_text('{"type": "module"}')
+
+    def check() -> str:
+        command = [core.node(), str(compiler()), *options, "webrnn_types.ts"]
+        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120).stdout
+
+    assert check() == ""
+    types = tmp_path / "node_modules" / "webrnn" / "webrnn.d.ts"
+    types.write_text(types.read_text().replace("readonly carry:", "readonly carried:"))
+    assert "Property 'carry' does not exist on type 'Model'" in check()
+
+
+@pytest.fixture(scope="module")
+def site(package: Path, plan: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("package_site")
+    shutil.copytree(package, folder / "webrnn")
+    shutil.copy(plan, folder)
+    (folder / "steps.js").write_text(STEPS)
+    head = f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
+    (folder / "index.html").write_text(f'<!doctype html>{head}<link rel="icon" href="data:,">')
+    return folder
+
+
+IN_PAGE = """async () => {
+    const [{ Model }, { steps }] = [await import("/webrnn/webrnn.js"), await import("/steps.js")];
+    return steps(Model, "gru.rnn");
+}"""
+
+
+def test_in_a_page_with_a_strict_policy(site: Path, browser: Browser, expected: list[list[float]]) -> None:
+    page = browser.new_page()
+    messages: list[str] = []
+    requests: list[str] = []
+    page.on("console", lambda message: messages.append(message.text))
+    page.on("request", lambda request: requests.append(request.url.rpartition("/")[2]))
+    with served(site) as address:
+        page.goto(address)
+        found = page.evaluate(IN_PAGE)
+    page.close()
+    assert found == {"variant": "relaxed", "name": "gru", "y": expected}
+    assert sorted(requests) == ["", "gru.rnn", "steps.js", "wasm_relaxed.wasm", "webrnn.js"], (
+        "one file, one module, one plan"
+    )
+    assert messages == []
+
+
+def test_audio_models_of_the_package(site: Path, browser: Browser) -> None:
+    page = browser.new_page()
+    with served(site) as address:
+        page.goto(address)
+        found = page.evaluate("""async () => {
+            const { AudioModels } = await import("/webrnn/audio.js");
+            const { PlanError } = await import("/webrnn/webrnn.js");
+            const models = await AudioModels.create(new OfflineAudioContext(1, 12800, 48000));
+            const refusal = models.load("gru", "gru.rnn").catch((error) => error);
+            models.node.connect(models.context.destination);
+            await models.context.startRendering();
+            return [models.node.numberOfInputs, (await refusal) instanceof PlanError];
+        }""")
+    page.close()
+    assert found == [1, True], "the processor runs, and errors are the host's"
+
+
+def test_a_policy_without_wasm_is_named(site: Path, browser: Browser) -> None:
+    page = browser.new_page()
+    other = Path(shutil.copytree(site, site.parent / "no_wasm", dirs_exist_ok=True))
+    text = (site / "index.html").read_text()
+    (other / "index.html").write_text(text.replace(" 'wasm-unsafe-eval'", ""))
+    with served(other) as address:
+        page.goto(address)
+        message = page.evaluate(f"({IN_PAGE})().catch((error) => error.message)")
+    page.close()
+    assert "wasm_relaxed.wasm is not a module of kernels that can run here" in message
+    assert "Content Security Policy" in message
+
+
+MANIFEST = {
+    "manifest_version": 3,
+    "name": "webrnn",
+    "version": "1.0",
+    "background": {"service_worker": "background.js", "type": "module"},
+    "content_security_policy": {"extension_pages": "script-src 'self' 'wasm-unsafe-eval'; object-src 'self'"},
+}
+
+
+def test_in_an_extension(
+    package: Path, plan: Path, expected: list[list[float]], browser: Browser, tmp_path: Path
+) -> None:
+    """In the service worker and in a page of an extension of Manifest V3."""
+    folder = Path(shutil.copytree(package, tmp_path / "extension"))
+    shutil.copy(plan, folder)
+    (folder / "manifest.json").write_text(json.dumps(MANIFEST))
+    run = 'import { Model } from "./webrnn.js";\nglobalThis.found = steps(Model, new URL("gru.rnn", import.meta.url));'
+    (folder / "background.js").write_text(run + STEPS)
+    (folder / "page.html").write_text('<!doctype html><script type="module" src="background.js"></script>')
+    flags = ["--headless=new", f"--load-extension={folder}", "--disable-features=DisableLoadExtensionCommandLineSwitch"]
+    with tempfile.TemporaryDirectory() as profile:
+        context = browser.browser_type.launch_persistent_context(
+            profile,
+            executable_path=CHROMIUM,
+            headless=False,  # the flag: Playwright's own way has no extensions
+            ignore_default_args=["--disable-extensions"],
+            args=[*FLAGS, *flags],
+        )
+        workers = context.service_workers or [context.wait_for_event("serviceworker", timeout=30_000)]
+        page = context.new_page()
+        page.goto(workers[0].url.replace("background.js", "page.html"))
+        found = [workers[0].evaluate("found"), page.evaluate("found")]
+        context.close()
+    assert found == [{"variant": "relaxed", "name": "gru", "y": expected}] * 2

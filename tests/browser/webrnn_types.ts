@@ -1,0 +1,58 @@
+// Uses of webrnn that compile, and some that must not.
+
+import { Model, ModelError, PlanError, ShapeError, WebrnnError, supportedVariants } from "webrnn";
+import type { Data, Feeds, Port, Progress, Results, Stream, Variant } from "webrnn";
+import { AudioModels } from "webrnn/audio";
+
+export async function use(bytes: ArrayBuffer, file: File): Promise<void> {
+  const model: Model = await Model.load(new URL("m.rnn", import.meta.url), {
+    variant: "simd",
+    onProgress: ({ loaded, total }: Progress) => console.log(total === null ? loaded : loaded / total),
+  });
+  await Model.load("m.rnn");
+  await Model.load(file, { wasm: bytes });
+  await Model.load(new Uint8Array(bytes), { wasm: await WebAssembly.compile(bytes) });
+  const ports: readonly Port[] = [...model.inputs, ...model.outputs];
+  const [size]: readonly (number | string | null)[] = ports[0].shape;
+  const carry: Readonly<Record<string, string>> = model.carry;
+  const hop = (model.about.audio as { hop: number }).hop;
+  const stream: Stream = model.stream();
+  model.stream({ carry, sizes: { batch: 1 } });
+  const feeds: Feeds = { x: new Float32Array(hop), n: { data: new BigInt64Array(1), shape: [1] } };
+  const y: Data = stream.step(feeds).y;
+  const out = { y: new Float32Array(y.length) };
+  stream.step(feeds, { out });
+  const results: Results = stream.step(feeds, { borrow: true });
+  stream.load(stream.state);
+  stream.reset();
+  stream.dispose();
+  const shapes: number[] = model.shapes.y;
+  const variants: Variant[] = supportedVariants();
+  const context = new AudioContext();
+  const audio = await AudioModels.create(context);
+  audio.node.connect(context.destination);
+  console.log(size, results, shapes, variants, model.variant);
+  try {
+    Model.loadSync(bytes, { wasm: bytes }).run(feeds, { sizes: { n: 1 } });
+  } catch (error) {
+    if (error instanceof WebrnnError) console.log(error.node, error instanceof PlanError, error instanceof ShapeError);
+    if (error instanceof ModelError) throw error;
+  }
+}
+
+export function misuse(model: Model, stream: Stream): void {
+  // @ts-expect-error: feeds are typed arrays
+  stream.step({ x: [1, 2, 3] });
+  // @ts-expect-error: no such type of elements
+  stream.step({ x: new Float64Array(3) });
+  // @ts-expect-error: a step is synchronous
+  stream.step({}).then();
+  // @ts-expect-error: states are pairs of names
+  model.stream({ carry: "auto" });
+  // @ts-expect-error: no such variant
+  void Model.load("m.rnn", { variant: "avx2" });
+  // @ts-expect-error: models are loaded, not made
+  new Model();
+  // @ts-expect-error: it cannot be changed
+  model.carry = {};
+}
