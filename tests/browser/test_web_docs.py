@@ -1,0 +1,90 @@
+"""The code in docs/web.md runs as it stands."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from playwright.sync_api import Browser
+
+import webrnn
+from tests.models.fetch import model_path
+from web_demo import npm_package
+from webrnn.cli import main
+
+from . import webrnn_cases
+from .conftest import served
+
+PAGE = Path(__file__).parents[2] / "docs" / "web.md"
+BLOCKS = re.findall(r"```(\w+)\n(.*?)```", PAGE.read_text(), re.DOTALL)
+
+
+def block(start: str) -> str:
+    """The block of code that starts so."""
+    (found,) = [text for _, text in BLOCKS if text.startswith(start)]
+    return found
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("web_docs")
+    npm_package.write(folder / "webrnn")
+    policy = re.search(r"`Content-Security-Policy: ([^`]+)`", PAGE.read_text())
+    assert policy
+    head = f'<meta http-equiv="Content-Security-Policy" content="{policy[1]}"><link rel="icon" href="data:,">'
+    (folder / "index.html").write_text(head)
+    return folder
+
+
+def test_export_and_run(site: Path, browser: Browser, tmp_path: Path, monkeypatch, capsys) -> None:
+    (command,) = [text for kind, text in BLOCKS if kind == "sh" and "--fixed" in text]
+    printed = re.search(r"```\n(inputs\n.*?)```", PAGE.read_text(), re.DOTALL)
+    assert printed
+    monkeypatch.chdir(tmp_path)
+    shutil.copy(model_path("silero_v6"), tmp_path / "silero_vad.onnx")
+    assert main(command.split()[1:]) == 0
+    assert capsys.readouterr().out == printed[1]
+
+    shutil.copy(tmp_path / "model.rnn", site)
+    script = block('import { Model } from "./webrnn/webrnn.js";\n\nconst model')
+    (site / "run.js").write_text(f"const bar = {{ value: 0 }};\n{script}\nexport {{ bar, output }};\n")
+    page = browser.new_page()
+    with served(site) as address:
+        page.goto(address)
+        progress, output = page.evaluate("import('/run.js').then(({ bar, output }) => [bar.value, Array.from(output)])")
+    page.close()
+    assert progress == 1
+    stream = webrnn.InferenceSession(tmp_path / "model.rnn", backend="wasm:relaxed").stream()
+    assert output == stream.step({"input": np.zeros((1, 576), np.float32)})[0].ravel().tolist()
+
+
+def test_audio_worklet(site: Path, browser: Browser) -> None:
+    rng = np.random.default_rng(2)
+    proto = webrnn_cases.recurrent("GRU", rng, steps=1, batch=1, size=128, hidden=128)
+    webrnn.InferenceSession(proto.SerializeToString()).export(site / "model.rnn", carry={"h": "y_h"})
+    (site / "processor.js").write_text(block("// processor.js\n"))
+    (site / "worklet.js").write_text(
+        'import { supportedVariants } from "./webrnn/webrnn.js";\n'
+        "const context = new OfflineAudioContext(1, 384, 48000);\n"
+        + block("// page\n")
+        + "const source = new ConstantSourceNode(context, { offset: 0.5 });\n"
+        "source.connect(node).connect(context.destination);\n"
+        "source.start();\n"
+        "export const sound = Array.from((await context.startRendering()).getChannelData(0));\n"
+    )
+    page = browser.new_page()
+    with served(site) as address:
+        page.goto(address)
+        sound = page.evaluate("import('/worklet.js').then(({ sound }) => sound)")
+    page.close()
+    stream = webrnn.InferenceSession(site / "model.rnn", backend="wasm:relaxed").stream()
+    frame = np.full((1, 1, 128), 0.5, np.float32)
+    assert sound == np.concatenate([stream.step({"x": frame})[0].ravel() for _ in range(3)]).tolist()
+
+
+def test_links_lead_somewhere() -> None:
+    for target in re.findall(r"\]\(([^)]+)\)", PAGE.read_text()):
+        assert (PAGE.parent / target).exists(), target
