@@ -7,6 +7,7 @@
 //   source.connect(audio.node).connect(context.destination);
 //   audio.addEventListener("result", ({ detail: { name, sample, values } }) => ...);
 
+import { warmUp } from "./audio_warmup.js";
 import { bytesOf, chooseVariant, compile } from "./instance.js";
 import { ModelError, PlanError, ShapeError, WebrnnError } from "./plan_file.js";
 
@@ -22,8 +23,10 @@ function errorOf({ name, message, node }) {
 export class AudioModels extends EventTarget {
   #requests = new Map(); // id -> {resolve, reject}
   #lastId = 0;
+  #shared; // the module, if what is compiled of it here is used by the audio thread, and time matters
   #underruns = null; // what the context had counted before
-  #stateChanged = () => this.#ask("rebase");
+  #failure = null;
+  #stateChanged = () => this.#ask("rebase").catch(() => {});
 
   /** `interval` is the time in seconds between reports of the load. */
   static async create(context, { variant, wasm, interval = 0.25, processor, sendBytes = false } = {}) {
@@ -45,6 +48,8 @@ export class AudioModels extends EventTarget {
 
   constructor(context, processorOptions) {
     super();
+    const { wasm, isPlayed } = processorOptions;
+    this.#shared = isPlayed && wasm instanceof WebAssembly.Module ? wasm : null;
     this.context = context;
     this.node = new AudioWorkletNode(context, "webrnn-audio", {
       numberOfInputs: 1, numberOfOutputs: 1, outputChannelCount: [1], channelCount: 1, channelCountMode: "explicit",
@@ -57,6 +62,7 @@ export class AudioModels extends EventTarget {
 
   async load(name, source, { listens = "input" } = {}) {
     const plan = await bytesOf(source);
+    if (this.#shared) await warmUp(plan, this.#shared, this.context.sampleRate);
     return this.#ask("plan", { name, plan, listens });
   }
 
@@ -75,12 +81,13 @@ export class AudioModels extends EventTarget {
   async close() {
     this.context.removeEventListener("statechange", this.#stateChanged);
     this.node.disconnect();
-    await this.#ask("close");
+    if (this.context.state !== "closed") await this.#ask("close");
   }
 
   #ask(type, rest = {}) {
     const id = ++this.#lastId;
     return new Promise((resolve, reject) => {
+      if (this.#failure) throw this.#failure;
       this.#requests.set(id, { resolve, reject });
       this.node.port.postMessage({ type, id, ...rest });
     });
@@ -110,6 +117,7 @@ export class AudioModels extends EventTarget {
   }
 
   #fail(error) {
+    this.#failure = error;
     for (const { reject } of this.#requests.values()) reject(error);
     this.#requests.clear();
     this.#emit("error", { name: null, error });
