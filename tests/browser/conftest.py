@@ -41,7 +41,7 @@ def full_demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """All of it: models, timings, Pyodide."""
     folder = tmp_path_factory.mktemp("web") / "full"
     said: list[str] = []
-    site.write(folder, site.Sources(pyodide=pyodide_source.from_checkout, rounds=2), said.append)
+    site.write(folder, site.Sources(pyodide=pyodide_source.ensure, rounds=2), said.append)
     assert not [line for line in said if "goes without" in line], said
     return folder
 

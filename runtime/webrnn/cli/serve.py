@@ -37,7 +37,7 @@ def main(arguments: argparse.Namespace) -> None:
     else:
         given = arguments.pyodide
         sources = site.Sources(
-            pyodide=(lambda: Path(given)) if given else pyodide_source.from_checkout,
+            pyodide=(lambda: Path(given)) if given else pyodide_source.ensure,
             peer=Path(arguments.onnxruntime_web) if arguments.onnxruntime_web else None,
             has_bundled=not arguments.no_models,
         )

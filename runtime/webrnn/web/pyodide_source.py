@@ -1,28 +1,70 @@
-"""Where the page's Python comes from."""
+"""Where the page's Python comes from: assembled by the checkout, or from what an installation brings and fetches."""
 
 from __future__ import annotations
 
+import shutil
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from webrnn.errors import Error
+from webrnn.models import default_folder as models_folder
 
-from .site import CHECKOUT
+from .site import CHECKOUT, PACKAGE
+
+BROUGHT = PACKAGE / "_pyodide"
+"""In an installation: webrnn's wheel for Pyodide, and the package that fetches the rest."""
 
 
 class NoPyodide(Error):
     """Pyodide cannot be set up here."""
 
 
+def ensure() -> Path:
+    """A folder with Pyodide, numpy and webrnn; what is downloaded is kept, and shown by a progress bar."""
+    return _from(BROUGHT, _assembled) if BROUGHT.exists() else from_checkout()
+
+
 def from_checkout() -> Path:
-    """The distribution that the checkout assembles: downloads are kept below .cache."""
-    if not (CHECKOUT / "pyodide_pkg" / "distribution.py").exists():
-        raise NoPyodide("an installed webrnn has no Pyodide of its own: name a folder with --pyodide")
-    if str(CHECKOUT) not in sys.path:
-        sys.path.insert(0, str(CHECKOUT))
+    """The distribution that the checkout assembles from its sources as they are."""
+
+    def assembled() -> Path:
+        from pyodide_pkg import distribution
+
+        return distribution.ensure()
+
+    return _from(CHECKOUT, assembled)
+
+
+def _from(home: Path, assemble: Callable[[], Path]) -> Path:
+    """With the `pyodide_pkg` that is in `home`."""
+    if not (home / "pyodide_pkg").exists():
+        raise NoPyodide("this webrnn was built without its wheel for Pyodide: name a folder with --pyodide")
+    if str(home) not in sys.path:
+        sys.path.insert(0, str(home))
+    try:
+        from pyodide_pkg import core
+
+        try:
+            return assemble()
+        except core.SetupError as error:
+            raise NoPyodide(str(error)) from error
+    except ImportError as error:
+        raise NoPyodide(f"{error.name} is missing: pip install 'webrnn[serve]'") from error
+
+
+def _assembled() -> Path:
+    """As `distribution.ensure`, with the wheel that is there."""
     from pyodide_pkg import core, distribution
 
-    try:
-        return distribution.ensure()
-    except core.SetupError as error:
-        raise NoPyodide(str(error)) from error
+    cache = models_folder().parent
+    (own_wheel,) = BROUGHT.glob("*.whl")
+    base = core.ensure(cache)
+    packages = distribution.fetch_packages(base / distribution.LOCK, cache / f"pyodide-{core.VERSION}-packages")
+    folder = cache / f"pyodide-{core.VERSION}-dist"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    for file in [*(base / name for name in distribution.CORE_FILES), *packages, own_wheel]:
+        shutil.copyfile(file, folder / file.name)
+    distribution.write_lock(base / distribution.LOCK, folder / own_wheel.name, folder / distribution.LOCK)
+    return folder

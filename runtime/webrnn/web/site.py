@@ -29,7 +29,7 @@ from . import bundled, listening, native_timings
 
 PACKAGE = Path(webrnn.__file__).resolve().parent
 CHECKOUT = PACKAGE.parents[1]
-PAGE_FILES = ("*.html", "*.css", "*.js", "*/*.css", "*/*.js", "*/*.py")
+PAGE_FILES = ("*.html", "*.js", "*/*.css", "*/*.js", "python/*.py")
 RUNTIME_FILES = ("webrnn.js", "stream.js", "plan_file.js", "instance.js", "wasm_relaxed.wasm")
 """What a page has to load to run plans."""
 PEER_FILES = ("ort.wasm.min.mjs", "ort-wasm-simd-threaded.mjs", "ort-wasm-simd-threaded.wasm")
@@ -118,7 +118,10 @@ def _copy_pyodide(source: Callable[[], Path] | None, folder: Path, say: Say) -> 
     found = source()
     target = folder / "pyodide"
     shutil.copytree(found, target, ignore=shutil.ignore_patterns("*.map", "*.ts", "*.html", "README.md"))
-    total = sum(file.stat().st_size for file in target.rglob("*") if file.suffix in (".wasm", ".zip", ".whl"))
+    loaded = [
+        file for file in target.iterdir() if file.suffix in (".wasm", ".zip", ".whl") and "micropip" not in file.name
+    ]
+    total = sum(file.stat().st_size for file in loaded)
     say(f"Pyodide: {total / 2**20:.1f} MB ({time.perf_counter() - start:.1f} s)")
     return {"bytes": total}
 
