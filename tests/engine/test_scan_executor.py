@@ -19,6 +19,7 @@ from webrnn.engine.executor import Executor
 from webrnn.engine.limits import Limits
 from webrnn.engine.repeated_run import WRITERS, RepeatedRun
 from webrnn.ir import WEBRNN, DType, GraphBuilder, Node, State, StateSpec, TraceSpec
+from webrnn.ir.fused import CELLS
 from webrnn.passes import run_passes
 
 
@@ -326,6 +327,48 @@ def test_results_are_written_to_the_same_place():
     repeated = RepeatedRun(Executor(b.graph), {})
     places = {repeated.run([np.ones(2, np.float32)])[0].ctypes.data for _ in range(5)}
     assert len(places) == 2  # the first run checks, and finds out what to make room for
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("rows", [1, 3])
+@pytest.mark.parametrize(
+    ("op", "functions"),
+    [
+        ("RnnCell", ["tanh"]),
+        ("GruCell", ["sigmoid", "tanh"]),
+        ("LstmCell", ["sigmoid", "tanh", "tanh"]),
+        ("GruCell", ["sigmoid", "relu"]),
+    ],
+)
+def test_cells_in_buffers(op, functions, rows, dtype):
+    hidden, form = 37, CELLS[op]
+    b = GraphBuilder("cell")
+    widths = [form.gates * hidden, form.gates * hidden, *[hidden] * (form.required - 2)]
+    inputs = [b.input(f"x{k}") for k in range(len(widths))]
+    outputs = [b.value(f"y{k}") for k in range(form.outputs)]
+    params = [np.inf, *[0.0] * (2 * form.activations)]
+    b.add(Node(op, inputs, outputs, {"activations": functions, "params": params, "couple": 0}, "", WEBRNN))
+    b.graph.outputs += outputs
+    executor = Executor(b.graph)
+    repeated, rng, places = RepeatedRun(executor, {}), np.random.default_rng(0), []
+    for count in (rows, rows, rows, rows + 1, rows + 1):
+        arguments = [rng.standard_normal((count, width)).astype(dtype) * 9 for width in widths]
+        found = repeated.run(arguments)
+        same(found, executor.run(arguments))
+        places.append([id(array) for array in found])
+    assert (places[1] == places[2]) == ("relu" not in functions)
+
+
+def test_cells_keep_the_layout_of_their_operands():
+    b = GraphBuilder("cell")
+    x, y = b.input("x"), b.input("y")
+    b.graph.outputs.append(b.value("h"))
+    b.add(Node("RnnCell", [x, y], b.graph.outputs[:], {"activations": ["tanh"], "params": [np.inf, 0, 0]}, "", WEBRNN))
+    executor = Executor(b.graph)
+    repeated, along = RepeatedRun(executor, {}), np.asfortranarray(np.ones((3, 4), np.float32))
+    for _ in range(2):
+        [found], [expected] = repeated.run([along, along]), executor.run([along, along])
+        assert found.strides == expected.strides
 
 
 def test_the_switch_of_the_environment():

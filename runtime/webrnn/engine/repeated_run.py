@@ -10,6 +10,8 @@ import numpy as np
 from webrnn import reference
 from webrnn.ir import WEBRNN
 
+from . import repeated_cells
+
 if TYPE_CHECKING:
     from .executor import Executor, Step
 
@@ -63,7 +65,7 @@ class _RepeatedBody:
 class _RepeatedStep:
     """A node. When its inputs have the types and shapes of the run before, it is run without further checks."""
 
-    __slots__ = ("_buffer", "_function", "_inputs", "_keywords", "_kinds", "_outputs", "_step", "_writer")
+    __slots__ = ("_buffer", "_cell", "_function", "_inputs", "_keywords", "_kinds", "_outputs", "_step", "_writer")
 
     def __init__(self, step: Step):
         self._step = step
@@ -75,9 +77,15 @@ class _RepeatedStep:
         self._writer = writer if self._function is not None else None
         self._kinds: list[tuple[Any, Any]] | None = None
         self._buffer: np.ndarray | None = None
+        self._cell: repeated_cells.Writer | None = None
 
     def run(self, slots: list[Any]) -> None:
         arguments = [None if index is None else slots[index] for index in self._inputs]
+        if self._cell is not None and self._is_like_before(arguments):
+            for index, made in zip(self._outputs, self._cell(arguments), strict=True):
+                if index is not None:
+                    slots[index] = made
+            return
         if self._kinds is not None and self._function is not None and self._is_like_before(arguments):
             try:
                 if self._buffer is not None and self._writer is not None:
@@ -99,7 +107,8 @@ class _RepeatedStep:
         for index, result in zip(self._outputs, results, strict=True):
             if index is not None:
                 slots[index] = result
-        if self._function is None:
+        self._cell = repeated_cells.writer(self._step.node, arguments)
+        if self._function is None and self._cell is None:
             return
         self._kinds = [(getattr(each, "dtype", None), getattr(each, "shape", None)) for each in arguments]
         self._buffer = None
