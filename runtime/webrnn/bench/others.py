@@ -98,10 +98,10 @@ def _started(start: Callable[[Any], Any], workshop: Any, stack: ExitStack) -> An
 
 
 def pyodide_folder() -> Path:
-    """Pyodide with numpy and webrnn, which the checkout puts together if need be."""
-    from webrnn.web.pyodide_source import from_checkout
+    """Pyodide with numpy and webrnn, put together if need be."""
+    from webrnn.web.pyodide_source import ensure
 
-    return from_checkout()
+    return ensure()
 
 
 def modules_folder(given: Path | None = None) -> Path | None:
