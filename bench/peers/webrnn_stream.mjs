@@ -20,6 +20,14 @@ export default {
     stream.load(Object.fromEntries(states.map(({ name }) => [name, feeds[name]])));
     for (const { name } of states) delete feeds[name];
     const options = { borrow: true };
-    return { run: () => stream.step(feeds, options) };
+    const step = () => stream.step(feeds, options);
+    // The first results are checked: with them, what the states became.
+    let run = () => {
+      run = step;
+      const results = { ...step() };
+      for (const [name, state] of Object.entries(stream.state)) results[`${name}_n`] = state;
+      return results;
+    };
+    return { run: () => run() };
   },
 };

@@ -34,6 +34,18 @@ def test_states_and_about(tmp_path, capsys):
     assert session.about == {"labels": ["yes", "no"]}
 
 
+def test_what_other_commands_say_of_the_file(tmp_path, capsys):
+    (tmp_path / "about.json").write_text('{"a": 1}')
+    path = saved(tmp_path, stateful("GRU"))
+    assert main(["export", path, "--carry", "auto", "--about", str(tmp_path / "about.json")]) == 0
+    printed = capsys.readouterr().out
+    assert main(["info", str(tmp_path / "m.rnn")]) == 0
+    assert printed.startswith(capsys.readouterr().out.rstrip())
+    assert main(["plan", str(tmp_path / "m.rnn")]) == 0
+    out = capsys.readouterr().out
+    assert 'states\n  input  from output  starts from\n  h_in   h_out        zeros\n\nabout\n  {"a": 1}\n\ncode' in out
+
+
 def test_pairs(tmp_path, capsys):
     path = saved(tmp_path, stateful("LSTM"))
     assert main(["export", path, "--carry", "h_in=c_out", "c_in=h_out"]) == 0

@@ -1,4 +1,4 @@
-"""`webrnn info model.onnx`."""
+"""`webrnn info model.onnx` or `webrnn info model.rnn`."""
 
 from __future__ import annotations
 
@@ -8,19 +8,27 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from webrnn.engine.exporting import plan_bytes
 from webrnn.engine.session import NodeArg
 from webrnn.engine.states import carried_pairs
 from webrnn.ir import Graph, Scan, is_scan
 from webrnn.onnx.reader import read_model
+from webrnn.plan.file import PlanFile
 from webrnn.tables import bytes_text, table
+
+from . import export
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("model", help="path of an ONNX file")
+    parser.add_argument("model", help="path of an ONNX file or of a plan")
     parser.add_argument("--graph", action="store_true", help="print the graph, too")
 
 
 def main(arguments: argparse.Namespace) -> None:
+    plan = plan_bytes(arguments.model)
+    if plan is not None:
+        print("\n\n".join(export.sections(PlanFile(plan))))
+        return
     graph = read_model(arguments.model)
     print("\n\n".join(sections(graph)))
     if arguments.graph:

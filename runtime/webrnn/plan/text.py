@@ -7,6 +7,7 @@ at a byte of the data.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from math import isinf
 
@@ -81,9 +82,17 @@ class _Printer:
             "\n".join(self._facts()),
             self._ports("inputs", self.file.inputs),
             self._ports("outputs", self.file.outputs),
+            *self._stored(),
             "\n".join(["code", *self._block(self.tables.code, 1)]),
         ]
         return "\n\n".join(parts)
+
+    def _stored(self) -> Iterator[str]:
+        if self.file.states:
+            rows = [(s.input, s.output, "zeros" if s.start is None else "values") for s in self.file.states]
+            yield table("states", rows, ("input", "from output", "starts from"))
+        if self.file.about:
+            yield "about\n  " + json.dumps(self.file.about, ensure_ascii=False)
 
     # --- tables ------------------------------------------------------------------------------------------------------
 
