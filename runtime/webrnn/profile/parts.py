@@ -18,6 +18,7 @@ from .counters import Counters
 from .entry import Entry
 from .plan_tree import PlanTree
 from .timed_plan import TimedPlan
+from .watch import Spent, Watch
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +36,12 @@ class Counted:
 class Part(Protocol):
     name: str
 
-    def timed(self, runs: int) -> float:
-        """Seconds of one run, nothing counted."""
+    def timed(self, runs: int) -> Spent:
+        """What one run takes, nothing counted."""
         ...
 
-    def profiled(self, runs: int) -> float:
-        """Seconds of one run, everything counted; the quickest ones are kept."""
+    def profiled(self, runs: int) -> Spent:
+        """What one run takes, everything counted; the quickest ones are kept."""
         ...
 
     def counted(self, plain: float) -> Counted:
@@ -66,14 +67,15 @@ class PlanPart:
         self._tree = PlanTree(plan.file, self._plain.symbols)
         self._best: tuple[float, Counters, int] | None = None
 
-    def timed(self, runs: int) -> float:
-        return self._plain.timed(runs) / runs
+    def timed(self, runs: int) -> Spent:
+        return self._plain.timed(runs).each(runs)
 
-    def profiled(self, runs: int) -> float:
-        elapsed, counters = self._profiling.profiled(runs)
-        if self._best is None or elapsed / runs < self._best[0]:
-            self._best = elapsed / runs, counters, runs
-        return elapsed / runs
+    def profiled(self, runs: int) -> Spent:
+        all_runs, counters = self._profiling.profiled(runs)
+        spent = all_runs.each(runs)
+        if self._best is None or spent.seconds < self._best[0]:
+            self._best = spent.seconds, counters, runs
+        return spent
 
     def counted(self, plain: float) -> Counted:
         """A reading of the clock has cost what it made the run longer, but not more than one that nothing hides."""
@@ -93,25 +95,25 @@ class NumpyPart:
         self._executor, self._arguments = executor, list(arguments)
         self._best: tuple[float, list[float]] | None = None
 
-    def timed(self, runs: int) -> float:
-        started = time.perf_counter()
+    def timed(self, runs: int) -> Spent:
+        watch = Watch()
         for _ in range(runs):
             self._executor.run(self._arguments)
-        return (time.perf_counter() - started) / runs
+        return watch.spent().each(runs)
 
-    def profiled(self, runs: int) -> float:
+    def profiled(self, runs: int) -> Spent:
         steps = self._executor.steps
         spent, original = [0.0] * len(steps), [step.operation for step in steps]
         for index, step in enumerate(steps):
             step.operation = _counted(step.operation, spent, index)
         try:
-            seconds = self.timed(runs)
+            all_spent = self.timed(runs)
         finally:
             for step, operation in zip(steps, original, strict=True):
                 step.operation = operation
-        if self._best is None or seconds < self._best[0]:
-            self._best = seconds, [each / runs for each in spent]
-        return seconds
+        if self._best is None or all_spent.seconds < self._best[0]:
+            self._best = all_spent.seconds, [each / runs for each in spent]
+        return all_spent
 
     def counted(self, plain: float) -> Counted:
         assert self._best is not None

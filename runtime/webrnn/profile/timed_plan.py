@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -13,7 +12,10 @@ from webrnn.engine.plan_program import PlanProgram
 from webrnn.errors import BackendError
 
 from .counters import ROW, Counters
+from .watch import Spent, Watch
 
+EMPTY_CALLS = 20
+"""To find out what a call costs that runs nothing; that is taken off all times."""
 PROFILE_FOLDER = FOLDER / "profile"
 
 
@@ -30,26 +32,30 @@ class TimedPlan(PlanProgram):
         self.bind(tuple(argument.shape for argument in arguments))
         for place, argument in zip(self.inputs, arguments, strict=True):
             place[...] = argument
+        self._empty_call = Spent(0.0, 0.0)
+        empty = [self._timed("plan_repeat", 0) for _ in range(EMPTY_CALLS)]
+        self._empty_call = Spent(min(each.seconds for each in empty), min(each.processor for each in empty))
 
     @property
     def symbols(self) -> list[int]:
         """The sizes that are bound."""
         return self.file.symbols_of([place.shape for place in self.inputs])
 
-    def timed(self, times: int) -> float:
-        """Seconds of `times` runs."""
+    def timed(self, times: int) -> Spent:
+        """What `times` runs take."""
         return self._timed("plan_repeat", times)
 
-    def profiled(self, times: int) -> tuple[float, Counters]:
-        """Seconds of `times` runs, and what was counted in them."""
+    def profiled(self, times: int) -> tuple[Spent, Counters]:
+        """What `times` runs take, and what was counted in them."""
         counters = self._kernels.empty((max(self.file.header["code_words"], 1), ROW), np.int64)
-        elapsed = self._timed("plan_profile", counters.address, times)
-        return elapsed, Counters(counters.array.copy())
+        spent = self._timed("plan_profile", counters.address, times)
+        return spent, Counters(counters.array.copy())
 
-    def _timed(self, function: str, *arguments: int) -> float:
+    def _timed(self, function: str, *arguments: int) -> Spent:
         run, places = self._kernels.function(function), self._arguments
-        started = time.perf_counter()
+        watch = Watch()
         error = run(*places, *arguments)
-        elapsed = time.perf_counter() - started
+        spent = watch.spent()
         self._raise_for(error)
-        return elapsed
+        empty = self._empty_call
+        return Spent(max(spent.seconds - empty.seconds, 0.0), max(spent.processor - empty.processor, 0.0))
