@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -11,10 +12,12 @@ import webrnn
 from examples.denoise_wav import denoise_samples, denoiser, stage, with_noise
 from examples.vad import chunks, detector
 from tests.audio.cutting import assert_same_bits
+from tests.models.fetch import CACHE
 from tests.models.fetch import model_path as fetch
 from webrnn.audio import FrameFilter, plans
 
 RATE = 16000
+PAGE = Path(__file__).parents[2] / "docs" / "audio-worklet.md"
 
 
 @pytest.fixture(scope="module")
@@ -80,6 +83,20 @@ def test_command(tmp_path, capsys):
     assert "Error" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         plans.main(["dtln", "one.onnx"])
+
+
+def test_code_of_the_page(tmp_path, monkeypatch, speech):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("WEBRNN_MODELS", str(CACHE))
+    for name in ("dtln_1", "dtln_2", "silero_v6"):
+        fetch(name)
+    names: dict = {}
+    for block in re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL):
+        exec(compile(block, str(PAGE), "exec"), names)
+    assert len(names["clean"]) == 16000 - 384
+    assert {file.name for file in tmp_path.iterdir()} == {"silero.rnn", "dtln.rnn", "quieter.rnn"}
+    found = webrnn.InferenceSession("quieter.rnn").run(None, {"x": np.ones(128, np.float32)})
+    assert np.array_equal(found[0], np.full(128, 0.5, np.float32))
 
 
 def test_a_session_of_a_graph_leaves_the_graph_alone():
