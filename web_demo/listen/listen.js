@@ -8,7 +8,8 @@ import { Sound } from "./sound.js";
 
 const PLAY = "M8 5v14l11-7z";
 const STOP = "M7 6h10v12H7z";
-const MICROPHONE = "M12 14a3 3 0 0 0 3-3V6a3 3 0 0 0-6 0v5a3 3 0 0 0 3 3zm5-3a5 5 0 0 1-10 0H5a7 7 0 0 0 6 6.900V21h2v-3.100A7 7 0 0 0 19 11z";
+const MICROPHONE =
+  "M12 14a3 3 0 0 0 3-3V6a3 3 0 0 0-6 0v5a3 3 0 0 0 3 3zm5-3a5 5 0 0 1-10 0H5a7 7 0 0 0 6 6.900V21h2v-3.100A7 7 0 0 0 19 11z";
 const SPEECH = 0.5; // the probability from which on somebody speaks
 
 /** The mean of the last values. */
@@ -46,7 +47,9 @@ class Listen {
   #voice = new Trace("Probability that somebody speaks");
   #load = new Average(15);
   #models = el("p", { class: "note", role: "status" });
-  #figures = Object.fromEntries(["load", "missed", "latency", "size"].map((name) => [name, el("b", { "data-figure": name, text: "–" })]));
+  #figures = Object.fromEntries(
+    ["load", "missed", "latency", "size"].map((name) => [name, el("b", { "data-figure": name, text: "–" })]),
+  );
 
   constructor(place, files) {
     this.#place = place;
@@ -82,7 +85,11 @@ class Listen {
 
   #show(state) {
     this.#place.dataset.state = state;
-    const label = (name, text, path) => this.#buttons[name].replaceChildren(symbol(this.#source === name ? STOP : path), this.#source === name ? "Stop" : text);
+    const label = (name, text, path) =>
+      this.#buttons[name].replaceChildren(
+        symbol(this.#source === name ? STOP : path),
+        this.#source === name ? "Stop" : text,
+      );
     label("clip", "Play the noisy clip", PLAY);
     label("microphone", "Use the microphone", MICROPHONE);
     for (const button of Object.values(this.#buttons)) button.disabled = state === "loading";
@@ -112,7 +119,9 @@ class Listen {
       this.#lastFrame = performance.now();
       requestAnimationFrame((now) => this.#frame(now));
     } catch (error) {
-      this.#problems.replaceChildren(problem(source === "microphone" ? "The microphone cannot be used:" : "It cannot be played:", error));
+      this.#problems.replaceChildren(
+        problem(source === "microphone" ? "The microphone cannot be used:" : "It cannot be played:", error),
+      );
       this.#show("failed");
     }
   }
@@ -131,7 +140,10 @@ class Listen {
     await this.#sound.exchange(plan, kind);
     this.#figures.latency.textContent = duration(this.#sound.latencyMs);
     const back = el("button", { class: "chip", type: "button", text: "Put it back", click: () => this.#restore() });
-    this.#models.replaceChildren(`${name} is on the audio thread, in the place of ${kind === "analyser" ? "Silero" : "DTLN"}. `, back);
+    this.#models.replaceChildren(
+      `${name} is on the audio thread, in the place of ${kind === "analyser" ? "Silero" : "DTLN"}. `,
+      back,
+    );
     this.#place.scrollIntoView({ block: "center" });
   }
 
@@ -172,12 +184,19 @@ class Listen {
   }
 }
 
-const figure = (label, element, extra) => el("figure", {}, el("figcaption", {}, label, extra ? [" ", extra] : []), element);
-const tile = (title, value, note) => el("div", { class: "tile" }, el("dt", { text: title }), el("dd", {}, value), el("dd", { class: "note", text: note }));
+const figure = (label, element, extra) =>
+  el("figure", {}, el("figcaption", {}, label, extra ? [" ", extra] : []), element);
+const tile = (title, value, note) =>
+  el("div", { class: "tile" }, el("dt", { text: title }), el("dd", {}, value), el("dd", { class: "note", text: note }));
 
 /** The part, or null if this site has nothing to listen to. */
 export function mount(place, site) {
   if (site.listen) return new Listen(place, site.listen);
-  place.replaceChildren(el("p", { class: "quiet", text: "This site was put together without the models and the recording that this part needs." }));
+  place.replaceChildren(
+    el("p", {
+      class: "quiet",
+      text: "This site was put together without the models and the recording that this part needs.",
+    }),
+  );
   return null;
 }

@@ -26,7 +26,9 @@ export class Sound {
   static async load(files, progress) {
     const context = new AudioContext({ sampleRate: RATE, latencyHint: "interactive" });
     try {
-      const [denoiser, detector, clip] = [files.denoiser, files.detector, files.clip].map((path) => download(path, progress));
+      const [denoiser, detector, clip] = [files.denoiser, files.detector, files.clip].map((path) =>
+        download(path, progress),
+      );
       const plans = { [DENOISER]: await denoiser, [DETECTOR]: await detector };
       const recording = await context.decodeAudioData((await clip).buffer);
       progress("Compiling the models on the audio thread", null);
@@ -50,8 +52,13 @@ export class Sound {
     this.before = analyserOf(context);
     this.after = analyserOf(context);
     this.before.connect(audio.node).connect(this.after).connect(context.destination);
-    audio.addEventListener("load", ({ detail }) => this.#report({ msPerQuantum: detail.ms, budgetMs: detail.budget, missed: detail.missed }));
-    audio.addEventListener("result", ({ detail }) => detail.name === DETECTOR && this.#report({ probability: detail.values[0] }));
+    audio.addEventListener("load", ({ detail }) =>
+      this.#report({ msPerQuantum: detail.ms, budgetMs: detail.budget, missed: detail.missed }),
+    );
+    audio.addEventListener(
+      "result",
+      ({ detail }) => detail.name === DETECTOR && this.#report({ probability: detail.values[0] }),
+    );
     audio.addEventListener("error", ({ detail }) => this.#report({ error: detail.error }));
   }
 
@@ -95,7 +102,8 @@ export class Sound {
   }
 
   async #microphone() {
-    if (!navigator.mediaDevices) throw new Error("this browser gives microphones only to pages that are served safely (https, or this machine)");
+    if (!navigator.mediaDevices)
+      throw new Error("this browser gives microphones only to pages that are served safely (https, or this machine)");
     const stream = await navigator.mediaDevices.getUserMedia({ audio: { ...QUIET, channelCount: 1 } });
     this.#tracks = stream.getTracks();
     return new MediaStreamAudioSourceNode(this.#context, { mediaStream: stream });

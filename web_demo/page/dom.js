@@ -30,5 +30,9 @@ export const symbol = (path) => svg("svg", { viewBox: "0 0 24 24", "aria-hidden"
 
 /** A message that a person can act on, below a heading that says what did not work. */
 export function problem(title, error) {
-  return el("div", { class: "problem", role: "alert" }, el("p", {}, el("strong", { text: title }), ` ${error.message ?? error}`));
+  return el(
+    "div",
+    { class: "problem", role: "alert" },
+    el("p", {}, el("strong", { text: title }), ` ${error.message ?? error}`),
+  );
 }

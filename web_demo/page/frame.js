@@ -4,7 +4,10 @@ import { symbol } from "./dom.js";
 
 const THEMES = {
   system: ["Colours: as the system has them", "M12 3a9 9 0 1 0 0 18zM12 3a9 9 0 0 1 0 18"],
-  light: ["Colours: light", "M12 8a4 4 0 1 0 0 8 4 4 0 0 0 0-8M12 2.5v2M12 19.5v2M2.5 12h2M19.5 12h2M5.3 5.3l1.4 1.4M17.3 17.3l1.4 1.4M5.3 18.7l1.4-1.4M17.3 6.7l1.4-1.4"],
+  light: [
+    "Colours: light",
+    "M12 8a4 4 0 1 0 0 8 4 4 0 0 0 0-8M12 2.5v2M12 19.5v2M2.5 12h2M19.5 12h2M5.3 5.3l1.4 1.4M17.3 17.3l1.4 1.4M5.3 18.7l1.4-1.4M17.3 6.7l1.4-1.4",
+  ],
   dark: ["Colours: dark", "M20 14.5A8 8 0 0 1 9.500 4a8 8 0 1 0 10.500 10.500z"],
 };
 

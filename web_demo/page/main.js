@@ -21,7 +21,9 @@ function showFacts(site) {
     ["Recorded natively on", site.processor],
   ];
   byId("facts").replaceChildren(
-    ...facts.filter(([, value]) => value).map(([name, value]) => el("div", {}, el("dt", { text: name }), el("dd", { text: value }))),
+    ...facts
+      .filter(([, value]) => value)
+      .map(([name, value]) => el("div", {}, el("dt", { text: name }), el("dd", { text: value }))),
   );
   byId("version").textContent = site.version;
 }

@@ -7,7 +7,11 @@ export class Progress {
   #text = el("p", { role: "status" });
 
   constructor(label) {
-    this.track = el("div", { class: "track", role: "progressbar", "aria-label": label, "aria-valuemin": "0", "aria-valuemax": "100" }, this.#bar);
+    this.track = el(
+      "div",
+      { class: "track", role: "progressbar", "aria-label": label, "aria-valuemin": "0", "aria-valuemax": "100" },
+      this.#bar,
+    );
     this.element = el("div", { class: "progress", hidden: true }, this.track, this.#text);
   }
 

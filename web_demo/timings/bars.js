@@ -5,10 +5,20 @@ import { duration, ratio } from "../page/format.js";
 
 /** `bars` are {label, ms, className, note}, the first one is what the others are compared with. */
 export function barChart(title, bars) {
-  const known = bars.filter(({ ms }) => ms).map(({ ms }) => ms).toSorted((a, b) => a - b);
+  const known = bars
+    .filter(({ ms }) => ms)
+    .map(({ ms }) => ms)
+    .toSorted((a, b) => a - b);
   const longest = scaleOf(known);
-  const summary = bars.filter(({ ms }) => ms).map(({ label, ms }) => `${label}: ${duration(ms)}`).join("; ");
-  return el("div", { class: "bars", role: "img", "aria-label": `${title}. ${summary}` }, bars.map((bar) => row(bar, bars[0], longest)));
+  const summary = bars
+    .filter(({ ms }) => ms)
+    .map(({ label, ms }) => `${label}: ${duration(ms)}`)
+    .join("; ");
+  return el(
+    "div",
+    { class: "bars", role: "img", "aria-label": `${title}. ${summary}` },
+    bars.map((bar) => row(bar, bars[0], longest)),
+  );
 }
 
 /** The longest bar that is shown whole: the median of the others times 4 is as far as one looks. */
@@ -29,6 +39,11 @@ function row({ label, ms, className, note }, first, longest) {
     { class: "bar" },
     el("span", { class: "name", text: label }),
     el("span", { class: "track" }, bar),
-    el("span", { class: "value" }, ms ? el("b", { text: duration(ms) }) : el("span", { class: "quiet", text: note ?? "" }), compared && el("span", { class: "quiet", text: compared })),
+    el(
+      "span",
+      { class: "value" },
+      ms ? el("b", { text: duration(ms) }) : el("span", { class: "quiet", text: note ?? "" }),
+      compared && el("span", { class: "quiet", text: compared }),
+    ),
   );
 }

@@ -9,7 +9,12 @@ const floats = (bytes) => new Float32Array(bytes.buffer, 0, bytes.length >> 2);
 
 async function files(model, needsOnnx) {
   const part = (suffix) => download(`timings/models/${model.name}.${suffix}`);
-  const [plan, inputs, expected, onnx] = await Promise.all([part("rnn"), part("inputs.bin"), part("outputs.bin"), needsOnnx ? part("onnx") : null]);
+  const [plan, inputs, expected, onnx] = await Promise.all([
+    part("rnn"),
+    part("inputs.bin"),
+    part("outputs.bin"),
+    needsOnnx ? part("onnx") : null,
+  ]);
   const values = floats(inputs);
   let at = 0;
   const feeds = model.inputs.map(({ name, shape }) => {
@@ -25,15 +30,23 @@ async function files(model, needsOnnx) {
  * with {engine: {ms, difference, twins} | {error}}, `progress(text, fraction)` all the time.
  */
 export async function measure(model, engines, workers, pace, report, progress) {
-  const { expected, ...parts } = await files(model, engines.some(({ id }) => id === "numpy" || id === "peer"));
+  const { expected, ...parts } = await files(
+    model,
+    engines.some(({ id }) => id === "numpy" || id === "peer"),
+  );
   const names = model.outputs.map(({ name }) => name);
   const rows = {};
   for (const [i, { id, label, where }] of engines.entries()) {
     const share = (0.5 * i) / engines.length;
-    const say = (text, fraction) => progress(`${model.title} · ${label}: ${text}`, fraction === undefined || fraction === null ? share : fraction);
+    const say = (text, fraction) =>
+      progress(`${model.title} · ${label}: ${text}`, fraction === undefined || fraction === null ? share : fraction);
     say("loading");
     try {
-      const { results } = await workers[where]().call("prepare", { engine: id, names, pace, ...parts }, { progress: say });
+      const { results } = await workers[where]().call(
+        "prepare",
+        { engine: id, names, pace, ...parts },
+        { progress: say },
+      );
       rows[id] = { ...(await compare(results, expected, model.digests)), samples: [] };
     } catch (error) {
       if (error.name === "AbortError") throw error;

@@ -23,8 +23,17 @@ class Timings {
   #results = {}; // model -> engine -> row
   #chosen;
   #workers = {};
-  #run = el("button", { class: "button primary", type: "button", text: "Measure in this browser", click: () => this.#toggle() });
-  #pace = el("select", { "aria-label": "How thoroughly" }, Object.entries(PACES).map(([value, { label }]) => el("option", { value, text: label })));
+  #run = el("button", {
+    class: "button primary",
+    type: "button",
+    text: "Measure in this browser",
+    click: () => this.#toggle(),
+  });
+  #pace = el(
+    "select",
+    { "aria-label": "How thoroughly" },
+    Object.entries(PACES).map(([value, { label }]) => el("option", { value, text: label })),
+  );
   #progress = new Progress("Measuring");
   #problems = el("div", { class: "stack" });
   #chips = el("div", { class: "chips", role: "group", "aria-label": "Model that is charted" });
@@ -126,15 +135,33 @@ class Timings {
     const { models, native } = this.#recorded;
     this.#chips.replaceChildren(
       ...models.map(({ name, title }) =>
-        el("button", { class: "chip", type: "button", "aria-pressed": String(name === this.#chosen), text: title, click: () => this.#choose(name) }),
+        el("button", {
+          class: "chip",
+          type: "button",
+          "aria-pressed": String(name === this.#chosen),
+          text: title,
+          click: () => this.#choose(name),
+        }),
       ),
     );
+    this.#chips.scrollLeft =
+      this.#chips.querySelector('[aria-pressed="true"]').offsetLeft - this.#chips.clientWidth / 3;
     const model = models.find(({ name }) => name === this.#chosen);
     const rows = this.#results[model.name] ?? {};
     const bars = this.#engines
       .filter(({ id, missing }) => !missing || id !== "peer")
-      .map(({ id, label, missing }) => ({ label, ms: rows[id]?.ms, className: id, note: missing ?? (rows[id]?.error ? "failed" : "not measured yet") }));
-    this.#chart.replaceChildren(barChart(`${model.title}, time of one run`, [{ label: "native", ms: model.native[native], className: "native" }, ...bars]));
+      .map(({ id, label, missing }) => ({
+        label,
+        ms: rows[id]?.ms,
+        className: id,
+        note: missing ?? (rows[id]?.error ? "failed" : "not measured yet"),
+      }));
+    this.#chart.replaceChildren(
+      barChart(`${model.title}, time of one run`, [
+        { label: "native", ms: model.native[native], className: "native" },
+        ...bars,
+      ]),
+    );
     this.#table.replaceChildren(this.#tableOf(models, native));
   }
 
@@ -146,11 +173,19 @@ class Timings {
 
   #tableOf(models, native) {
     const engines = this.#engines.filter(({ missing }) => !missing);
-    const head = ["model", "native", ...engines.map(({ label }) => label)].map((text) => el("th", { scope: "col", text }));
+    const head = ["model", "native", ...engines.map(({ label }) => label)].map((text) =>
+      el("th", { scope: "col", text }),
+    );
     const body = models.map((model) => {
       const cells = engines.map(({ id }) => cell(this.#results[model.name]?.[id], model.native[native]));
       const name = el("th", { scope: "row", text: model.title });
-      return el("tr", { class: model.name === this.#chosen ? "chosen" : null }, name, el("td", { text: duration(model.native[native]) }), cells);
+      return el(
+        "tr",
+        { class: model.name === this.#chosen ? "chosen" : null },
+        name,
+        el("td", { text: duration(model.native[native]) }),
+        cells,
+      );
     });
     return el("table", {}, el("thead", {}, el("tr", {}, head)), el("tbody", {}, body));
   }
@@ -160,9 +195,17 @@ function cell(row, native) {
   if (row?.error) return el("td", { class: "quiet", title: row.error, text: "failed" });
   if (!row?.ms) return el("td", { class: "quiet", text: "·" });
   const builds = row.twins.map((spec) => spec.replace("native:", ""));
-  const title = builds.length ? `the same bits as ${builds.join(", ")}` : `differs from native by at most ${difference(row.difference)}`;
+  const title = builds.length
+    ? `the same bits as ${builds.join(", ")}`
+    : `differs from native by at most ${difference(row.difference)}`;
   const mark = builds.length ? el("span", { class: "tick", text: " ✓", "aria-label": title }) : "";
-  return el("td", { title, "data-difference": String(row.difference), "data-twins": builds.join(" ") }, duration(row.ms), mark, el("small", { text: (row.ms / native).toFixed(2) }));
+  return el(
+    "td",
+    { title, "data-difference": String(row.difference), "data-twins": builds.join(" ") },
+    duration(row.ms),
+    mark,
+    el("small", { text: (row.ms / native).toFixed(2) }),
+  );
 }
 
 export function mount(place, site) {

@@ -23,8 +23,14 @@ async function onPeer({ onnx, feeds }) {
     Object.assign(peer.env.wasm, { numThreads: 1, wasmPaths: folder.href });
   }
   const session = await peer.InferenceSession.create(onnx, { executionProviders: ["wasm"] });
-  const named = Object.fromEntries(feeds.map(({ name, shape, data }) => [name, new peer.Tensor("float32", data, shape)]));
-  return { run: () => session.run(named), results: (found, names) => names.map((name) => found[name].data), end: () => session.release() };
+  const named = Object.fromEntries(
+    feeds.map(({ name, shape, data }) => [name, new peer.Tensor("float32", data, shape)]),
+  );
+  return {
+    run: () => session.run(named),
+    results: (found, names) => names.map((name) => found[name].data),
+    end: () => session.release(),
+  };
 }
 
 answer({

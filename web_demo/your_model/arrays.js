@@ -28,7 +28,10 @@ export function converted(values, type) {
   const Type = ARRAYS[type];
   if (!Type) throw new Error(`this page cannot make elements of type ${type}`);
   if (values instanceof Type) return values;
-  if (type === "int64") return BigInt64Array.from(values, (value) => (typeof value === "bigint" ? value : BigInt(Math.trunc(Number(value)))));
+  if (type === "int64")
+    return BigInt64Array.from(values, (value) =>
+      typeof value === "bigint" ? value : BigInt(Math.trunc(Number(value))),
+    );
   if (type === "bool") return Uint8Array.from(values, (value) => (value ? 1 : 0));
   return Type.from(values, Number);
 }

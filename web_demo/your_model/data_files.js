@@ -29,14 +29,16 @@ export function readData(name, bytes) {
 
 function readNpy(bytes) {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  if (bytes.length < 12 || String.fromCharCode(...bytes.subarray(1, 6)) !== "NUMPY") throw new Error("it has no header of numpy's");
+  if (bytes.length < 12 || String.fromCharCode(...bytes.subarray(1, 6)) !== "NUMPY")
+    throw new Error("it has no header of numpy's");
   const wide = bytes[6] > 1;
   const start = wide ? 12 : 10;
   const length = wide ? view.getUint32(8, true) : view.getUint16(8, true);
   const header = new TextDecoder("latin1").decode(bytes.subarray(start, start + length));
   const descr = /'descr':\s*'([^']+)'/.exec(header)?.[1];
   const shape = /'shape':\s*\(([^)]*)\)/.exec(header)?.[1].match(/\d+/g)?.map(Number) ?? [];
-  if (/'fortran_order':\s*True/.test(header)) throw new Error("it is in Fortran order: save numpy.ascontiguousarray(x)");
+  if (/'fortran_order':\s*True/.test(header))
+    throw new Error("it is in Fortran order: save numpy.ascontiguousarray(x)");
   const Type = NUMPY_TYPES[descr];
   if (!Type) throw new Error(`elements of type ${descr} are not read here`);
   const data = bytes.slice(start + length);
@@ -49,11 +51,16 @@ function readWav(bytes) {
   const tag = (at) => String.fromCharCode(...bytes.subarray(at, at + 4));
   if (bytes.length < 44 || tag(0) !== "RIFF" || tag(8) !== "WAVE") throw new Error("it has no header of a wav file");
   let format = null;
-  for (let at = 12; at + 8 <= bytes.length; ) {
+  for (let at = 12; at + 8 <= bytes.length;) {
     const size = view.getUint32(at + 4, true);
     if (tag(at) === "fmt ") {
       const code = view.getUint16(at + 8, true);
-      format = { code: code === 0xfffe ? view.getUint16(at + 32, true) : code, channels: view.getUint16(at + 10, true), rate: view.getUint32(at + 12, true), bits: view.getUint16(at + 22, true) };
+      format = {
+        code: code === 0xfffe ? view.getUint16(at + 32, true) : code,
+        channels: view.getUint16(at + 10, true),
+        rate: view.getUint32(at + 12, true),
+        bits: view.getUint16(at + 22, true),
+      };
     } else if (tag(at) === "data") {
       if (!format) throw new Error("its data come before their format");
       const values = samples(view, at + 8, Math.min(size, bytes.length - at - 8), format);
@@ -74,7 +81,9 @@ function samples(view, start, size, { code, channels, bits }) {
     "3/32": (at) => view.getFloat32(at, true),
   }[`${code}/${bits}`];
   if (!read || !channels) throw new Error(`samples of ${bits} bits in format ${code} are not read here`);
-  return Float32Array.from({ length: Math.floor(size / (width * channels)) }, (_, i) => read(start + i * width * channels));
+  return Float32Array.from({ length: Math.floor(size / (width * channels)) }, (_, i) =>
+    read(start + i * width * channels),
+  );
 }
 
 function readJson(bytes) {
@@ -85,7 +94,8 @@ function readJson(bytes) {
   }
   const shape = shapeOf(parsed);
   const values = [parsed].flat(Infinity);
-  if (values.some((value) => typeof value !== "number" && typeof value !== "boolean")) throw new Error("it is no array of numbers");
+  if (values.some((value) => typeof value !== "number" && typeof value !== "boolean"))
+    throw new Error("it is no array of numbers");
   return { values, shape };
 }
 
@@ -102,12 +112,21 @@ function shapeOf(nested) {
  */
 export function fitted({ values, shape }, input, sizes) {
   const known = (size) => (typeof size === "number" ? size : null);
-  if (shape.length === input.shape.length && shape.every((size, axis) => known(input.shape[axis]) === null || input.shape[axis] === size)) {
+  if (
+    shape.length === input.shape.length &&
+    shape.every((size, axis) => known(input.shape[axis]) === null || input.shape[axis] === size)
+  ) {
     return { values, shape, note: "" };
   }
   const wanted = input.shape.map((size, axis) => known(size) ?? sizes[axis]);
   const needed = count(wanted);
-  if (values.length < needed) throw new Error(`'${input.name}' takes ${needed} numbers in [${wanted}], the file has ${values.length} in [${shape}]`);
-  const note = values.length > needed ? `the first ${needed.toLocaleString("en")} of ${values.length.toLocaleString("en")} numbers` : "";
+  if (values.length < needed)
+    throw new Error(
+      `'${input.name}' takes ${needed} numbers in [${wanted}], the file has ${values.length} in [${shape}]`,
+    );
+  const note =
+    values.length > needed
+      ? `the first ${needed.toLocaleString("en")} of ${values.length.toLocaleString("en")} numbers`
+      : "";
   return { values: values.slice(0, needed), shape: wanted, note };
 }

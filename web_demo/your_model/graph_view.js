@@ -22,19 +22,37 @@ function block(node) {
   return el(
     "li",
     { class: `block ${node.kind}` },
-    el("p", { class: "block-title" }, el("b", { text: loops ? "Loop" : "If" }), el("span", { class: "label", title: node.label, text: node.label.split("/").slice(-2).join("/") })),
-    node.blocks.map(({ title, nodes }) => el("div", {}, el("p", { class: "small quiet", text: title }), listing(nodes))),
+    el(
+      "p",
+      { class: "block-title" },
+      el("b", { text: loops ? "Loop" : "If" }),
+      el("span", { class: "label", title: node.label, text: node.label.split("/").slice(-2).join("/") }),
+    ),
+    node.blocks.map(({ title, nodes }) =>
+      el("div", {}, el("p", { class: "small quiet", text: title }), listing(nodes)),
+    ),
   );
 }
 
 /** Long runs of ops that only rearrange are one line that opens. */
 function listing(nodes) {
   const items = [];
-  for (let i = 0; i < nodes.length; ) {
+  for (let i = 0; i < nodes.length;) {
     let end = i;
     while (end < nodes.length && nodes[end].kind === "shape" && !nodes[end].leaves) end++;
     if (end - i > LONGEST_RUN) {
-      items.push(el("li", { class: "node folded" }, el("details", {}, el("summary", { text: `${end - i} ops that rearrange` }), el("ul", {}, nodes.slice(i, end).map(line)))));
+      items.push(
+        el(
+          "li",
+          { class: "node folded" },
+          el(
+            "details",
+            {},
+            el("summary", { text: `${end - i} ops that rearrange` }),
+            el("ul", {}, nodes.slice(i, end).map(line)),
+          ),
+        ),
+      );
       i = end;
     } else {
       items.push(nodes[i].blocks ? block(nodes[i]) : line(nodes[i]));
@@ -50,6 +68,11 @@ export function graphView(title, graph) {
     "section",
     { class: "listing", "aria-label": `Graph ${title.toLowerCase()}` },
     el("header", {}, el("h4", { text: title }), el("span", { class: "quiet small", text: `${graph.total} ops` })),
-    el("div", { class: "listing-body", tabindex: "0", role: "group", "aria-label": `Ops ${title.toLowerCase()}` }, listing(graph.nodes), graph.hidden > 0 && el("p", { class: "note", text: `and ${graph.hidden} more` })),
+    el(
+      "div",
+      { class: "listing-body", tabindex: "0", role: "group", "aria-label": `Ops ${title.toLowerCase()}` },
+      listing(graph.nodes),
+      graph.hidden > 0 && el("p", { class: "note", text: `and ${graph.hidden} more` }),
+    ),
   );
 }

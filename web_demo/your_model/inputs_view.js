@@ -11,7 +11,8 @@ const MOST_ELEMENTS = 2 ** 24;
 function guess(name, input, axis) {
   if (/batch|^n$/i.test(name ?? "")) return 1;
   if (/seq|time|step|frame|len|^t$/i.test(name ?? "")) return 50;
-  const isSignal = input.shape.length > 1 && axis === input.shape.length - 1 && !input.shape.some((size) => typeof size === "number");
+  const isSignal =
+    input.shape.length > 1 && axis === input.shape.length - 1 && !input.shape.some((size) => typeof size === "number");
   return isSignal ? 512 : 1;
 }
 
@@ -24,18 +25,42 @@ class Input {
     this.source = el(
       "select",
       { "aria-label": `Data for ${this.name}`, change: () => this.#choose() },
-      ["random", "zeros", "file"].map((value) => el("option", { value, text: { random: "random", zeros: "zeros", file: "from a file …" }[value] })),
+      ["random", "zeros", "file"].map((value) =>
+        el("option", { value, text: { random: "random", zeros: "zeros", file: "from a file …" }[value] }),
+      ),
     );
     if (state) this.source.value = "zeros";
-    this.picker = el("input", { type: "file", accept: ".npy,.wav,.json", hidden: true, change: () => this.#pick(this.picker.files[0]) });
+    this.picker = el("input", {
+      type: "file",
+      accept: ".npy,.wav,.json",
+      hidden: true,
+      change: () => this.#pick(this.picker.files[0]),
+    });
     this.note = el("span", { class: "note" });
     this.isScalar = !this.shape.length && !this.type.startsWith("float");
-    this.value = el("input", { type: "number", value: String(preset ?? (/^(sr|rate|sample_?rate)$/i.test(this.name) ? 16000 : 0)), "aria-label": `Value of ${this.name}` });
-    const fix = onFix && el("button", { class: "chip", type: "button", text: "Fix it and optimize again", click: () => onFix(this.name, Number(this.value.value)) });
+    this.value = el("input", {
+      type: "number",
+      value: String(preset ?? (/^(sr|rate|sample_?rate)$/i.test(this.name) ? 16000 : 0)),
+      "aria-label": `Value of ${this.name}`,
+    });
+    const fix =
+      onFix &&
+      el("button", {
+        class: "chip",
+        type: "button",
+        text: "Fix it and optimize again",
+        click: () => onFix(this.name, Number(this.value.value)),
+      });
     this.element = el(
       "li",
       { class: "input" },
-      el("div", {}, el("code", { class: "port", text: this.name }), el("span", { class: "quiet small", text: `${this.type} ${shapeText(this.shape)}` }), state && el("span", { class: "badge good", title: `comes back as ${state}`, text: `state → ${state}` })),
+      el(
+        "div",
+        {},
+        el("code", { class: "port", text: this.name }),
+        el("span", { class: "quiet small", text: `${this.type} ${shapeText(this.shape)}` }),
+        state && el("span", { class: "badge good", title: `comes back as ${state}`, text: `state → ${state}` }),
+      ),
       el("div", { class: "row" }, this.isScalar ? [this.value, fix] : this.source, this.picker, this.note),
     );
     for (const type of ["dragover", "drop"]) this.element.addEventListener(type, (event) => this.#drag(event));
@@ -71,14 +96,20 @@ class Input {
     const { name, type } = this;
     if (this.isScalar) return { name, type, shape: [], data: converted([Number(this.value.value)], type) };
     const wanted = this.shape.map((size, axis) => (typeof size === "number" ? size : this.sizes.of(this, axis)));
-    if (count(wanted) > MOST_ELEMENTS) throw new Error(`'${name}' would have ${count(wanted).toLocaleString("en")} elements: choose smaller sizes`);
+    if (count(wanted) > MOST_ELEMENTS)
+      throw new Error(`'${name}' would have ${count(wanted).toLocaleString("en")} elements: choose smaller sizes`);
     if (this.source.value === "file") {
       if (!this.file) throw new Error(`no file was chosen for '${name}'`);
       const { values, shape, note } = fitted(this.file, this, wanted);
       this.note.textContent = `${this.file.name}${note ? `: ${note}` : ""}`;
       return { name, type, shape, data: converted(values, type) };
     }
-    return { name, type, shape: wanted, data: this.source.value === "zeros" ? zeros(type, wanted) : random(type, wanted, seed) };
+    return {
+      name,
+      type,
+      shape: wanted,
+      data: this.source.value === "zeros" ? zeros(type, wanted) : random(type, wanted, seed),
+    };
   }
 }
 
@@ -92,7 +123,10 @@ class Sizes {
         if (typeof size === "number" || this.fields.has(this.#key(input, axis))) return;
         const value = shapes[input.name]?.[axis] ?? guess(size, input, axis);
         const label = size ?? `${input.name}, axis ${axis}`;
-        this.fields.set(this.#key(input, axis), { label, field: el("input", { type: "number", min: "0", value: String(value), "aria-label": `Size ${label}` }) });
+        this.fields.set(this.#key(input, axis), {
+          label,
+          field: el("input", { type: "number", min: "0", value: String(value), "aria-label": `Size ${label}` }),
+        });
       });
     }
   }
@@ -116,8 +150,17 @@ export class InputsView {
     this.element = el(
       "div",
       { class: "stack" },
-      fields.length > 0 && el("div", { class: "sizes" }, fields.map(({ label, field }) => el("label", {}, el("code", { text: label }), field))),
-      el("ul", { class: "inputs" }, this.inputs.map(({ element }) => element)),
+      fields.length > 0 &&
+        el(
+          "div",
+          { class: "sizes" },
+          fields.map(({ label, field }) => el("label", {}, el("code", { text: label }), field)),
+        ),
+      el(
+        "ul",
+        { class: "inputs" },
+        this.inputs.map(({ element }) => element),
+      ),
     );
   }
 

@@ -10,7 +10,13 @@ function tile(title, before, after, note = "") {
     "div",
     { class: "tile" },
     el("dt", { text: title }),
-    el("dd", {}, changed && el("s", { text: before }), changed && el("span", { class: "arrow", "aria-label": "becomes", text: "→" }), el("b", { text: after })),
+    el(
+      "dd",
+      {},
+      changed && el("s", { text: before }),
+      changed && el("span", { class: "arrow", "aria-label": "becomes", text: "→" }),
+      el("b", { text: after }),
+    ),
     note && el("dd", { class: "note", text: note }),
   );
 }
@@ -26,9 +32,12 @@ function tiles({ report, seconds, plan }) {
     "dl",
     { class: "tiles" },
     tile("Ops", String(before.nodes), String(after.nodes)),
-    before.loops + after.loops > 0 && tile("Ops inside loops", String(nodes(before.inside)), String(nodes(after.inside))),
+    before.loops + after.loops > 0 &&
+      tile("Ops inside loops", String(nodes(before.inside)), String(nodes(after.inside))),
     before.ifs + after.ifs > 0 && tile("Branches", String(before.ifs), String(after.ifs)),
-    inLoops && flops.inside[0] !== "0" && tile("FLOPs inside loops", readable(flops.inside[0]), readable(flops.inside[1])),
+    inLoops &&
+      flops.inside[0] !== "0" &&
+      tile("FLOPs inside loops", readable(flops.inside[0]), readable(flops.inside[1])),
     plan && tile("Plan", "", bytes(plan)),
     tile("Read and optimized in", "", duration(seconds * 1000)),
   );
@@ -44,7 +53,15 @@ function leftList(left) {
       "ul",
       { class: "left-list" },
       left.map(({ op, label, loop, why }) =>
-        el("li", {}, el("b", { text: op }), " ", el("code", { text: label.replace("-> ", "") }), loop && el("span", { class: "quiet", text: ` of ${loop.split("/").at(-1)}` }), el("span", { class: "quiet", text: `: ${why}` })),
+        el(
+          "li",
+          {},
+          el("b", { text: op }),
+          " ",
+          el("code", { text: label.replace("-> ", "") }),
+          loop && el("span", { class: "quiet", text: ` of ${loop.split("/").at(-1)}` }),
+          el("span", { class: "quiet", text: `: ${why}` }),
+        ),
       ),
     ),
   );
@@ -59,7 +76,11 @@ function passes({ steps }) {
       el("th", { scope: "row", text: name.replaceAll("_", " ") }),
       el("td", { text: String(count) }),
       el("td", { text: duration(seconds * 1000) }),
-      el("td", { class: "fired", title: fired.join("\n"), text: fired.slice(0, 3).join(" · ") + (fired.length > 3 ? " …" : "") }),
+      el("td", {
+        class: "fired",
+        title: fired.join("\n"),
+        text: fired.slice(0, 3).join(" · ") + (fired.length > 3 ? " …" : ""),
+      }),
     ),
   );
   const head = ["pass", "fired", "time", "on"].map((text) => el("th", { scope: "col", text }));
@@ -67,7 +88,11 @@ function passes({ steps }) {
     "details",
     {},
     el("summary", { text: `${busy.length} of ${steps.length} passes found something to do` }),
-    el("div", { class: "scroll" }, el("table", { class: "passes" }, el("thead", {}, el("tr", {}, head)), el("tbody", {}, rows))),
+    el(
+      "div",
+      { class: "scroll" },
+      el("table", { class: "passes" }, el("thead", {}, el("tr", {}, head)), el("tbody", {}, rows)),
+    ),
   );
 }
 

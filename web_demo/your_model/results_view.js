@@ -27,7 +27,8 @@ function picture({ name, data, shape: sizes }) {
   if (data.length < 2 || data.length > MOST_PIXELS) return null;
   const columns = sizes.at(-1);
   const rows = count(sizes) / columns;
-  if (rows >= FEWEST_ROWS && columns > 1) return heatmapOf(data, rows, columns, `${name}: ${rows} rows of ${columns} values`);
+  if (rows >= FEWEST_ROWS && columns > 1)
+    return heatmapOf(data, rows, columns, `${name}: ${rows} rows of ${columns} values`);
   return lineOf(data, `${name}: ${data.length} values`);
 }
 
@@ -41,21 +42,49 @@ function outputView(output) {
   return el(
     "li",
     { class: "output" },
-    el("div", { class: "row spread" }, el("span", {}, el("code", { class: "port", text: name }), el("span", { class: "quiet small", text: ` ${type} ${shape(sizes)}` })), el("span", { class: "small mono", text })),
+    el(
+      "div",
+      { class: "row spread" },
+      el(
+        "span",
+        {},
+        el("code", { class: "port", text: name }),
+        el("span", { class: "quiet small", text: ` ${type} ${shape(sizes)}` }),
+      ),
+      el("span", { class: "small mono", text }),
+    ),
     picture(output),
   );
 }
 
 /** `runs` are {label, ms}; `agreement` is what compareOutputs gave, or null if there is only one run. */
 export function resultsView(outputs, runs, agreement) {
-  const times = runs.map(({ label, ms }) => el("div", { class: "tile" }, el("dt", { text: label }), el("dd", {}, el("b", { text: duration(ms) }))));
+  const times = runs.map(({ label, ms }) =>
+    el("div", { class: "tile" }, el("dt", { text: label }), el("dd", {}, el("b", { text: duration(ms) }))),
+  );
   const verdict =
     agreement &&
     el(
       "div",
       { class: "tile", "data-identical": String(agreement.identical) },
       el("dt", { text: "Both results" }),
-      el("dd", {}, el("b", { class: agreement.difference < 1e-3 ? "good-text" : "bad-text", text: agreement.identical ? "the same bits" : agreement.difference < 1e-3 ? `agree to ${difference(agreement.difference)}` : `differ by ${difference(agreement.difference)}` })),
+      el(
+        "dd",
+        {},
+        el("b", {
+          class: agreement.difference < 1e-3 ? "good-text" : "bad-text",
+          text: agreement.identical
+            ? "the same bits"
+            : agreement.difference < 1e-3
+              ? `agree to ${difference(agreement.difference)}`
+              : `differ by ${difference(agreement.difference)}`,
+        }),
+      ),
     );
-  return el("div", { class: "stack" }, el("dl", { class: "tiles" }, times, verdict), el("ul", { class: "outputs" }, outputs.map(outputView)));
+  return el(
+    "div",
+    { class: "stack" },
+    el("dl", { class: "tiles" }, times, verdict),
+    el("ul", { class: "outputs" }, outputs.map(outputView)),
+  );
 }

@@ -36,8 +36,19 @@ class YourModel {
   #report = el("div");
   #runner = el("div", { class: "stack" });
   #results = el("div", { "aria-live": "polite" });
-  #picker = el("input", { type: "file", accept: ".onnx,.rnn", hidden: true, change: () => this.#openFile(this.#picker.files[0]) });
-  #stop = el("button", { class: "button", type: "button", text: "Stop", hidden: true, click: () => this.#endWorkers() });
+  #picker = el("input", {
+    type: "file",
+    accept: ".onnx,.rnn",
+    hidden: true,
+    change: () => this.#openFile(this.#picker.files[0]),
+  });
+  #stop = el("button", {
+    class: "button",
+    type: "button",
+    text: "Stop",
+    hidden: true,
+    click: () => this.#endWorkers(),
+  });
   #chips;
 
   constructor(place, site, listening) {
@@ -48,7 +59,15 @@ class YourModel {
       "div",
       { class: "chips", role: "group", "aria-label": "Models to try" },
       site.bundled.map((model) =>
-        el("button", { class: "chip", type: "button", title: `${model.what}, ${bytesText(model.bytes)}`, "aria-pressed": "false", "data-model": model.name, text: model.title, click: () => this.#openBundled(model) }),
+        el("button", {
+          class: "chip",
+          type: "button",
+          title: `${model.what}, ${bytesText(model.bytes)}`,
+          "aria-pressed": "false",
+          "data-model": model.name,
+          text: model.title,
+          click: () => this.#openBundled(model),
+        }),
       ),
     );
     const zone = el(
@@ -60,7 +79,8 @@ class YourModel {
     place.replaceChildren(
       zone,
       this.#picker,
-      site.bundled.length > 0 && el("div", { class: "row try" }, el("span", { class: "quiet small", text: "Or try" }), this.#chips),
+      site.bundled.length > 0 &&
+        el("div", { class: "row try" }, el("span", { class: "quiet small", text: "Or try" }), this.#chips),
       el("div", { class: "row spread busy" }, this.#progress.element, this.#stop),
       this.#problems,
       this.#report,
@@ -98,7 +118,11 @@ class YourModel {
     } catch (error) {
       this.#place.dataset.state = "failed";
       if (error.name === "AbortError") this.#place.dataset.state = "stopped";
-      else this.#problems.replaceChildren(problem(title(error), error), error.details ? el("pre", { class: "small", text: error.details }) : "");
+      else
+        this.#problems.replaceChildren(
+          problem(title(error), error),
+          error.details ? el("pre", { class: "small", text: error.details }) : "",
+        );
     } finally {
       this.#progress.hide();
       this.#stop.hidden = true;
@@ -119,24 +143,31 @@ class YourModel {
   }
 
   #openBundled(model) {
-    return this.#busy((error) => titleOf(error.kind, model.title), async () => {
-      this.#forget();
-      this.#chips.querySelector(`[data-model="${model.name}"]`).setAttribute("aria-pressed", "true");
-      const file = await download(model.file, this.#say);
-      await this.#open(`${model.name}.onnx`, file, model);
-    });
+    return this.#busy(
+      (error) => titleOf(error.kind, model.title),
+      async () => {
+        this.#forget();
+        this.#chips.querySelector(`[data-model="${model.name}"]`).setAttribute("aria-pressed", "true");
+        const file = await download(model.file, this.#say);
+        await this.#open(`${model.name}.onnx`, file, model);
+      },
+    );
   }
 
   #openFile(file) {
     if (!file) return;
     this.#picker.value = "";
-    return this.#busy((error) => titleOf(error.kind, file.name), async () => {
-      this.#forget();
-      if (file.size > MOST_BYTES) throw new Error(`it has ${bytesText(file.size)}, this page takes ${bytesText(MOST_BYTES)}`);
-      const bytes = new Uint8Array(await file.arrayBuffer());
-      if (!bytes.length) throw new Error("the file is empty");
-      await this.#open(file.name, bytes, {});
-    });
+    return this.#busy(
+      (error) => titleOf(error.kind, file.name),
+      async () => {
+        this.#forget();
+        if (file.size > MOST_BYTES)
+          throw new Error(`it has ${bytesText(file.size)}, this page takes ${bytesText(MOST_BYTES)}`);
+        const bytes = new Uint8Array(await file.arrayBuffer());
+        if (!bytes.length) throw new Error("the file is empty");
+        await this.#open(file.name, bytes, {});
+      },
+    );
   }
 
   async #open(name, bytes, { fixed = {}, shapes = {} }) {
@@ -150,25 +181,50 @@ class YourModel {
     this.#model = { name, kind: "plan", inputs, states: carry, plan: bytes, audio: about?.audio };
     const port = ({ name: label, type, shape }) => `${label} ${type}[${shape.map((size) => size ?? "?").join(", ")}]`;
     this.#report.replaceChildren(
-      el("p", { class: "plan-facts" }, el("strong", { text: name }), ` is a plan of ${bytesText(bytes.length)}: it was verified and runs on the ${variant} VM, without Python. It gives ${outputs.map(port).join(", ")}.`),
+      el(
+        "p",
+        { class: "plan-facts" },
+        el("strong", { text: name }),
+        ` is a plan of ${bytesText(bytes.length)}: it was verified and runs on the ${variant} VM, without Python. It gives ${outputs.map(port).join(", ")}.`,
+      ),
     );
     this.#offerRun({});
   }
 
   async #openOnnx(name, bytes, fixed, shapes) {
-    if (!this.#site.pyodide) throw new Error("this site was put together without Pyodide, which reads ONNX files; .rnn files run");
+    if (!this.#site.pyodide)
+      throw new Error("this site was put together without Pyodide, which reads ONNX files; .rnn files run");
     const opened = await this.#onPython("open", { bytes, fixed });
     const inputs = opened.inputs.map((port) => ({ ...port, type: elementType(port.type) }));
     const unknown = inputs.find(({ type }) => !ARRAYS[type]);
-    this.#model = { name, kind: "onnx", file: bytes, fixed, shapes, inputs, states: Object.fromEntries(opened.states), plan: null, audio: opened.audio };
+    this.#model = {
+      name,
+      kind: "onnx",
+      file: bytes,
+      fixed,
+      shapes,
+      inputs,
+      states: Object.fromEntries(opened.states),
+      plan: null,
+      audio: opened.audio,
+    };
     this.#report.replaceChildren(reportView(opened));
-    if (unknown) this.#runner.replaceChildren(el("p", { class: "note", text: `Input '${unknown.name}' takes ${unknown.type}, which this page cannot make up.` }));
+    if (unknown)
+      this.#runner.replaceChildren(
+        el("p", {
+          class: "note",
+          text: `Input '${unknown.name}' takes ${unknown.type}, which this page cannot make up.`,
+        }),
+      );
     else this.#offerRun(shapes, (input, value) => this.#fix(input, value));
   }
 
   #fix(input, value) {
     const { name, file, fixed, shapes } = this.#model;
-    return this.#busy((error) => titleOf(error.kind, name), () => this.#openOnnx(name, file, { ...fixed, [input]: value }, shapes));
+    return this.#busy(
+      (error) => titleOf(error.kind, name),
+      () => this.#openOnnx(name, file, { ...fixed, [input]: value }, shapes),
+    );
   }
 
   #offerRun(shapes, onFix) {
@@ -192,23 +248,46 @@ class YourModel {
   #audioOffer() {
     const { audio, kind } = this.#model;
     if (!audio || !this.#listening) return "";
-    const hop = el("input", { type: "number", min: "1", max: String(audio.frame), value: String(audio.hop ?? Math.max(audio.frame >> 2, 1)), disabled: kind === "plan", "aria-label": "Samples from one frame to the next" });
+    const hop = el("input", {
+      type: "number",
+      min: "1",
+      max: String(audio.frame),
+      value: String(audio.hop ?? Math.max(audio.frame >> 2, 1)),
+      disabled: kind === "plan",
+      "aria-label": "Samples from one frame to the next",
+    });
     return el(
       "div",
       { class: "row audio-offer" },
-      el("span", { class: "small" }, `Frames of ${audio.frame} samples, one every `, hop, ` at ${audio.sample_rate / 1000} kHz`),
-      el("button", { class: "button", type: "button", text: "Put it on the audio thread", click: () => this.#listen({ ...audio, hop: Number(hop.value) }) }),
+      el(
+        "span",
+        { class: "small" },
+        `Frames of ${audio.frame} samples, one every `,
+        hop,
+        ` at ${audio.sample_rate / 1000} kHz`,
+      ),
+      el("button", {
+        class: "button",
+        type: "button",
+        text: "Put it on the audio thread",
+        click: () => this.#listen({ ...audio, hop: Number(hop.value) }),
+      }),
     );
   }
 
   #listen(audio) {
-    return this.#busy(() => "It cannot run on the audio thread:", async () => {
-      const { name, kind, states, plan } = this.#model;
-      if (kind === "onnx" && !(Number.isInteger(audio.hop) && audio.hop >= 1 && audio.hop <= audio.frame)) throw new Error(`a frame every ${audio.hop} samples is not possible`);
-      const bytes = kind === "plan" ? plan : (await this.#onPython("plan", { audio, carry: states })).buffers[0].slice();
-      this.#say("Loading it on the audio thread", null);
-      await this.#listening.exchange(bytes, audio.kind, name);
-    });
+    return this.#busy(
+      () => "It cannot run on the audio thread:",
+      async () => {
+        const { name, kind, states, plan } = this.#model;
+        if (kind === "onnx" && !(Number.isInteger(audio.hop) && audio.hop >= 1 && audio.hop <= audio.frame))
+          throw new Error(`a frame every ${audio.hop} samples is not possible`);
+        const bytes =
+          kind === "plan" ? plan : (await this.#onPython("plan", { audio, carry: states })).buffers[0].slice();
+        this.#say("Loading it on the audio thread", null);
+        await this.#listening.exchange(bytes, audio.kind, name);
+      },
+    );
   }
 
   #run(view) {
@@ -226,7 +305,9 @@ class YourModel {
       this.#say("Running the plan without Python", null);
       const second = await this.#onVm("run", { feeds });
       runs.push({ label: "the plan on the bare VM", ms: second.ms });
-      this.#results.replaceChildren(resultsView(first ?? second.outputs, runs, first && compareOutputs(first, second.outputs)));
+      this.#results.replaceChildren(
+        resultsView(first ?? second.outputs, runs, first && compareOutputs(first, second.outputs)),
+      );
     });
   }
 
@@ -242,10 +323,13 @@ class YourModel {
   }
 
   #save(view) {
-    return this.#busy(() => "There is no plan to save:", async () => {
-      if (this.#model.kind === "onnx") await this.#makePlan(view.feeds());
-      save(this.#model.plan, this.#model.name.replace(/\.\w+$/, "") + ".rnn");
-    });
+    return this.#busy(
+      () => "There is no plan to save:",
+      async () => {
+        if (this.#model.kind === "onnx") await this.#makePlan(view.feeds());
+        save(this.#model.plan, this.#model.name.replace(/\.\w+$/, "") + ".rnn");
+      },
+    );
   }
 
   #onPython(name, value) {

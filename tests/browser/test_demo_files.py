@@ -1,0 +1,67 @@
+"""The files of the demo page: complete, small, packaged, and nothing in them comes from elsewhere."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from web_demo import packaged
+from webrnn.web import site
+
+IMPORT = re.compile(r'(?:from|import\(|new URL\()\s*"(\.{1,2}/[^"]+)"')
+HTML_LINK = re.compile(r'(?:href|src)="([^"#:]+)"')
+OTHER_HOST = re.compile(r"(?:https?:)?//[a-z0-9.-]+\.[a-z]{2,}", re.I)
+PARTS = ("page", "listen", "your_model", "timings", "python")
+LONGEST = 420
+"""Lines of a file."""
+
+
+def sources(folder: Path) -> list[Path]:
+    return [file for part in PARTS for file in (folder / part).iterdir() if file.suffix in (".js", ".css", ".py")]
+
+
+def test_everything_that_is_imported_is_there(demo: Path) -> None:
+    checked = 0
+    for file in demo.rglob("*.js"):
+        for name in IMPORT.findall(file.read_text()):
+            target = (file.parent / name).resolve()
+            is_made_for_the_site = name.startswith(("../pyodide/", "../onnxruntime-web/", "../site.json"))
+            assert target.exists() or is_made_for_the_site or name == "./", f"{file.name} imports {name}"
+            checked += 1
+    assert checked > 40
+    for name in HTML_LINK.findall((demo / "index.html").read_text()):
+        assert (demo / name).exists(), name
+
+
+def test_nothing_comes_from_another_host(demo: Path) -> None:
+    for file in [*sources(demo), demo / "index.html"]:
+        text = file.read_text().replace("http://www.w3.org/2000/svg", "")
+        assert not OTHER_HOST.search(re.sub(r"(?m)^\s*//.*$", "", text)), file.name
+
+
+def test_files_are_short(demo: Path) -> None:
+    long = {file.name: lines for file in sources(demo) if (lines := len(file.read_text().splitlines())) > LONGEST}
+    assert not long
+
+
+def test_an_installation_has_the_files_of_the_page() -> None:
+    assert packaged.PAGE_FILES == site.PAGE_FILES
+
+
+def test_what_is_not_there_is_left_out_and_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing() -> Path:
+        raise OSError("no network")
+
+    said: list[str] = []
+    sources = site.Sources(pyodide=missing, peer=tmp_path / "nowhere", rounds=0, has_bundled=False)
+    site.write(tmp_path / "site", sources, said.append)
+    description = json.loads((tmp_path / "site" / "site.json").read_text())
+    assert (description["pyodide"], description["peer"], description["listen"]) == (None, None, None)
+    assert description["bundled"] == []
+    assert 20_000 < description["runtime_bytes"] < 60_000
+    assert len(said) == 2
+    assert said[0] == "the page goes without Python in the page: no network"
+    assert "onnxruntime-web" in said[1]

@@ -1,0 +1,92 @@
+"""What the page asks of Python, in this Python."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+import webrnn
+from webrnn.bench.models import BUILT_IN
+
+FILE = Path(__file__).resolve().parents[2] / "web_demo" / "python" / "workbench.py"
+
+
+@pytest.fixture
+def workbench() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("workbench", FILE)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def call(workbench: ModuleType, name: str, buffers: list[bytes], **request: Any) -> tuple[dict[str, Any], list[bytes]]:
+    text, parts = workbench.call(name, json.dumps(request), buffers)
+    return json.loads(text), parts
+
+
+def test_a_loop_before_and_after(workbench: ModuleType) -> None:
+    opened, _ = call(workbench, "open", [BUILT_IN["gru_128"]()])
+    (loop,) = [node for node in opened["before"]["nodes"] if node["kind"] == "loop"]
+    assert [node["op"] for node in loop["blocks"][0]["nodes"] if node.get("leaves")][:2] == ["MatMul", "Add"]
+    assert [item["op"] for item in opened["left"]] == ["MatMul", "Add", "Split"]
+    assert opened["report"]["flops"]["inside"] != opened["report"]["flops"]["outside"]
+    assert opened["after"]["total"] < opened["before"]["total"]
+
+
+def test_results_and_the_plan(workbench: ModuleType, tmp_path: Path) -> None:
+    model = BUILT_IN["gru_128_t1"]()
+    opened, _ = call(workbench, "open", [model])
+    assert opened["states"] == [["h", "h_n"]]
+    feeds = {port["name"]: np.full(port["shape"], 0.1, np.float32) for port in opened["inputs"]}
+    rows = [{"name": name, "type": "float32", "shape": list(array.shape)} for name, array in feeds.items()]
+    buffers = [array.tobytes() for array in feeds.values()]
+    ran, parts = call(workbench, "run", buffers, feeds=rows)
+    expected = webrnn.InferenceSession(model).run(None, feeds)
+    assert parts == [array.tobytes() for array in expected]
+    assert [output["shape"] for output in ran["outputs"]] == [list(array.shape) for array in expected]
+    _, (plan,) = call(workbench, "plan", [], shapes={})
+    (tmp_path / "m.rnn").write_bytes(plan)
+    again = webrnn.InferenceSession(tmp_path / "m.rnn").run(None, feeds)
+    assert [array.tobytes() for array in again] == parts
+
+
+def test_a_model_of_frames_becomes_an_audio_plan(workbench: ModuleType, tmp_path: Path) -> None:
+    opened, _ = call(workbench, "open", [BUILT_IN["dtln_t1"]()])
+    audio = opened["audio"]
+    assert (audio["kind"], audio["frame"], audio["input"], audio["output"]) == ("filter", 257, "mag", "mask")
+    _, (plan,) = call(workbench, "plan", [], audio={**audio, "hop": 64}, carry=dict(opened["states"]))
+    (tmp_path / "m.rnn").write_bytes(plan)
+    stream = webrnn.InferenceSession(tmp_path / "m.rnn").stream()
+    assert stream.carry == dict(opened["states"])
+
+
+@pytest.mark.parametrize(
+    ("name", "buffers", "kind"),
+    [("open", [b"no model"], "ModelError"), ("plan", [], "OptionError"), ("measure", [], "Unexpected")],
+)
+def test_errors_are_results(workbench: ModuleType, name: str, buffers: list[bytes], kind: str) -> None:
+    reply, parts = call(workbench, name, buffers)
+    assert reply["error"]["kind"] == kind
+    assert reply["error"]["message"]
+    assert parts == []
+
+
+def test_timing(workbench: ModuleType) -> None:
+    opened, _ = call(workbench, "open", [BUILT_IN["loop_accum"]()])
+    rows = [{"name": port["name"], "type": "float32", "shape": port["shape"]} for port in opened["inputs"]]
+    buffers = [np.ones(row["shape"], np.float32).tobytes() for row in rows]
+    pace = {"warmUpMs": 1, "sliceMs": 1}
+    for engine in ("pyodide", "numpy"):
+        given = [BUILT_IN["loop_accum"](), *buffers]
+        _, (found,) = call(workbench, "prepare", given, engine=engine, names=["acc_n"], pace=pace, feeds=rows)
+        assert len(found) == 128 * 4
+        measured, _ = call(workbench, "measure", [], engine=engine)
+        assert measured["ms"] > 0
