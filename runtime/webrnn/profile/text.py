@@ -92,7 +92,7 @@ def _categories(profile: Profile) -> str:
 def _nodes(profile: Profile, everything: bool) -> str:
     nodes = list(profile.nodes().items())
     shown = nodes if everything else nodes[:MOST_NODES]
-    rows = [[_cut(name, 50), *_figures(sums, profile), _cut(", ".join(sums.contents), 40)] for name, sums in shown]
+    rows = [[_cut(name, 50), *_figures(sums, profile), _ended(", ".join(sums.contents), 40)] for name, sums in shown]
     if len(shown) < len(nodes):
         rest = sum(sums.seconds for _, sums in nodes[len(shown) :])
         share = f"{_share(rest, profile):.1%}"
@@ -137,6 +137,10 @@ def _rows(entry: Entry, profile: Profile, everything: bool, depth: int) -> Itera
 
 def _us(seconds: float) -> str:
     return f"{seconds * 1e6:,.1f} us"
+
+
+def _ended(text: str, length: int) -> str:
+    return text if len(text) <= length else text[: length - 1] + "…"
 
 
 def _cut(text: str, length: int) -> str:
