@@ -14,15 +14,7 @@ from .profiler import Profile, profile
 
 
 class Subject:
-    """A session, or with `carry`, as for `session.stream`, a stream of it.
-
-    >>> import numpy as np
-    >>> from webrnn.cli.builtin_model import gru_model
-    >>> subject = Subject(InferenceSession(gru_model(4, 8), backend="native"))
-    >>> found = subject.profile({"x": np.ones((5, 1, 4), "f4"), "h_in": np.zeros((1, 1, 8), "f4")}, runs=1)
-    >>> sorted(found.categories())
-    ['cell', 'control', 'copy', 'matrix']
-    """
+    """A session, or with `carry`, as for `session.stream`, a stream of it; docs/profiling.md has an example."""
 
     def __init__(self, session: InferenceSession, carry: Carry | None = None):
         self._session = session
