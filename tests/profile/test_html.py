@@ -6,7 +6,6 @@ import re
 import numpy as np
 import pytest
 
-from tests.browser.conftest import browser  # noqa: F401
 from tests.plan.recurrent_models import recurrent
 from webrnn.profile.entry import Entry
 from webrnn.profile.html import report_html
@@ -46,26 +45,3 @@ def test_names_cannot_end_the_script():
     assert "<img" not in page
     assert json.loads(re.search(r'id="data">(.*?)</script>', page, re.S)[1])["children"][0]["name"] == HOSTILE
     assert HOSTILE in report_text(hostile(), everything=True)
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_in_a_browser(profile, scheme, tmp_path, browser):  # noqa: F811
-    file = tmp_path / "flame.html"
-    file.write_text(report_html(profile), encoding="utf-8")
-    page = browser.new_page(color_scheme=scheme)
-    requests, errors = [], []
-    page.on("request", lambda request: requests.append(request.url))
-    page.on("pageerror", lambda error: errors.append(str(error)))
-    page.goto(file.as_uri())
-    kinds = page.eval_on_selector_all("#flame button", "all => all.map(each => each.dataset.kind)")
-    assert {"plan", "loop", "node", "instruction", "part"} <= set(kinds)
-    loop = page.locator("#flame button[data-kind=loop]").first
-    loop.click()
-    assert page.locator("#flame button[data-kind=loop]").first.evaluate("e => e.style.width") == "100%"
-    assert "steps" in page.locator("#detail").inner_text()
-    page.keyboard.press("Escape")
-    assert page.locator("#flame button").count() == len(kinds)
-    widths = page.eval_on_selector_all("#flame button", "all => all.map(e => e.getBoundingClientRect().right)")
-    assert max(widths) <= page.viewport_size["width"]
-    assert (requests, errors) == ([file.as_uri()], [])
-    page.close()
