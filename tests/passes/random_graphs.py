@@ -266,7 +266,7 @@ class _Generator:
         scan.invariants.append(Invariant(whole, body.value("table")))
         index = scan.iteration
         if not fewer and self.rng.random() < 0.3:
-            last = b.op("Sub", length, b.constant(np.array(1)))
+            last = b.op("Sub", length, b.constant(np.array(1, np.int64)))
             scan.invariants.append(Invariant(last, body.value("last")))
             index = body.op("Sub", scan.invariants[-1].inner, index)
         return body.op("Gather", scan.invariants[0].inner, index, axis=axis)

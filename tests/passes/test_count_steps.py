@@ -39,7 +39,7 @@ def scan_of(graph: Graph) -> Scan:
 @pytest.mark.parametrize(("step", "start", "steps"), [(1, 0, 10), (3, 0, 4), (4, 8, 1), (1, 20, 1)])
 def test_counts_steps_of_a_counter(step: int, start: int, steps: int) -> None:
     graph = counting_loop(step, "ten", start=start)
-    arguments = [np.float32([1, 2]), np.array(0)]
+    arguments = [np.float32([1, 2]), np.array(0, np.int64)]
     assert_keeps_results(graph.copy(), arguments, "count_steps")
     run_passes(graph, [CountSteps()], check=True)
     scan = scan_of(graph)

@@ -52,7 +52,7 @@ def test_a_named_count_of_longer_sequences():
     h, x = s.state("h"), s.sequence("x")
     short = s.scan.sequences[0].whole
     s.scan.sequences[0].whole = s.b.op("Concat", short, short, axis=0)
-    s.scan.n_steps = s.b.op("Gather", s.b.op("Shape", short), s.b.constant(np.array(0)))
+    s.scan.n_steps = s.b.op("Gather", s.b.op("Shape", short), s.b.constant(np.array(0, np.int64)))
     graph = s.finish([s.body.op("Add", h, x)])
     assert_dropped(graph, [floats(3), floats(4, 3)], 1)
 

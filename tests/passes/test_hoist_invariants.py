@@ -51,14 +51,14 @@ def gathering(steps):
 
 def test_declines_what_could_fail_if_there_is_no_step():
     graph = gathering(None)
-    arguments = [floats(0, 3), floats(5, 3), floats(3), np.array(99)]
+    arguments = [floats(0, 3), floats(5, 3), floats(3), np.array(99, np.int64)]
     outcome = assert_keeps_results(graph, arguments, "hoist_invariants")
     assert reasons(outcome, "hoist_invariants") == {"it could fail where the loop takes no step"}
 
 
 def test_hoists_it_where_there_is_a_step():
     graph = gathering(4)
-    assert_keeps_results(graph, [floats(5, 3), floats(3), np.array(2)], "hoist_invariants")
+    assert_keeps_results(graph, [floats(5, 3), floats(3), np.array(2, np.int64)], "hoist_invariants")
     assert apply(graph, "hoist_invariants").rewrites["hoist_invariants"] == 1
 
 

@@ -90,7 +90,7 @@ def test_a_trace_that_is_longer_than_the_loop_is_filled_with_zeros(steps, direct
 
 def test_declines_a_trace_of_fewer_steps():
     def build(s):
-        s.scan.n_steps = s.b.constant(np.array(2))
+        s.scan.n_steps = s.b.constant(np.array(2, np.int64))
         return s.finish(traces=[s.body.op("Exp", s.sequence("x"))])
 
     found, _, _ = declines(build, floats(4, 3))
@@ -99,6 +99,7 @@ def test_declines_a_trace_of_fewer_steps():
 
 def test_declines_an_op_that_it_does_not_know():
     found, _, _ = declines(
-        lambda s: s.finish(traces=[s.body.op("CumSum", s.sequence("x"), s.body.constant(np.array(0)))]), floats(4, 3)
+        lambda s: s.finish(traces=[s.body.op("CumSum", s.sequence("x"), s.body.constant(np.array(0, np.int64)))]),
+        floats(4, 3),
     )
     assert found == {"it is not known how to do it for all steps at once"}

@@ -134,7 +134,7 @@ def model_arguments(name, graph):
     rng = np.random.default_rng(5)
     for value in graph.inputs:
         shape = SHAPES.get(name, {}).get(value.name) or [size if isinstance(size, int) else 1 for size in value.shape]
-        array = np.array(16000) if value.name == "sr" else rng.standard_normal(shape) * 0.1
+        array = np.array(16000, np.int64) if value.name == "sr" else rng.standard_normal(shape) * 0.1
         yield array.astype(value.dtype.array_type)
 
 

@@ -172,7 +172,7 @@ def two_grus():
         nodes.append(helper.make_node("GRU", operands, [f"y{index}"], hidden_size=size, linear_before_reset=1))
         nodes.append(helper.make_node("Squeeze", [f"y{index}", "one"], [f"s{index}"]))
         source = f"s{index}"
-    weights += [numpy_helper.from_array(np.array([1]), "one"), numpy_helper.from_array(floats(size, 2), "fc")]
+    weights += [numpy_helper.from_array(np.int64([1]), "one"), numpy_helper.from_array(floats(size, 2), "fc")]
     nodes.append(helper.make_node("MatMul", [source, "fc"], ["coefficients"]))
     types = [
         helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 1, n])

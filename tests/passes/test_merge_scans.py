@@ -104,7 +104,7 @@ def test_loops_with_one_count(count):
 
 def test_a_count_and_a_sequence_of_equal_length():
     s = Siblings()
-    counted(s, s.b.constant(np.array(4)), "a")
+    counted(s, s.b.constant(np.array(4, np.int64)), "a")
     add_average(s, "x")
     s.b.graph.inputs[1].shape = (4, 3)
     graph = s.graph()
@@ -161,14 +161,14 @@ def test_declines_unknown_lengths():
     start = s.b.input("start", DType.INT64, (1,))
     rest = s.b.op("Slice", s.b.graph.inputs[0], start, s.b.ints(99), s.b.ints(0))
     add_average(s, "y", whole=rest)
-    found = declines(s, floats(4, 3), floats(3), np.array([2]), floats(3))
+    found = declines(s, floats(4, 3), floats(3), np.int64([2]), floats(3))
     assert found == {"the number of its steps is not known"}
 
 
 def test_declines_a_count_apart_from_the_sequences():
     s = Siblings()
     add_average(s, "x")
-    s.scan.n_steps = s.b.constant(np.array(2))
+    s.scan.n_steps = s.b.constant(np.array(2, np.int64))
     add_average(s, "y")
     found = declines(s, floats(4, 3), floats(3), floats(5, 3), floats(3))
     assert found == {"the number of its steps is given apart from its sequences"}

@@ -109,7 +109,7 @@ def traced(make):
 
 LONE = {
     "it is not known how to do it for all steps at once": lambda s, x: s.body.op(
-        "CumSum", x, s.body.constant(np.array(0))
+        "CumSum", x, s.body.constant(np.array(0, np.int64))
     ),
     "the axes of its operands do not allow a product for all steps": lambda s, x: s.body.op(
         "MatMul", s.body.constant(floats(2, 3)), x
@@ -125,7 +125,7 @@ LONE = {
     ),
     "its operand has no axes": lambda s, x: s.body.op("ReduceSum", s.body.op("ReduceSum", x, keepdims=0), keepdims=0),
     "a power of integers can fail": lambda s, x: s.body.op(
-        "Pow", s.body.op("ArgMax", x, axis=0), s.body.constant(np.array(2))
+        "Pow", s.body.op("ArgMax", x, axis=0), s.body.constant(np.array(2, np.int64))
     ),
 }
 
@@ -140,7 +140,7 @@ def test_declines_axes_that_are_inputs():
         axes = s.b.input("axes", DType.INT64, (1,))
         return s.body.op("ReduceSum", x, s.invariant("axes", axes))
 
-    assert declines(traced(make), floats(4, 3), np.array([0])) == {"its axes or sizes are not constants"}
+    assert declines(traced(make), floats(4, 3), np.int64([0])) == {"its axes or sizes are not constants"}
 
 
 def test_declines_sizes_that_are_not_known():
@@ -148,7 +148,7 @@ def test_declines_sizes_that_are_not_known():
         target = s.b.input("target", DType.INT64, (2,))
         return s.body.op("Reshape", x, s.invariant("target", target))
 
-    assert declines(traced(make), floats(4, 3), np.array([3, 1])) == {"the shape of its operand or result is not known"}
+    assert declines(traced(make), floats(4, 3), np.int64([3, 1])) == {"the shape of its operand or result is not known"}
 
 
 def test_declines_ranks_that_are_not_known():
@@ -163,14 +163,14 @@ def test_declines_what_could_fail_on_elements_that_no_step_takes():
     s = ScanBuilder()
     numbers = s.b.input("numbers", DType.INT64, (4,))
     divisor = s.sequence("divisor", whole=numbers)
-    s.scan.n_steps = s.b.constant(np.array(2))
+    s.scan.n_steps = s.b.constant(np.array(2, np.int64))
     picked = s.body.op("Gather", s.body.constant(floats(5, 3)), divisor)
-    graph = s.finish(traces=[s.body.op("Div", s.body.constant(np.array(6)), divisor), picked])
-    outcome = assert_keeps_results(graph, [np.array([1, 2, 0, 99])], "hoist_sequences")
+    graph = s.finish(traces=[s.body.op("Div", s.body.constant(np.array(6, np.int64)), divisor), picked])
+    outcome = assert_keeps_results(graph, [np.int64([1, 2, 0, 99])], "hoist_sequences")
     assert reasons(outcome, "hoist_sequences") == {"it could fail on elements that no step takes"}
 
 
 def test_declines_an_index_that_is_beyond_the_axis():
     """With no steps there is no error, and none is made."""
-    make = traced(lambda s, x: s.body.op("Gather", x, s.body.constant(np.array(3))))
+    make = traced(lambda s, x: s.body.op("Gather", x, s.body.constant(np.array(3, np.int64))))
     assert declines(make, floats(0, 3)) == {"its indices are beyond the axis"}

@@ -48,7 +48,7 @@ def test_products_with_the_input_leave_the_loop(name):
 
 @pytest.mark.parametrize(("name", "nodes"), [("silero_v6", 39), ("silero_v6_op15", 34), ("silero_v6_op18_ifless", 31)])
 def test_no_if_is_left_at_a_fixed_sample_rate(name, nodes):
-    before = read_real_model(name, fixed={"sr": np.array(16000)})
+    before = read_real_model(name, fixed={"sr": np.array(16000, np.int64)})
     after = before.copy()
     run_passes(after, check=True)
     assert "If" not in ops(after)
@@ -80,7 +80,7 @@ def test_loops_are_a_product_and_a_cell(name, bodies):
 )
 def test_single_steps_are_cells_fed_by_products(name, cells):
     """dtln_2's cells and that of silero_v6_op18_ifless are written out by their exporters."""
-    graph = read_real_model(name, fixed={"sr": np.array(16000)} if name.startswith("silero") else None)
+    graph = read_real_model(name, fixed={"sr": np.array(16000, np.int64)} if name.startswith("silero") else None)
     run_passes(graph)
     found = [node for node in graph.nodes if node.op == "LstmCell"]
     producers = graph.producers()

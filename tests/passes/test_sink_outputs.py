@@ -192,6 +192,6 @@ def test_declines_a_trace_that_is_longer_than_the_loop():
 def test_declines_an_op_that_it_does_not_know():
     def build(s):
         after = recurrence(s)
-        return s.finish([after], traces=[s.body.op("CumSum", after, s.body.constant(np.array(0)))])
+        return s.finish([after], traces=[s.body.op("CumSum", after, s.body.constant(np.array(0, np.int64)))])
 
     assert declines(build, floats(4, 3), floats(3)) == {"it is not known how to do it for all steps at once"}

@@ -101,8 +101,8 @@ def test_indices_from_the_front_where_the_number_of_steps_is_known(reverse, read
 
 def test_an_index_from_the_front_of_a_named_size():
     def read(b, whole):
-        length = b.op("Gather", b.op("Shape", b.graph.inputs[0]), b.constant(np.array(0)))
-        return b.op("Gather", whole, b.op("Sub", length, b.constant(np.array(1))))
+        length = b.op("Gather", b.op("Shape", b.graph.inputs[0]), b.constant(np.array(0, np.int64)))
+        return b.op("Gather", whole, b.op("Sub", length, b.constant(np.array(1, np.int64))))
 
     graph = traced(TraceSpec(), read, of_state=True)
     assert_keeps_results(graph, [floats(4, 3), floats(3)], "trim_trace")
@@ -202,7 +202,7 @@ READ_ALL = {
 @pytest.mark.parametrize("name", READ_ALL)
 def test_what_is_read_as_a_whole_stays(name):
     graph = traced(TraceSpec(), READ_ALL[name])
-    arguments = [floats(4, 3), floats(3), *([np.array(-1)] if "input" in name else [])]
+    arguments = [floats(4, 3), floats(3), *([np.array(-1, np.int64)] if "input" in name else [])]
     assert declines(graph, *arguments) == (0, set())
 
 

@@ -84,7 +84,7 @@ def test_unary_of_other_types():
 
 def test_division_of_integers_is_towards_zero():
     graph = graph_of(lambda b, x, y: b.op("Div", x, y), "i 4", "i 4")
-    check_graph(graph, [np.array([7, -7, 7, -7]), np.array([2, 2, -2, -2])])
+    check_graph(graph, [np.int64([7, -7, 7, -7]), np.int64([2, 2, -2, -2])])
 
 
 @pytest.mark.parametrize("bounds", [(-0.5, 0.5), (None, 0.5), (-0.5, None), (None, None), (0.5, -0.5)])

@@ -159,7 +159,7 @@ GATHERS = {
     "the last of a named size": (lambda b, x: b.op("Gather", x, b.constant(np.int64(-1)), axis=0), "n 3"),
     "the first of a named size": (lambda b, x: b.op("Gather", x, b.constant(np.int64(0)), axis=0), "n 3"),
     "several": (lambda b, x: b.op("Gather", x, b.ints(2, 0, -1, 2), axis=1), "n 3 2"),
-    "a matrix of them": (lambda b, x: b.op("Gather", x, b.constant(np.array([[0, 1], [2, -3]])), axis=-1), "n 2 3"),
+    "a matrix of them": (lambda b, x: b.op("Gather", x, b.constant(np.int64([[0, 1], [2, -3]])), axis=-1), "n 2 3"),
     "none": (lambda b, x: b.op("Gather", x, b.constant(np.zeros((0, 2), np.int64)), axis=1), "n 3 2"),
     "of a transposed": (lambda b, x: b.op("Gather", b.op("Transpose", x), b.ints(1, 0), axis=0), "n 3"),
 }
@@ -176,9 +176,9 @@ def test_gather(name):
 def test_gather_with_an_input_as_index():
     graph = graph_of(lambda b, x, i: b.op("Gather", x, i, axis=1), "f 2 4", "i n")
     x = arguments_of(graph, {"n": 0})[0]
-    check_graph(graph, [x, np.array([3, -4, 0])], [x, np.zeros(0, np.int64)], [x, np.array([1])])
+    check_graph(graph, [x, np.int64([3, -4, 0])], [x, np.zeros(0, np.int64)], [x, np.int64([1])])
     scalar = graph_of(lambda b, x, i: b.op("Gather", x, i, axis=0), "f 2 4", "i")
-    check_graph(scalar, [x, np.array(1)], [x, np.array(-2)])
+    check_graph(scalar, [x, np.array(1, np.int64)], [x, np.array(-2, np.int64)])
 
 
 @pytest.mark.parametrize("index", [4, -5, 2**40, -(2**63)])

@@ -91,7 +91,7 @@ def test_softmax_of_half_floats_and_of_nothing():
 
 def test_clip_where_the_bounds_cross():
     check("Clip", np.float32([-3, 0, 3]), np.float32(2), np.float32(1))
-    check("Clip", np.int64([-3, 0, 3]), None, np.array(1))
+    check("Clip", np.int64([-3, 0, 3]), None, np.array(1, np.int64))
 
 
 def test_bit_shift_beyond_the_width():

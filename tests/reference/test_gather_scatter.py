@@ -41,8 +41,8 @@ def test_gather_and_scatter_elements(seed, axis):
 @pytest.mark.parametrize("reduction", ["add", "mul", "max", "min"])
 def test_scatter_with_repeated_indices(reduction):
     data, updates = np.ones((3, 3), np.float32), np.float32([[2, 3, 4]])
-    check("ScatterElements", data, np.array([[1, 1, 0]]), updates, axis=1, reduction=reduction)
-    check("ScatterND", data, np.array([[1], [1]]), np.float32([[2, 3, 4], [5, 6, 7]]), reduction=reduction)
+    check("ScatterElements", data, np.int64([[1, 1, 0]]), updates, axis=1, reduction=reduction)
+    check("ScatterND", data, np.int64([[1], [1]]), np.float32([[2, 3, 4], [5, 6, 7]]), reduction=reduction)
 
 
 @pytest.mark.parametrize(("index_shape", "batch_dims"), [((2, 2), 0), ((2, 4, 1), 1), ((2, 3), 0), ((2, 1), 1)])
@@ -53,7 +53,7 @@ def test_gather_nd(index_shape, batch_dims):
 
 def test_scatter_nd_of_slices():
     data = np.zeros((4, 2, 3), np.float32)
-    check("ScatterND", data, np.array([[0], [-1]]), np.ones((2, 2, 3), np.float32))
+    check("ScatterND", data, np.int64([[0], [-1]]), np.ones((2, 2, 3), np.float32))
 
 
 def test_compress_nonzero_onehot_topk_unique():
@@ -62,7 +62,7 @@ def test_compress_nonzero_onehot_topk_unique():
     check("Compress", x, np.array([False, True]))
     check("NonZero", x)
     check("NonZero", np.float32(3).reshape(()))
-    check("OneHot", ints(0, -1, 7), np.array(3), np.float32([5, 9]), axis=0)
+    check("OneHot", ints(0, -1, 7), np.array(3, np.int64), np.float32([5, 9]), axis=0)
     for largest in (0, 1):
         check("TopK", x, ints(3), axis=1, largest=largest, n_outputs=2)
     for is_sorted in (0, 1):
@@ -72,7 +72,7 @@ def test_compress_nonzero_onehot_topk_unique():
 
 def test_inputs_are_not_written_to():
     data = np.zeros((3, 3), np.float32)
-    reference.call("ScatterND", "", [data, np.array([[0, 0]]), np.float32([1])], {})
+    reference.call("ScatterND", "", [data, np.int64([[0, 0]]), np.float32([1])], {})
     assert not data.any()
 
 
@@ -81,14 +81,14 @@ def test_inputs_are_not_written_to():
     [
         ("Gather", (np.zeros(3), ints(3))),
         ("Gather", (np.zeros(3), ints(-4))),
-        ("GatherElements", (np.zeros((2, 2)), np.array([[0, 2]]))),
+        ("GatherElements", (np.zeros((2, 2)), np.int64([[0, 2]]))),
         ("GatherElements", (np.zeros((2, 2)), ints(0))),
-        ("GatherND", (np.zeros((2, 2)), np.array([[0, 2]]))),
-        ("GatherND", (np.zeros((2, 2)), np.array([[0, 1, 0]]))),
-        ("ScatterElements", (np.zeros((2, 2)), np.array([[5]]), np.zeros((1, 1)))),
-        ("ScatterElements", (np.zeros((2, 2)), np.array([[0]]), np.zeros((1, 2)))),
-        ("ScatterND", (np.zeros((2, 2)), np.array([[5]]), np.zeros((1, 2)))),
-        ("ScatterND", (np.zeros((2, 2)), np.array([[0]]), np.zeros((1, 3)))),
+        ("GatherND", (np.zeros((2, 2)), np.int64([[0, 2]]))),
+        ("GatherND", (np.zeros((2, 2)), np.int64([[0, 1, 0]]))),
+        ("ScatterElements", (np.zeros((2, 2)), np.int64([[5]]), np.zeros((1, 1)))),
+        ("ScatterElements", (np.zeros((2, 2)), np.int64([[0]]), np.zeros((1, 2)))),
+        ("ScatterND", (np.zeros((2, 2)), np.int64([[5]]), np.zeros((1, 2)))),
+        ("ScatterND", (np.zeros((2, 2)), np.int64([[0]]), np.zeros((1, 3)))),
         ("TopK", (np.zeros(3), ints(4))),
     ],
 )

@@ -54,7 +54,7 @@ def test_arg_extremes_with_ties(op_type, select_last_index, keepdims):
 @pytest.mark.parametrize("length", [0, 1, 4])
 def test_cum_sum(exclusive, reverse, length):
     x = np.arange(2 * length).reshape(2, length).astype(np.float32)
-    check("CumSum", x, np.array(-1), exclusive=exclusive, reverse=reverse)
+    check("CumSum", x, np.array(-1, np.int64), exclusive=exclusive, reverse=reverse)
 
 
 def test_axes_out_of_range_or_twice_raise():

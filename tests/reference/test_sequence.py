@@ -17,13 +17,13 @@ def test_sequences_are_not_changed_in_place():
     one, two = np.float32([1]), np.float32([2])
     sequence = [one]
     assert len(_call("SequenceInsert", sequence, two)) == 2
-    assert _call("SequenceInsert", sequence, two, np.array(-1))[0] is two
+    assert _call("SequenceInsert", sequence, two, np.array(-1, np.int64))[0] is two
     assert _call("SequenceErase", [one, two])[0] is one
-    assert _call("SequenceAt", [one, two], np.array(-1)) is two
+    assert _call("SequenceAt", [one, two], np.array(-1, np.int64)) is two
     assert _call("SequenceLength", sequence) == 1
     assert _call("SequenceEmpty") == []
     assert _call("ConcatFromSequence", [one, two], axis=0, new_axis=1).shape == (2, 1)
-    assert [part.tolist() for part in _call("SplitToSequence", ints(1, 2, 3), np.array(2))] == [[1, 2], [3]]
+    assert [part.tolist() for part in _call("SplitToSequence", ints(1, 2, 3), np.array(2, np.int64))] == [[1, 2], [3]]
 
 
 def test_optionals():
@@ -37,12 +37,12 @@ def test_optionals():
 @pytest.mark.parametrize(
     ("op_type", "inputs"),
     [
-        ("SequenceAt", ([], np.array(0))),
-        ("SequenceAt", (np.float32([1]), np.array(0))),
+        ("SequenceAt", ([], np.array(0, np.int64))),
+        ("SequenceAt", (np.float32([1]), np.array(0, np.int64))),
         ("SequenceErase", ([],)),
-        ("SequenceInsert", ([], np.float32([1]), np.array(1))),
+        ("SequenceInsert", ([], np.float32([1]), np.array(1, np.int64))),
         ("SequenceInsert", ([np.float32([1])], np.int32([1]))),
-        ("SplitToSequence", (ints(1, 2, 3), np.array(0))),
+        ("SplitToSequence", (ints(1, 2, 3), np.array(0, np.int64))),
         ("SplitToSequence", (ints(1, 2, 3), ints(1, 1))),
     ],
 )

@@ -81,7 +81,7 @@ def test_small_movers():
     check("DepthToSpace", _numbers(1, 8, 2, 3), blocksize=2, mode="CRD")
     check("SpaceToDepth", _numbers(1, 2, 4, 6), blocksize=2)
     check("ReverseSequence", _numbers(4, 3, 2), ints(1, 4, 2), batch_axis=1, time_axis=0)
-    check("Trilu", _numbers(2, 3, 4), np.array(-1), upper=0)
+    check("Trilu", _numbers(2, 3, 4), np.array(-1, np.int64), upper=0)
 
 
 @pytest.mark.parametrize(("sizes", "attrs"), [((2, 0, 5), {}), (None, {"num_outputs": 3})])
@@ -97,7 +97,7 @@ def test_split(sizes, attrs):
         lambda: _call("Tile", _numbers(2), ints(1 << 40)),
         lambda: _call("ConstantOfShape", ints(1 << 20, 1 << 20)),
         lambda: _call("ConstantOfShape", ints(-1)),
-        lambda: _call("Range", np.array(0), np.array(1 << 40), np.array(1)),
+        lambda: _call("Range", np.array(0, np.int64), np.array(1 << 40), np.array(1, np.int64)),
         lambda: _call("Pad", _numbers(1), ints(0, 1 << 40)),
         lambda: _call("OneHot", ints(0), np.array(1 << 40), np.float32([0, 1])),
         lambda: _call("CenterCropPad", _numbers(2), ints(1 << 40)),

@@ -29,7 +29,7 @@ def test_dft(length, parts, inverse, axis, dft_length):
 def test_onesided_inverse_undoes_onesided():
     x = _random(2, 9, 1)
     (spectrum,) = reference.call("DFT", "", [x], {"onesided": 1})
-    (back,) = reference.call("DFT", "", [spectrum, np.array(9)], {"onesided": 1, "inverse": 1})
+    (back,) = reference.call("DFT", "", [spectrum, np.array(9, np.int64)], {"onesided": 1, "inverse": 1})
     np.testing.assert_allclose(back, x, atol=1e-6)
 
 
@@ -37,31 +37,42 @@ def test_onesided_inverse_undoes_onesided():
 @pytest.mark.parametrize("with_window", [False, True])
 def test_stft(onesided, with_window):
     window = np.hanning(16).astype(np.float32) if with_window else None
-    length = None if with_window else np.array(16)
-    check("STFT", _random(2, 64, 1), np.array(5), window, length, onesided=onesided, atol=1e-4)
+    length = None if with_window else np.array(16, np.int64)
+    check("STFT", _random(2, 64, 1), np.array(5, np.int64), window, length, onesided=onesided, atol=1e-4)
 
 
 @pytest.mark.parametrize("op_type", ["HannWindow", "HammingWindow", "BlackmanWindow"])
 @pytest.mark.parametrize("periodic", [0, 1])
 def test_windows(op_type, periodic):
-    check(op_type, np.array(10), periodic=periodic)
+    check(op_type, np.array(10, np.int64), periodic=periodic)
 
 
 def test_mel_weight_matrix():
-    check("MelWeightMatrix", np.array(8), np.array(64), np.array(16000), np.float32(0), np.float32(8000))
+    check(
+        "MelWeightMatrix",
+        np.array(8, np.int64),
+        np.array(64, np.int64),
+        np.array(16000, np.int64),
+        np.float32(0),
+        np.float32(8000),
+    )
 
 
 @pytest.mark.parametrize(
     ("op_type", "inputs", "attrs"),
     [
         ("DFT", (_random(2, 5, 3),), {}),
-        ("DFT", (_random(2, 5, 1), None, np.array(2)), {}),
-        ("DFT", (_random(2, 5, 1), np.array(0)), {}),
+        ("DFT", (_random(2, 5, 1), None, np.array(2, np.int64)), {}),
+        ("DFT", (_random(2, 5, 1), np.array(0, np.int64)), {}),
         ("DFT", (_random(2, 5, 2),), {"onesided": 1}),
-        ("STFT", (_random(2, 8, 1), np.array(2), None, np.array(9)), {}),
-        ("STFT", (_random(2, 8, 1), np.array(0), None, np.array(4)), {}),
-        ("STFT", (_random(2, 8, 1), np.array(2)), {}),
-        ("MelWeightMatrix", (np.array(0), np.array(64), np.array(16000), np.float32(0), np.float32(8000)), {}),
+        ("STFT", (_random(2, 8, 1), np.array(2, np.int64), None, np.array(9, np.int64)), {}),
+        ("STFT", (_random(2, 8, 1), np.array(0, np.int64), None, np.array(4, np.int64)), {}),
+        ("STFT", (_random(2, 8, 1), np.array(2, np.int64)), {}),
+        (
+            "MelWeightMatrix",
+            (np.array(0, np.int64), np.array(64, np.int64), np.array(16000, np.int64), np.float32(0), np.float32(8000)),
+            {},
+        ),
     ],
 )
 def test_mistakes_raise(op_type, inputs, attrs):
