@@ -44,13 +44,16 @@ const WASM_TYPE = "application/wasm";
 /** A module of Node's; not by import, which bundlers would try to resolve. */
 function nodeModule(name) {
   const found = globalThis.process?.getBuiltinModule?.(name);
-  if (!found) throw new Error("files can be read in Node only, from version 22.3 on");
+  if (!found) throw new Error("files can be read in Node only, from versions 20.16 and 22.3 on");
   return found;
 }
 
+// Not by instanceof: an AudioWorklet has no URL.
+const isPlace = (source) => typeof source === "string" || typeof source?.href === "string";
+
 /** The URL that a string stands for: relative to the page or worker; in Node a path, relative to where it runs. */
 function urlOf(source) {
-  if (source instanceof URL) return source;
+  if (typeof source !== "string") return source;
   if (globalThis.location) return new URL(source, globalThis.location.href);
   return /^[a-z][a-z\d+.-]+:/i.test(source) ? new URL(source) : nodeModule("node:url").pathToFileURL(source);
 }
@@ -116,6 +119,7 @@ export const fetchBytes = (url, progress) => load(url, progress, (response) => r
 export async function bytesOf(source, progress) {
   if (ArrayBuffer.isView(source) || source?.[Symbol.toStringTag] === "ArrayBuffer") return source;
   if (typeof source?.arrayBuffer === "function") return source.arrayBuffer();
+  if (!isPlace(source)) throw new TypeError(`a URL, bytes, a Blob or a Response is expected, not ${typeof source}`);
   return fetchBytes(urlOf(source), progress);
 }
 
@@ -139,8 +143,7 @@ async function compileFrom(source, name, progress) {
     const streams = WebAssembly.compileStreaming && response.headers.get("content-type") === WASM_TYPE;
     return streams ? { response } : response.arrayBuffer();
   };
-  const isPlace = typeof source === "string" || source instanceof URL;
-  const found = isPlace ? await load(urlOf(source), progress, whole) : await bytesOf(source);
+  const found = isPlace(source) ? await load(urlOf(source), progress, whole) : await bytesOf(source);
   try {
     return await (found.response ? WebAssembly.compileStreaming(found.response) : WebAssembly.compile(found));
   } catch (error) {

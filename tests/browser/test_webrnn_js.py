@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 from playwright.sync_api import Browser
+
+from tests.pyodide_pkg import engines
 
 from . import webrnn_cases
 from .conftest import served
@@ -31,6 +34,37 @@ def site(demo: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_webrnn_js(site: Path) -> None:
     script = HERE / "webrnn.test.mjs"
     assert "# fail 0" in node("--test-reporter=tap", str(script), f"{site.as_uri()}/")
+
+
+VARIANT_OF_ENGINE = """
+const [base] = process.argv.slice(1);
+const { Model } = await import(new URL("webrnn.js", base));
+const { check } = await import(process.argv[2]);
+const { readFile } = await import("node:fs/promises");
+const read = (file) => readFile(new URL(`cases/${file}`, base));
+const { variant } = await Model.load(await read("gru.rnn"));
+console.log(JSON.stringify([variant, await check({ Model }, ["gru", "lstm_stream", "scan"], variant, {}, read)]));
+"""
+
+
+@pytest.mark.parametrize(
+    ("engine", "flags", "variant"),
+    [
+        (engines.newest_node, (), "relaxed"),
+        (engines.node_without_relaxed, (), "simd"),
+        pytest.param(
+            engines.newest_node,
+            engines.NO_SIMD,
+            "scalar",
+            marks=pytest.mark.skipif(not engines.CAN_SWITCH_OFF_SIMD, reason="no switch for SIMD on this processor"),
+        ),
+    ],
+)
+def test_the_variant_that_an_engine_can_run(site: Path, engine: Any, flags: tuple[str, ...], variant: str) -> None:
+    """Found by itself, with the bits that Python computes for it."""
+    cases = (HERE / "webrnn_cases.mjs").as_uri()
+    arguments = [*flags, "--input-type=module", "--eval", VARIANT_OF_ENGINE, "--", f"{site.as_uri()}/", cases]
+    assert json.loads(node(*arguments, command=engine())) == [variant, []]
 
 
 SAMPLING = {

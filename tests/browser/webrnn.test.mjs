@@ -352,6 +352,7 @@ test("plans with flipped bits raise what they should, or run", async () => {
 test("what cannot be loaded is named", async () => {
   await assert.rejects(load("gru", { variant: "avx2" }), /unknown variant avx2: expected one of relaxed, simd, scalar/);
   await assert.rejects(Model.load(new URL("missing.rnn", base)), /missing.rnn could not be loaded/);
+  await assert.rejects(Model.load(undefined), /a URL, bytes, a Blob or a Response is expected, not undefined/);
   await assert.rejects(load("gru", { wasm: new Uint8Array(8) }), /is not a module of kernels that can run here/);
 });
 

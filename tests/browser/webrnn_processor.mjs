@@ -5,6 +5,7 @@ class Processor extends AudioWorkletProcessor {
     super();
     try {
       this.stream = Model.loadSync(plan, { wasm }).stream({ carry });
+      Model.load(plan, { wasm }).catch((error) => this.port.postMessage(String(error)));
     } catch (error) {
       this.port.postMessage(String(error));
     }
