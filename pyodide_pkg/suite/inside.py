@@ -72,7 +72,8 @@ class Reporter:
         self.seconds[report.nodeid.split("::")[0]] += report.duration
         if report.failed:
             self.failures.append({"id": report.nodeid, "text": report.longreprtext})
-            self._say(f"failed: {report.nodeid}")
+            lines = report.longreprtext.splitlines()
+            self._say("\n    ".join([f"failed: {report.nodeid}", *lines[-8:]]))
         if report.when == "call" or report.outcome != "passed":
             self.outcomes[report.outcome] += 1
         if report.skipped:
