@@ -117,7 +117,7 @@ def document(bench: Benchmark) -> str:
         f"The same loop in several ways, all float32, batch 1, one thread:\n\n{WAYS}",
         "The passes have run in all of ours: X·Wᵀ is outside the loop, the cell is one op. Measured on:",
         about,
-        "## Native\nBest time of a run in microseconds, in brackets how many times the fused VM's (median of calm rounds).",
+        "## Native\nBest time of a run in microseconds; in brackets times the fused VM's, the median of calm rounds.",
         figures(bench.models, NATIVE),
         "## WebAssembly\nRelaxed SIMD; in brackets how many times the native fused VM's.",
         figures(bench.models, (*PYODIDE, *WASM, ORT_WEB)),

@@ -85,7 +85,7 @@ async function inPython({ feeds }, { model, backend, disable = [] }) {
   const made = inside.Prepared(await bytes(`models/${model}.onnx`), backend, kinds, arrays, switches);
   for (const proxy of [kinds, arrays, switches]) proxy.destroy();
   return {
-    seconds: (times) => made.seconds(times),
+    repeat: (times) => made.repeat(times),
     results: () => {
       const found = made.results();
       const shown = found.toJs({ dict_converter: Object.fromEntries });
@@ -104,12 +104,14 @@ const ENGINES = { vm, onnxruntimeWeb, inPython };
 const prepared = new Map();
 let next = 1;
 
-async function timed(made, times) {
-  if (made.seconds) return made.seconds(times);
+async function seconds({ run, repeat }, times) {
   const start = performance.now();
-  for (let i = 0; i < times; i++) {
-    const result = made.run();
-    if (result instanceof Promise) await result;
+  if (repeat) repeat(times);
+  else {
+    for (let i = 0; i < times; i++) {
+      const result = run();
+      if (result instanceof Promise) await result;
+    }
   }
   return (performance.now() - start) / 1e3;
 }
@@ -129,13 +131,13 @@ const REQUESTS = {
       return { type: TYPE_NAMES[array.constructor.name], data: base64(array) };
     });
     const end = performance.now() + warmUpMs;
-    while (performance.now() < end) await timed(made, 1);
+    while (performance.now() < end) await seconds(made, 1);
     prepared.set(next, made);
     return { id: next++, results: shown, engine: made.engine };
   },
 
   async seconds({ id, times }) {
-    return { seconds: await timed(prepared.get(id), times) };
+    return { seconds: await seconds(prepared.get(id), times) };
   },
 
   async dispose({ id }) {
