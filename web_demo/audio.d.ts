@@ -1,6 +1,4 @@
-import type { Variant } from "./webrnn.js";
-
-type Bytes = ArrayBuffer | ArrayBufferView;
+import type { Source, Variant } from "./webrnn.js";
 
 /** What a plan says about the audio that it takes. */
 export interface AudioPlan {
@@ -67,7 +65,7 @@ export class AudioModels extends EventTarget {
     context: BaseAudioContext,
     options?: {
       variant?: Variant;
-      wasm?: WebAssembly.Module | string | URL | Bytes;
+      wasm?: WebAssembly.Module | Source;
       interval?: number;
       processor?: string | URL;
       sendBytes?: boolean;
@@ -85,7 +83,7 @@ export class AudioModels extends EventTarget {
    * A new filter runs beside the old one until its first samples are out and is then faded in; its states are new. A plan
    * that cannot be run raises, and audio goes on as it was.
    */
-  load(name: string, source: string | URL | Bytes, options?: { listens?: "input" | "output" }): Promise<AudioPlan>;
+  load(name: string, source: Source | Blob | Response, options?: { listens?: "input" | "output" }): Promise<AudioPlan>;
   remove(name: string): Promise<void>;
   /** Hear the signal instead of the filter's result, with the same latency, or the filter again; faded over 256 samples. */
   bypass(name: string, isOn?: boolean): Promise<void>;
