@@ -1,7 +1,7 @@
 // What the optimizer did: figures, what left the loops, and each pass.
 
 import { el } from "../page/dom.js";
-import { bytes, duration } from "../page/format.js";
+import { duration } from "../page/format.js";
 import { graphView } from "./graph_view.js";
 
 function tile(title, before, after, note = "") {
@@ -23,7 +23,7 @@ function tile(title, before, after, note = "") {
 
 const readable = (flops) => flops.replaceAll("*", " · ");
 
-function tiles({ report, seconds, plan }) {
+function tiles({ report, seconds }) {
   const { before, after, flops } = report;
   const nodes = ({ ops }) => Object.values(ops).reduce((a, b) => a + b, 0);
   const short = ([a, b]) => a.length < 24 && b.length < 24;
@@ -38,7 +38,6 @@ function tiles({ report, seconds, plan }) {
     inLoops &&
       flops.inside[0] !== "0" &&
       tile("FLOPs inside loops", readable(flops.inside[0]), readable(flops.inside[1])),
-    plan && tile("Plan", "", bytes(plan)),
     tile("Read and optimized in", "", duration(seconds * 1000)),
   );
 }
@@ -64,6 +63,16 @@ function leftList(left) {
         ),
       ),
     ),
+  );
+}
+
+const KINDS = { matrix: "products", cell: "fused cells", leaves: "leaves the loop", arithmetic: "all else" };
+
+function legend() {
+  return el(
+    "ul",
+    { class: "legend", "aria-label": "Colours" },
+    Object.entries(KINDS).map(([kind, text]) => el("li", { class: `node ${kind}`, text })),
   );
 }
 
@@ -96,7 +105,7 @@ function passes({ steps }) {
   );
 }
 
-/** `opened` is what workbench.open returns, with `plan`, the bytes of its plan, where that is known. */
+/** `opened` is what `open` of workbench.py returns. */
 export function reportView(opened) {
   return el(
     "div",
@@ -104,6 +113,7 @@ export function reportView(opened) {
     tiles(opened),
     leftList(opened.left),
     el("div", { class: "columns" }, graphView("Before", opened.before), graphView("After", opened.after)),
+    legend(),
     passes(opened.report),
   );
 }
