@@ -18,7 +18,7 @@ COMMANDS = {
     "plan": "the program that a model becomes, instruction by instruction",
     "serve": "the demo page, with models, Python and timings of this machine",
     "profile": "where the time of a model goes: nodes, instructions, what is fused inside them",
-    "bench": "how long ticks of streams take",
+    "bench": "how long models take on each backend, or ticks of streams",
 }
 """Each command and what it does. The module of the same name has `add_arguments(parser)` and `main(arguments)`."""
 
