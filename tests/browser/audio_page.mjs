@@ -202,6 +202,23 @@ export async function chain() {
   return found;
 }
 
+/** Two nodes in one context do not know of each other; a closed one is silent. */
+export async function twoNodes() {
+  const noisy = (await floats("noisy.f32")).subarray(0, 2048);
+  const context = new OfflineAudioContext(1, noisy.length, RATE);
+  const nodes = [await AudioModels.create(context), await AudioModels.create(context), await AudioModels.create(context)];
+  for (const audio of nodes) await audio.load("double", url("double"));
+  await nodes[1].remove("double");
+  await nodes[2].close();
+  const sound = context.createBuffer(1, noisy.length, RATE);
+  sound.copyToChannel(noisy, 0);
+  const source = new AudioBufferSourceNode(context, { buffer: sound });
+  source.connect(nodes[0].node).connect(nodes[1].node).connect(context.destination);
+  source.start();
+  const output = (await context.startRendering()).getChannelData(0);
+  return compare("doubled once", output, sampled((i) => 2 * noisy[i], noisy.length));
+}
+
 /** DTLN and behind it Silero in real time, for so many seconds: what the audio thread said of itself and what was wrong. */
 export async function realTime(seconds) {
   const [noisy, plans] = [await floats("noisy.f32"), await Promise.all(["dtln.rnn", "silero.rnn"].map(fetched))];

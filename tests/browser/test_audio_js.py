@@ -24,7 +24,9 @@ def test_any_block_size(site: Path) -> None:
     assert "# fail 0" in node("--test-reporter=tap", str(HERE / "audio.test.mjs"), f"{site.as_uri()}/")
 
 
-@pytest.mark.parametrize("what", ["speech", "bypass", "swap", "badPlans", "failingPlans", "notFinite", "chain"])
+@pytest.mark.parametrize(
+    "what", ["speech", "bypass", "swap", "badPlans", "failingPlans", "notFinite", "chain", "twoNodes"]
+)
 def test_offline(site: Path, browser: Browser, what: str) -> None:
     page = browser.new_page()
     messages: list[str] = []
