@@ -92,6 +92,9 @@ import importlib, inspect, sys, traceback
 from pathlib import Path
 import webrnn
 assert "webrnn.engine" not in sys.modules and "numpy" not in sys.modules, "import webrnn imports more than it must"
+webrnn.InferenceSession
+slow = {"difflib", "fractions", "numpy.typing"} & set(sys.modules)
+assert not slow, f"slow to import inside Pyodide: {slow}"
 
 def original(file):
     return (Path(sys.argv[1]) / Path(file).relative_to(Path(webrnn.__file__).parent)).read_text()

@@ -23,9 +23,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike
 
 from webrnn.errors import BackendError
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, DTypeLike
 
 #: Where an installed or built webrnn keeps its compiled modules.
 FOLDER = Path(__file__).resolve().parent.parent / "_kernels"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from difflib import SequenceMatcher
 
 from webrnn.ir import Graph, Value
 
@@ -55,4 +54,6 @@ def _may_carry(before: Value, after: Value) -> bool:
 
 
 def _likeness(before: str, after: str) -> float:
+    from difflib import SequenceMatcher  # slow to import inside Pyodide
+
     return SequenceMatcher(None, _MARKS.sub("", before.lower()), _MARKS.sub("", after.lower())).ratio()

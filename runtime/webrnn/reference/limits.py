@@ -6,11 +6,14 @@ Ops whose output can be much larger than their inputs (Expand, Tile, Range, Pad 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from webrnn.errors import ShapeError
+
+if TYPE_CHECKING:  # slow to import inside Pyodide
+    import numpy.typing as npt
 
 _max_bytes = 1 << 31
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from fractions import Fraction
 
 from webrnn.ir import Dim, Node
 from webrnn.ir.dims import floor_divide
@@ -41,7 +40,7 @@ def _scaled(size: Dim | None, scale: float) -> Dim | None:
         return None
     if isinstance(size, int):
         return int(size * scale)
-    exact = Fraction(scale)
-    if exact.denominator > _EXACT or exact.numerator > _EXACT:
+    numerator, denominator = float(scale).as_integer_ratio()
+    if denominator > _EXACT or numerator > _EXACT:
         return None
-    return floor_divide(size * exact.numerator, exact.denominator)
+    return floor_divide(size * numerator, denominator)
