@@ -207,6 +207,18 @@ def test_files_can_be_dropped_with_the_mouse(page: Page, double: Path) -> None:
     expect(page.locator("#your-model-app .input .port")).to_have_text("x")
 
 
+def test_what_takes_too_long_can_be_stopped(browser: Browser, full_demo: Path, tmp_path: Path) -> None:
+    webrnn.InferenceSession(sum_model()).export(tmp_path / "double.rnn")
+    with demo_page(browser, full_demo) as page:
+        page.locator('#your-model-app [data-model="gru_256"]').click()
+        expect(page.locator("#your-model-app").get_by_role("progressbar")).to_be_visible()
+        page.locator("#your-model-app").get_by_role("button", name="Stop").click()
+        wait_for(page, "your-model", "stopped")
+        drop(page, tmp_path / "double.rnn")
+        assert problems(page, "your-model") == []
+        run(page)
+
+
 def test_on_a_phone_in_the_dark(page: Page) -> None:
     page.set_viewport_size({"width": 360, "height": 740})
     page.emulate_media(color_scheme="dark")

@@ -28,8 +28,10 @@ export function canvas(label, draw) {
     draw(context, width, height);
   };
   new ResizeObserver(redraw).observe(element);
-  document.addEventListener("themechange", redraw);
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
+  const gone = new AbortController();
+  const recolour = () => (element.isConnected ? redraw() : gone.abort());
+  document.addEventListener("themechange", recolour, gone);
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", recolour, gone);
   return element;
 }
 

@@ -30,7 +30,8 @@ async function boot(progress) {
   if (!size) throw new Error("this site was put together without Pyodide");
   const stop = watchDownloads((received) => {
     const done = Math.min(received, size.bytes);
-    if (done < size.bytes) progress(`Downloading Python: ${bytes(done)} of ${bytes(size.bytes)}`, (0.8 * done) / size.bytes);
+    if (done < size.bytes)
+      progress(`Downloading Python: ${bytes(done)} of ${bytes(size.bytes)}`, (0.8 * done) / size.bytes);
   });
   progress("Downloading Python", 0);
   const { loadPyodide } = await import(new URL("pyodide.mjs", FOLDER));
@@ -75,8 +76,10 @@ answer({
   start: async (_, progress) => {
     await started(progress);
   },
-  open: ({ bytes: file, ...request }, progress) => call("open", { saying: "Reading and optimizing the model", ...request }, [file], progress),
-  run: ({ feeds, ...request }, progress) => call("run", { saying: "Running", ...request, feeds: described(feeds) }, dataOf(feeds), progress),
+  open: ({ bytes: file, ...request }, progress) =>
+    call("open", { saying: "Reading and optimizing the model", ...request }, [file], progress),
+  run: ({ feeds, ...request }, progress) =>
+    call("run", { saying: "Running", ...request, feeds: described(feeds) }, dataOf(feeds), progress),
   plan: (request, progress) => call("plan", { saying: "Writing the plan", ...request }, [], progress),
 
   /** The same as the functions of timings/worker.js. */
