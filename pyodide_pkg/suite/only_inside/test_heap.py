@@ -63,7 +63,7 @@ def ticks_of_pools():
 
 @pytest.mark.parametrize(
     ("use", "times"),
-    [(open_and_run, 1000), (open_a_stream, 300), (streams_of_one_session, 1000), (ticks_of_pools, 200)],
+    [(open_and_run, 1000), (open_a_stream, 100), (streams_of_one_session, 1000), (ticks_of_pools, 100)],
     ids=lambda value: getattr(value, "__name__", value),
 )
 def test_the_heap_stays_as_it_is_after_the_first_ten(use, times):
