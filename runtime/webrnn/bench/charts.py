@@ -6,7 +6,10 @@ import math
 from collections.abc import Mapping, Sequence
 from html import escape
 
-COLOURS = ("#2a78d6", "#e8871e", "#3c9d5d", "#7a8794", "#b5506b", "#7b5cc4", "#1f9aa5", "#a07d2c", "#d14f3f", "#5d7f2e")
+COLOURS = (
+    "#2a78d6", "#e8871e", "#3c9d5d", "#7a8794", "#b5506b", "#7b5cc4", "#1f9aa5", "#a07d2c", "#d14f3f", "#5d7f2e",
+    "#4f63a8", "#c98a9b", "#2f8f83", "#8c6f5a", "#9a4fb0", "#6fa8dc",
+)  # fmt: skip
 BAR, GAP, LABEL, WIDTH, LEGEND_WIDTH, LEGEND_ROW = 9, 8, 150, 900, 150, 18
 STYLE = "text{fill:#57606a}@media (prefers-color-scheme: dark){text{fill:#c9d1d9}}"
 NAMESPACE = ' xmlns="http://www.w3.org/2000/svg"'
@@ -19,18 +22,21 @@ def bars(
     unit: str = "x",
     origin: float | None = 1.0,
     alone: bool = True,
+    first_colour: int = 0,
 ) -> str:
     """Horizontal bars on a logarithmic axis: one group for each name, with a bar for each of `series` that has a value.
 
-    Bars begin at `origin`, or at the left edge. `alone` makes it a file of its own; otherwise it goes into a page.
+    Bars begin at `origin`, or at the left edge. `alone` makes it a file of its own; otherwise it goes into a page, and
+    says beside each bar what it is. Charts of the same series have the same colours if `first_colour` says so.
     """
+    colours = [COLOURS[(first_colour + index) % len(COLOURS)] for index in range(len(series))]
     values = [value for group in groups.values() for value in group if value]
     marks = [origin] if origin else []
     low = math.log(min([*values, *marks], default=1.0) * 0.8)
     high = math.log(max([*values, *marks], default=1.0) * 1.3)
 
     def x(value: float) -> float:
-        return LABEL + (math.log(value) - low) / (high - low) * (WIDTH - LABEL - 60)
+        return LABEL + (math.log(value) - low) / (high - low) * (WIDTH - LABEL - (60 if alone else 120))
 
     in_row = max(1, (WIDTH - 20) // LEGEND_WIDTH)
     legend_rows = -(-len(series) // in_row)
@@ -45,7 +51,7 @@ def bars(
     ]
     for index, name in enumerate(series):
         left, line = 10 + index % in_row * LEGEND_WIDTH, 30 + index // in_row * LEGEND_ROW
-        out.append(f'<rect x="{left}" y="{line}" width="10" height="10" fill="{COLOURS[index % len(COLOURS)]}"/>')
+        out.append(f'<rect x="{left}" y="{line}" width="10" height="10" fill="{colours[index]}"/>')
         out.append(f'<text x="{left + 15}" y="{line + 9}">{escape(name)}</text>')
     for tick in _ticks(low, high):
         stroke = "#888" if tick == origin else "#8884"
@@ -60,15 +66,24 @@ def bars(
             if not value:
                 continue
             from_, to = sorted((begin, x(value)))
-            label = f"{name}, {series[index]}: {value:,.3g}{unit}"
+            label = f"{name}, {series[index]}: {_number(value)}{unit}"
             out.append(
                 f'<rect x="{from_:.1f}" y="{y}" width="{max(to - from_, 1):.1f}" height="{BAR - 1}" '
-                f'fill="{COLOURS[index % len(COLOURS)]}"><title>{escape(label)}</title></rect>'
+                f'fill="{colours[index]}"><title>{escape(label)}</title></rect>'
             )
-            out.append(f'<text x="{to + 4:.1f}" y="{y + BAR - 2}" font-size="8">{value:,.3g}</text>')
+            shown = _number(value) if alone else f"{_number(value)}  {series[index]}"
+            out.append(f'<text x="{to + 4:.1f}" y="{y + BAR - 2}" font-size="8">{escape(shown)}</text>')
             y += BAR
         y += GAP
     return "\n".join([line for line in out if line] + ["</svg>", ""])
+
+
+def _number(value: float) -> str:
+    """
+    >>> _number(1234.5), _number(0.1234)
+    ('1,234', '0.123')
+    """
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
 
 
 def _ticks(low: float, high: float) -> list[float]:

@@ -36,7 +36,7 @@ def page(data: dict[str, Any], models: Sequence[ModelResult], about: Sequence[st
         "<h1>webrnn bench</h1>",
         f'<p class="about">{"<br>".join(escape(line) for line in about)}<br>{escape(data["date"])}</p>',
         charts.bars("Time of a run: the best, in µs (log scale)", names, times, " µs", None, alone=False),
-        charts.bars(f"Time relative to {first}, calm rounds (log scale)", names[1:], ratios, alone=False)
+        charts.bars(f"Times {first}, calm rounds (log scale)", names[1:], ratios, alone=False, first_colour=1)
         if len(names) > 1
         else "",
         charts.bars(
