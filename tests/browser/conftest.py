@@ -59,8 +59,9 @@ def served(folder: Path) -> Iterator[str]:
             thread.join()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
+    """Ended with each module: as long as Playwright runs, its thread can run no other event loop."""
     if not Path(CHROMIUM).exists():
         if os.geteuid() == 0 and shutil.which("apt-get"):
             pytest.fail(f"no {CHROMIUM}, though `make setup` could have installed it here")
