@@ -1,7 +1,7 @@
 PYTHON ?= python3
 PY := .venv/bin/python
 
-.PHONY: setup demo test test-exhaustive fuzz-plans fuzz-passes soak audio-realtime baseline bench bench-kernels bench-passes peers scan-study pyodide lint clean
+.PHONY: setup demo test test-exhaustive fuzz-plans fuzz-passes soak audio-realtime baseline bench bench-kernels bench-passes peers scan-study pyodide npm lint clean
 
 # Everything a checkout needs. Quick the second time: pip is called only when pyproject.toml changed.
 setup: .venv/ready
@@ -18,7 +18,6 @@ demo: setup
 	$(PY) -m webrnn.cli serve
 
 # The npm package, packed, in build/npm; nothing is published
-.PHONY: npm
 npm: setup
 	$(PY) -m web_demo.npm_package
 
