@@ -10,6 +10,7 @@ from webrnn import BackendError, InferenceSession, ShapeError
 from webrnn.engine.random_feeds import random_input
 from webrnn.plan.opcodes import INSTRUCTIONS
 from webrnn.profile.instructions import CATEGORIES, KINDS
+from webrnn.profile.profiler import MOST_ROUNDS, MOST_RUNS, profile
 from webrnn.profile.subject import Subject
 from webrnn.profile.timed_plan import profiling_kernels
 
@@ -169,3 +170,16 @@ def _model(nodes, inputs, outputs, weights=(), integers=()):
     ]
     graph = helper.make_graph(nodes, "model", given, made, list(weights))
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8).SerializeToString()
+
+
+@pytest.mark.parametrize("backend", ["native", "wasm:relaxed"])
+def test_a_model_that_does_next_to_nothing(backend):
+    """However quick a run is, a round has an end, and so has a caller's."""
+    session = InferenceSession(recurrent("GRU", 8, 6, ["Y"]), backend=backend)
+    called = []
+    program, arguments = session._program, list(feeds(steps=0).values())
+    found = profile("nothing", program, arguments, backend, lambda: called.append(1))
+    check(found)
+    assert found.runs <= MOST_RUNS
+    assert len(called) <= 2 + MOST_ROUNDS * found.runs
+    assert "cell" not in found.categories()

@@ -20,6 +20,7 @@ from .watch import Spent
 
 ROUND_SECONDS = 0.005
 """Long against a call into wasm, and short enough to be left alone now and then on a machine that does other things."""
+MOST_RUNS = 10_000
 MOST_ROUNDS, FEWEST_ROUNDS = 150, 3
 TOTAL_SECONDS = 2.5
 """For all rounds, which are plain, profiled and a caller's, if nothing else runs."""
@@ -103,9 +104,10 @@ def profile(
     if not runs:
         runs, once = _enough_runs(parts)
     rounds = min(MOST_ROUNDS, max(FEWEST_ROUNDS, round(TOTAL_SECONDS / (3 * runs * once))))
+    calls = min(runs, math.ceil(ROUND_SECONDS / max(_call_seconds(call, 1), 1e-6)))
     unprofiled, plain, longer = [], [], []
     for _ in range(rounds):
-        unprofiled.append(_call_seconds(call, runs))
+        unprofiled.append(_call_seconds(call, calls))
         plain.append([part.timed(runs) for part in parts])
         profiled = [part.profiled(runs) for part in parts]
         longer.append(_processor(profiled) / max(_processor(plain[-1]), 1e-9))
@@ -131,9 +133,9 @@ def _enough_runs(parts: Sequence[Part]) -> tuple[int, float]:
     runs = 1
     while True:
         once = max(min(_timed(parts, runs) for _ in range(3)), 1e-9)
-        if runs * once >= ROUND_SECONDS:
+        if runs * once >= ROUND_SECONDS or runs == MOST_RUNS:
             return runs, once
-        runs = min(math.ceil(1.2 * ROUND_SECONDS / once), 8 * runs)
+        runs = min(math.ceil(1.2 * ROUND_SECONDS / once), 8 * runs, MOST_RUNS)
 
 
 def _timed(parts: Sequence[Part], runs: int) -> float:
