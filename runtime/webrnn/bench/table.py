@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
@@ -13,6 +14,7 @@ from .rounds import ModelResult, Result
 WIDTH = 120
 LONGEST_NAME = 16
 LONGEST_US = 100_000
+SECONDS_BETWEEN_DRAWINGS = 0.25
 MOST_COLUMNS = 4
 """Runners beside the first in one table; more make another table."""
 OWN, HOSTS = ("native", "wasm", "numpy", "pyodide"), ("node", "chromium")
@@ -174,6 +176,7 @@ class Screen:
 
     def __init__(self, quiet: bool = False):
         self._live: Any = None
+        self._drawn = 0.0
         if quiet or not sys.stdout.isatty():
             return
         try:
@@ -181,7 +184,8 @@ class Screen:
             from rich.live import Live
         except ImportError:
             return
-        self._live = Live(console=Console(), refresh_per_second=4, transient=True)
+        # No thread that draws while something is timed: the table is drawn between rounds.
+        self._live = Live(console=Console(), auto_refresh=False, transient=True)
 
     def __enter__(self) -> Screen:
         self._context().__enter__()
@@ -198,8 +202,10 @@ class Screen:
         return self._live is not None
 
     def show(self, models: Sequence[ModelResult], state: str) -> None:
-        if self._live is not None and models:
-            self._live.update(_rich(models, state))
+        now = time.perf_counter()
+        if self._live is not None and models and now - self._drawn > SECONDS_BETWEEN_DRAWINGS:
+            self._live.update(_rich(models, state), refresh=True)
+            self._drawn = now
 
 
 def _rich(models: Sequence[ModelResult], state: str) -> Any:

@@ -6,7 +6,7 @@ import argparse
 from functools import partial
 from pathlib import Path
 
-from webrnn.bench import modes
+from . import bench_modes
 
 TIMES = "how long models take on each backend"
 STREAMS = "ticks of streams and pools (--stream)"
@@ -50,11 +50,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> None:
     if arguments.stream:
-        modes.time_streams(arguments)
+        bench_modes.time_streams(arguments)
     elif arguments.ab:
-        modes.time_switches(arguments)
+        bench_modes.time_switches(arguments)
     else:
-        modes.time_models(arguments)
+        bench_modes.time_models(arguments)
 
 
 def _at_least(least: int, text: str) -> int:

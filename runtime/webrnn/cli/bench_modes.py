@@ -10,20 +10,20 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from webrnn.cli.options import fixed_inputs, pairs, sizes
+from webrnn.bench import ab, compare, html, machine, stream_report, table
+from webrnn.bench.benchmark import Benchmark, own_runners
+from webrnn.bench.case import Case, from_argument
+from webrnn.bench.models import BUILT_IN, streaming_gru
+from webrnn.bench.others import Wanted, others
+from webrnn.bench.rounds import Effort
+from webrnn.bench.runners import backend_runner
+from webrnn.bench.streams import StreamBench
 from webrnn.engine.backends import fastest_backend
 from webrnn.engine.carry import Carry
 from webrnn.engine.kernels import available
 from webrnn.errors import OptionError
 
-from . import ab, compare, html, machine, stream_report, table
-from .benchmark import Benchmark, own_runners
-from .case import Case, from_argument
-from .models import BUILT_IN, streaming_gru
-from .others import Wanted, others
-from .rounds import Effort
-from .runners import backend_runner
-from .streams import StreamBench
+from .options import fixed_inputs, pairs, sizes
 
 SECONDS, STREAM_SECONDS = 2.5, 1.0
 AB_MODELS = {
