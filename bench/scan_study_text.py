@@ -25,13 +25,13 @@ WAYS = f"""| way | what a step is |
 DISCUSSION = """\
 **The Python executor** pays for numpy calls more than for arithmetic: with state reuse a step takes {step_small} at
 128 units and {step_large} at 256, which is {reuse_small} and {reuse_large} times the VM's time. The gap closes as
-layers grow and the product takes over. Inside Pyodide, where numpy's products are not vectorized and each call
-costs more, it is {reuse_pyodide} times the VM in the same engine. It wins nowhere. It is there for bodies with ops
+layers grow and the product takes over. Inside Pyodide, where numpy has no BLAS and each call costs
+more, it is {reuse_pyodide} times the VM in the same engine. It wins nowhere. It is there for bodies with ops
 that have no instruction, and it needs nothing but numpy.
 
 **State reuse** (`scan_buffers`) keeps the buffers of states, traces, gates and results from step to step and looks
 functions up once. The naive way takes {naive} times as long, and {naive_pyodide} in Pyodide: the more ops a body
-has beside its product, the more there is to save. A plain RNN has next to none. Both ways give the same bits.
+has beside its product, the more there is to save. A plain RNN has the least. Both ways give the same bits.
 
 **The VM's generic loop** dispatches two instructions a step, a product and a cell, and moves views instead of
 copying states. It takes {loop} times as long as the fused instruction natively and {loop_node} in V8. It is what

@@ -6,7 +6,7 @@ import pytest
 
 from webrnn.bench import ab
 from webrnn.bench.case import make_case
-from webrnn.bench.models import conditioned, custom_cell, gru_step, sequence
+from webrnn.bench.models import conditioned, custom_cell, decoder, gru_step, sequence
 from webrnn.bench.rounds import Effort
 from webrnn.errors import OptionError
 
@@ -51,6 +51,12 @@ def test_a_pass_that_has_nothing_to_do_is_seen():
     [found] = ab.compare([ab.switch("prune_branches")], [CASES["gru"]()], QUICK)
     assert found.same_program
     assert "same program" in ab.text([found])
+
+
+def test_two_cells_in_one_body_are_a_loop_either_way():
+    """What docs/scan-study.md says."""
+    [found] = ab.compare([ab.switch("fused_sequences")], [make_case("decoder", decoder(16, 6, seed=1))], QUICK)
+    assert found.same_program
 
 
 def test_unknown_names():
