@@ -142,7 +142,7 @@ def main(argv: list[str] | None = None) -> int:
     with ExitStack() as stack:
         bench.makers = makers(bench, stack)
         with table.Screen() as screen:
-            bench.run([partial(built_in, name) for name in arguments.models], screen.show)
+            bench.run({name: partial(built_in, name) for name in arguments.models}, screen.show)
     arguments.output.write_text(document(bench))
     print(f"{arguments.output.name}: {len(bench.models)} models, {len(bench.makers)} ways")
     return 0

@@ -83,7 +83,7 @@ def test_an_engine_that_is_missing_is_told(case: Case, monkeypatch: pytest.Monke
     bench.makers["native"] = lambda case: backend_runner(case, "native")
     monkeypatch.setattr("webrnn.bench.web.ChromiumHost.__init__", _no_browser)
     with others(Wanted(browser=True), bench):
-        bench.run([lambda: case], lambda models, state: None)
+        bench.run({"gru": lambda: case}, lambda models, state: None)
     [model] = bench.models
     assert [result.runner for result in model.results] == ["native", "node"]
     assert all(result.seconds and result.same_bits for result in model.results)

@@ -8,6 +8,7 @@ import pytest
 import webrnn
 from tests.engine.stream_models import hidden_state, stateful
 from webrnn.bench.models import streaming_gru
+from webrnn.bench.onnx_file import GraphFile
 from webrnn.cli import main
 
 QUICK = ["--seconds", "0.01", "--depth", "1,3"]
@@ -172,6 +173,20 @@ def test_times_of_a_plan_file(tmp_path, capsys):
     [rows] = models_of(json.loads(capsys.readouterr().out)).values()
     assert rows["wasm:relaxed"]["same_bits"]
     assert rows["numpy"]["failure"]
+
+
+def test_a_model_that_cannot_be_run_does_not_stop_the_others(tmp_path, capsys):
+    graph = GraphFile("window")
+    graph.constant("w", np.ones((1, 1, 5), np.float32))
+    graph.node("Conv", ["x", "w"], ["y"])
+    (tmp_path / "m.onnx").write_bytes(graph.model({"x": [1, 1, "samples"]}, {"y": [1, 1, "frames"]}))
+    assert times(tmp_path / "m.onnx", "--backend", "native") == 1
+    assert "--size samples=N" in capsys.readouterr().err
+    assert times(tmp_path / "m.onnx", "loop_accum", "--backend", "native", "--json", "-") == 0
+    data = json.loads(capsys.readouterr().out)
+    assert list(models_of(data)) == ["loop_accum"]
+    assert any("--size samples=N" in note for note in data["notes"])
+    assert times(tmp_path / "m.onnx", "--backend", "native", "--size", "samples=9") == 0
 
 
 def test_peers_that_are_missing_are_named(monkeypatch, capsys):

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 from webrnn.engine.kernels import available
+from webrnn.errors import Error
 
 from . import machine, table
 from .case import Case
@@ -39,16 +40,22 @@ class Benchmark:
     limits: Limits | None = None
     models: list[ModelResult] = field(default_factory=list)
 
-    def run(self, cases: Sequence[Callable[[], Case]], show: Callable[[list[ModelResult], str], None]) -> None:
-        """`show` is called with what is there so far and what is being done."""
+    def run(self, cases: Mapping[str, Callable[[], Case]], show: Callable[[list[ModelResult], str], None]) -> None:
+        """Cases are made one by one; one that cannot be is reported if there are others. `show` is called with what is
+        there so far and what is being done."""
         self.limits = measure_limits()
         works: list[tuple[ModelWork | None, ModelResult]] = []
         with machine.one_numpy_thread():
-            for number, make in enumerate(cases):
-                state = f"model {number + 1} of {len(cases)}"
-                show(self.models, f"{state}: reading")
-                case = make()
-                show(self.models, f"{state}: {case.name}: checking results")
+            for number, (name, make) in enumerate(cases.items()):
+                state = f"model {number + 1} of {len(cases)}: {name}"
+                show(self.models, f"{state}: checking results")
+                try:
+                    case = make()
+                except Error as error:
+                    if len(cases) == 1:
+                        raise
+                    self.notes.append(f"{name}: {type(error).__name__}: {error}")
+                    continue
                 work = work_of(case.model, case.feeds, case.fixed) if self.limits is not None else None
                 model, live = prepare(case, self.makers, self._bound(work))
                 self.models.append(model)

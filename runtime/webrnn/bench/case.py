@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,8 @@ import numpy as np
 
 from webrnn.engine.random_feeds import random_input
 from webrnn.engine.session import InferenceSession
-from webrnn.errors import Error, OptionError
+from webrnn.errors import Error, OptionError, ShapeError
+from webrnn.ir import Value
 
 from .models import BUILT_IN, FURTHER
 
@@ -51,7 +52,23 @@ def make_case(
     for feed in feeds.values():
         if feed.dtype.kind == "f":
             feed *= SCALE
-    return Case(name, model, feeds, session.run(None, feeds), [value.name for value in session.outputs], fixed or {})
+    return Case(name, model, feeds, _results(session, feeds, sizes or {}), _names(session.outputs), fixed or {})
+
+
+def _results(session: InferenceSession, feeds: dict[str, np.ndarray], sizes: Mapping[str, int]) -> list[np.ndarray]:
+    try:
+        return session.run(None, feeds)
+    except ShapeError as error:
+        dims = (dim for value in session.inputs for dim in value.shape or () if not isinstance(dim, int))
+        open_ = [name for name in dict.fromkeys(map(str, dims)) if name not in sizes]
+        if not open_:
+            raise
+        options = " ".join(f"--size {name}=N" for name in open_)
+        raise ShapeError(f"{error} (sizes were taken for 1: {options})") from error
+
+
+def _names(values: Sequence[Value]) -> list[str]:
+    return [value.name for value in values]
 
 
 def built_in(name: str) -> Case:

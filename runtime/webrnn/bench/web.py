@@ -76,7 +76,7 @@ class Workshop:
         plan = self.folder / "models" / "-".join([case.name, *disable, "plan.rnn"])
         if not plan.exists():
             shapes = {name: feed.shape for name, feed in case.feeds.items()}
-            InferenceSession(case.model, disable=disable).export(plan, shapes=shapes)
+            InferenceSession(case.model, disable=disable, fixed=case.fixed).export(plan, shapes=shapes)
         return plan.name
 
     def _add_model(self, case: Case) -> None:
@@ -208,7 +208,7 @@ class WebRunner:
         disable: Sequence[str] = (),
         **options: Any,
     ):
-        if case.fixed:
+        if case.fixed and engine != "vm":
             raise BackendError("models with fixed inputs are not run there")
         self.name, self._host = name, host
         plan = workshop.add(case, disable)

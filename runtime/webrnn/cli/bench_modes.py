@@ -42,6 +42,8 @@ def time_models(arguments: argparse.Namespace) -> None:
     wanted = Wanted(arguments.browser, arguments.pyodide, arguments.peers, arguments.tflite, arguments.modules)
     with others(wanted, bench), table.Screen(quiet=_prints_json(arguments)) as screen:
         bench.run(cases, screen.show)
+    if not bench.models:
+        raise OptionError("; ".join(bench.notes))
     data = bench.as_data()
     if _prints_json(arguments):
         print(json.dumps(data, indent=1))
@@ -70,7 +72,7 @@ def time_switches(arguments: argparse.Namespace) -> None:
     found = []
     with machine.one_numpy_thread():
         for each in switches:
-            cases = [make() for make in _cases(arguments, AB_MODELS.get(each.name, AB_MODELS[None]))]
+            cases = [make() for make in _cases(arguments, AB_MODELS.get(each.name, AB_MODELS[None])).values()]
             found += ab.compare([each], cases, _effort(arguments), _progress)
     data = {"kind": "webrnn bench --ab", "machine": machine.describe(), "rows": [each.as_data() for each in found]}
     if _prints_json(arguments):
@@ -115,9 +117,9 @@ def time_streams(arguments: argparse.Namespace) -> None:
         arguments.json.write_text(json.dumps(data, indent=1) + "\n")
 
 
-def _cases(arguments: argparse.Namespace, default: tuple[str, ...]) -> list[Callable[[], Case]]:
+def _cases(arguments: argparse.Namespace, default: tuple[str, ...]) -> dict[str, Callable[[], Case]]:
     given, fixed = sizes(arguments.size), fixed_inputs(arguments.fixed)
-    return [partial(from_argument, text, given, fixed) for text in arguments.model or default]
+    return {text: partial(from_argument, text, given, fixed) for text in arguments.model or default}
 
 
 def _own(names: str) -> dict[str, Any]:
