@@ -10,8 +10,9 @@ import numpy as np
 
 import webrnn
 from webrnn.engine import kernels
+from webrnn.engine.carry import Carry
 
-SIZES = {
+SIZES: dict[str, dict[str, tuple[int, ...]]] = {
     "silero_v6": {"input": (1, 576), "state": (2, 1, 128)},
     "silero_v6_op15": {"input": (1, 576), "state": (2, 1, 128)},
     "silero_v6_op18_ifless": {"input": (1, 576), "state": (2, 1, 128)},
@@ -22,7 +23,7 @@ SIZES = {
 """Shapes of inputs whose sizes the models leave open; others are 1 there."""
 FIXED = {name: {"sr": 16000} for name in ("silero_v6", "silero_v6_op15")}
 """At a rate that is known only when it runs, parts of silero_v6 are numpy's, whose bits differ between platforms."""
-CARRY = {"gru_128_t1": {"h": "h_n"}, "riann": {"h0": "hn"}, "nsnet2_16k": "internal"}
+CARRY: dict[str, Carry] = {"gru_128_t1": {"h": "h_n"}, "riann": {"h0": "hn"}, "nsnet2_16k": "internal"}
 """Models that are also run as streams."""
 
 

@@ -48,11 +48,11 @@ def test_steps_and_typed_arrays_to_fill():
     np.testing.assert_array_equal(stream.state["h_in"], other.state["h_in"])
 
 
-def test_a_step_with_typed_arrays_does_not_bind_again():
+def test_a_step_with_typed_arrays_does_not_bind_again(monkeypatch):
     stream = webrnn.InferenceSession(FIXED).stream(carry=CARRY["GRU"])
     stream.step({"x": feed(2, 1)})
-    carrier, started = stream._carrier, []
-    carrier.start = lambda *arguments: started.append(arguments)
+    started = []
+    monkeypatch.setattr(stream._carrier, "start", lambda *arguments: started.append(arguments))
     stream.step(run_js("x => ({x})")(to_js(feed(2, 1).reshape(-1))))
     assert not started
 

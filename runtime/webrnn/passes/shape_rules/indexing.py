@@ -66,7 +66,7 @@ def slice_(node: Node, inputs: Sequence[Fact]) -> Sequence[Fact]:
 def _cut(length: Dim | None, start: Dim | None, end: Dim | None, step: Dim | None) -> Dim | None:
     if isinstance(length, int) and isinstance(start, int) and isinstance(end, int) and isinstance(step, int):
         axis = np.broadcast_to(np.int8(0), (length,))
-        (cut,) = reference.call("Slice", "", [axis, *(np.int64([number]) for number in (start, end, 0, step))], {})
+        (cut,) = reference.call("Slice", "", [axis, *(np.array([n], np.int64) for n in (start, end, 0, step))], {})
         return len(cut)
     if length is None or not isinstance(step, int) or step == 0:
         return None
