@@ -143,15 +143,15 @@ class AudioProcessor extends AudioWorkletProcessor {
   }
 
   #analyse(listens, signal, count) {
-    for (let i = 0; i < this.#analysers.length; i++) {
-      const analyser = this.#analysers[i];
+    const analysers = this.#analysers; // as they are now, if one is taken out
+    for (let i = 0; i < analysers.length; i++) {
+      const analyser = analysers[i];
       if (analyser.listens !== listens) continue;
       try {
         analyser.runner.process(signal, count);
       } catch (error) {
         this.#remove(analyser.name);
         this.#tell(analyser.name, error);
-        return;
       }
     }
   }

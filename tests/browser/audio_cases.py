@@ -76,6 +76,7 @@ SMALL: dict[str, tuple[Build, int, dict[str, Any] | None]] = {
     "overlapping": (lambda b, x: b.op("Mul", x, b.constant(np.float32(0.25))), 512, {"hop": 128}),
     "sums": (_running_sum, 100, {"kind": "analyser"}),
     "picky": (_element, 8, {}),
+    "choosy": (_element, 8, {"kind": "analyser"}),
     "reciprocal": (lambda b, x: b.op("Reciprocal", x), 8, {}),
     "48k": (_negative, 128, {"sample_rate": 48000}),
     "wrong_frame": (_negative, 128, {"frame": 256}),
