@@ -32,6 +32,7 @@ class Reporter:
     def __init__(self, say: Callable[[str], None]):
         self.outcomes: Counter[str] = Counter()
         self.skips: Counter[str] = Counter()
+        self.thinned_out = 0
         self.failures: list[dict[str, str]] = []
         self.seconds: defaultdict[str, float] = defaultdict(float)
         self._say, self._last = say, time.monotonic()
@@ -46,7 +47,7 @@ class Reporter:
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         kept = chosen([item.nodeid for item in items])
-        self.outcomes["thinned out"] = len(items) - len(kept)
+        self.thinned_out = len(items) - len(kept)
         items[:] = [item for item in items if item.nodeid in kept]
 
     @pytest.hookimpl(wrapper=True)
@@ -96,7 +97,7 @@ def main(arguments: Sequence[str], say: Callable[[str], None] = print) -> str:
     return json.dumps(
         {
             "status": int(status),
-            "outcomes": reporter.outcomes,
+            "outcomes": {**reporter.outcomes, "thinned out": reporter.thinned_out},
             "skips": reporter.skips,
             "failures": reporter.failures,
             "seconds": {path: round(seconds, 2) for path, seconds in _longest_first(reporter.seconds)},
