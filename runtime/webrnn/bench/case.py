@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from webrnn.engine.random_feeds import random_input
+from webrnn.engine.random_feeds import open_sizes, random_input
 from webrnn.engine.session import InferenceSession
 from webrnn.errors import Error, OptionError, ShapeError
 from webrnn.ir import Value
@@ -59,11 +59,10 @@ def _results(session: InferenceSession, feeds: dict[str, np.ndarray], sizes: Map
     try:
         return session.run(None, feeds)
     except ShapeError as error:
-        dims = (dim for value in session.inputs for dim in value.shape or () if not isinstance(dim, int))
-        open_ = [name for name in dict.fromkeys(map(str, dims)) if name not in sizes]
-        if not open_:
+        names = dict.fromkeys(name for value in session.inputs for name in open_sizes(value).values())
+        options = " ".join(f"--size {name}=N" for name in names if name not in sizes)
+        if not options:
             raise
-        options = " ".join(f"--size {name}=N" for name in open_)
         raise ShapeError(f"{error} (sizes were taken for 1: {options})") from error
 
 

@@ -15,7 +15,19 @@ def random_input(value: Value, sizes: Mapping[str, int], rng: np.random.Generato
     """Normal noise for floats, zeros otherwise; sizes that the model leaves open are 1 unless given."""
     if value.container or value.shape is None or value.dtype is None:
         raise ShapeError(f"input {value.name!r} cannot be made up: its type or rank is not known")
-    shape = [dim if isinstance(dim, int) else sizes.get(str(dim), 1) for dim in value.shape]
+    names = open_sizes(value)
+    shape = [dim if isinstance(dim, int) else sizes.get(names[axis], 1) for axis, dim in enumerate(value.shape)]
     if value.dtype.array_type.kind == "f":
         return rng.standard_normal(shape).astype(value.dtype.array_type)
     return np.zeros(shape, value.dtype.array_type)
+
+
+def open_sizes(value: Value) -> dict[int, str]:
+    """The names of the sizes that an input leaves open, by axis; one that the model does not name is `input.axis`.
+
+    >>> from webrnn.ir import DType, Symbol
+    >>> open_sizes(Value("x", DType.FLOAT, (2, Symbol("n"), None)))
+    {1: 'n', 2: 'x.2'}
+    """
+    dims = enumerate(value.shape or ())
+    return {axis: f"{value.name}.{axis}" if dim is None else str(dim) for axis, dim in dims if not isinstance(dim, int)}
