@@ -93,6 +93,21 @@ def test_silero_loses_its_branches_and_keeps_its_state(page: Page) -> None:
     expect(page.locator("#your-model-app [data-identical]")).to_have_attribute("data-identical", "true")
 
 
+def test_a_recording_goes_through_silero_step_by_step(page: Page, full_demo: Path) -> None:
+    bundled(page, "silero_v6")
+    page.get_by_role("spinbutton", name="Steps").fill("100")
+    picker = page.locator("#your-model-app .input input[type=file]").first
+    picker.set_input_files(full_demo / "bundled" / "noisy.wav")
+    expect(page.locator("#your-model-app .input .note").first).to_contain_text("noisy.wav")
+    run(page)
+    assert list(outputs(page)) == ["output"]
+    expect(page.locator("#your-model-app .output")).to_contain_text("[100, 1, 1]")
+    low, high = (float(number) for number in outputs(page)["output"].partition(",")[0].split(" to "))
+    assert low < 0.1
+    assert high > 0.9
+    expect(page.locator("#your-model-app [data-identical]")).to_have_attribute("data-identical", "true")
+
+
 def test_dropped_data_are_used(page: Page, double: Path, tmp_path: Path) -> None:
     drop(page, double)
     picker = page.locator("#your-model-app .input input[type=file]")

@@ -67,7 +67,11 @@ class Listen {
       el(
         "div",
         { class: "scopes" },
-        figure("In", this.#before.element),
+        figure(
+          "In",
+          this.#before.element,
+          el("span", { class: "hint", text: "Speech, a fan, mains hum and a keyboard" }),
+        ),
         figure("Out", this.#after.element),
         figure("Voice", this.#voice.element, this.#speech),
       ),

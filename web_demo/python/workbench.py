@@ -90,32 +90,39 @@ class Workbench:
         }, []
 
     def run(self, request: dict[str, Any], buffers: Buffers) -> Reply:
-        session = self._opened()
-        feeds = _arrays(request["feeds"], buffers)
-        results = session.run(None, feeds)
-        runs, start = 0, time.perf_counter()
-        while (spent := time.perf_counter() - start) < REPEATS_SECONDS:
-            session.run(None, feeds)
-            runs += 1
+        """The outputs, and the mean time of as many runs as fit. With `steps`, they are steps of one stream: each input
+        has its arrays one after the other, and so have the outputs that are not carried."""
+        session, steps = self._opened(), request.get("steps", 1)
+        if steps > 1:
+            names, results, ms = _stepped(session, request["carry"], _arrays(request["feeds"], buffers, steps), steps)
+        else:
+            feeds = _arrays(request["feeds"], buffers)
+            names, results = [item.name for item in session.get_outputs()], session.run(None, feeds)
+            ms = _mean_ms(lambda: session.run(None, feeds))
         rows, parts = [], []
-        for item, result in zip(session.get_outputs(), results, strict=True):
+        for name, result in zip(names, results, strict=True):
             if not isinstance(result, np.ndarray):
-                raise webrnn.UnsupportedOp(f"output {item.name!r} is no tensor: this page shows tensors only")
+                raise webrnn.UnsupportedOp(f"output {name!r} is no tensor: this page shows tensors only")
             array = np.ascontiguousarray(result)
-            rows.append({"name": item.name, "type": str(array.dtype), "shape": list(array.shape)})
+            rows.append({"name": name, "type": str(array.dtype), "shape": list(array.shape)})
             parts.append(array.tobytes())
-        return {"outputs": rows, "ms": spent * 1e3 / runs}, parts
+        return {"outputs": rows, "ms": ms}, parts
 
     def plan(self, request: dict[str, Any], buffers: Buffers) -> Reply:
-        """With `audio`, it is one for the audio thread: its states are carried there, and it says what it takes."""
-        session, audio = self._opened(), request.get("audio")
-        if audio:
-            session.export("model.rnn", carry=request["carry"], about={"audio": audio})
-        else:
+        """With its states, where it has some. With `audio` it is one for the audio thread, and says what it takes."""
+        session, carry, audio = self._opened(), request.get("carry"), request.get("audio")
+        about = {"audio": audio} if audio else None
+        ways: list[dict[str, Any]] = [{"carry": carry or None}]
+        if not audio:
+            ways += [{"carry": carry or None, "shapes": request["shapes"]}, {}, {"shapes": request["shapes"]}]
+        for way in ways:
             try:
-                session.export("model.rnn")
-            except webrnn.PlanError:
-                session.export("model.rnn", shapes=request["shapes"])
+                session.export("model.rnn", about=about, **way)
+                break
+            except webrnn.Error as error:
+                failure = error
+        else:
+            raise failure
         with open("model.rnn", "rb") as file:
             return {}, [file.read()]
 
@@ -180,11 +187,32 @@ def _port(item: Any) -> dict[str, Any]:
     return {"name": item.name, "type": item.type, "shape": item.shape}
 
 
-def _arrays(rows: list[dict[str, Any]], buffers: Buffers) -> dict[str, np.ndarray]:
+def _arrays(rows: list[dict[str, Any]], buffers: Buffers, steps: int | None = None) -> dict[str, np.ndarray]:
+    """With `steps` there are so many arrays of that shape in each buffer."""
+    front = [] if steps is None else [steps]
     return {
-        row["name"]: np.frombuffer(buffer, np.dtype(row["type"])).reshape(row["shape"])
+        row["name"]: np.frombuffer(buffer, np.dtype(row["type"])).reshape([*front, *row["shape"]])
         for row, buffer in zip(rows, buffers, strict=True)
     }
+
+
+def _mean_ms(run: Callable[[], Any]) -> float:
+    runs, start = 0, time.perf_counter()
+    while (spent := time.perf_counter() - start) < REPEATS_SECONDS:
+        run()
+        runs += 1
+    return spent * 1e3 / runs
+
+
+def _stepped(
+    session: webrnn.InferenceSession, carry: dict[str, str], feeds: dict[str, np.ndarray], steps: int
+) -> tuple[list[str], list[np.ndarray], float]:
+    """Names and results of the outputs that are not carried, and milliseconds of a step."""
+    stream = session.stream(carry=carry)
+    start = time.perf_counter()
+    found = [stream.step({name: array[step] for name, array in feeds.items()}) for step in range(steps)]
+    ms = (time.perf_counter() - start) * 1e3 / steps
+    return list(stream.output_names), [np.stack(results) for results in zip(*found, strict=True)], ms
 
 
 def _audio(graph: Graph, carry: dict[str, str]) -> dict[str, Any] | None:

@@ -108,25 +108,24 @@ function shapeOf(nested) {
 
 /**
  * `values` in the shape of an input: sizes that the model leaves open (null or a name) are taken from the data, or from `sizes`
- * where the data have fewer axes; of a recording that is too long for what is fixed the beginning is taken.
+ * where the data have fewer axes. Of a recording that is longer than what is fixed, step 0 takes the beginning, step 1 goes on
+ * where that ends.
  */
-export function fitted({ values, shape }, input, sizes) {
+export function fitted({ values, shape }, input, sizes, step = 0) {
   const known = (size) => (typeof size === "number" ? size : null);
-  if (
-    shape.length === input.shape.length &&
-    shape.every((size, axis) => known(input.shape[axis]) === null || input.shape[axis] === size)
-  ) {
-    return { values, shape, note: "" };
-  }
+  const fits = (size, axis) => known(input.shape[axis]) === null || input.shape[axis] === size;
+  if (shape.length === input.shape.length && shape.every(fits)) return { values, shape, note: "" };
   const wanted = input.shape.map((size, axis) => known(size) ?? sizes[axis]);
   const needed = count(wanted);
-  if (values.length < needed)
-    throw new Error(
-      `'${input.name}' takes ${needed} numbers in [${wanted}], the file has ${values.length} in [${shape}]`,
-    );
-  const note =
-    values.length > needed
-      ? `the first ${needed.toLocaleString("en")} of ${values.length.toLocaleString("en")} numbers`
-      : "";
-  return { values: values.slice(0, needed), shape: wanted, note };
+  const end = needed * (step + 1);
+  if (values.length < end) {
+    const many = step ? `${step + 1} steps of '${input.name}' take ${end}` : `'${input.name}' takes ${needed}`;
+    throw new Error(`${many} numbers in [${wanted}], the file has ${values.length} in [${shape}]`);
+  }
+  const [used, all] = [end, values.length].map((number) => number.toLocaleString("en"));
+  return {
+    values: values.slice(end - needed, end),
+    shape: wanted,
+    note: used === all ? "" : `the first ${used} of ${all} numbers`,
+  };
 }

@@ -6,6 +6,7 @@ import { converted, count, random, zeros } from "./arrays.js";
 import { fitted, readData } from "./data_files.js";
 
 const MOST_ELEMENTS = 2 ** 24;
+const MOST_STEPS = 5000;
 
 /** What to fill in for a size that the model leaves open. */
 function guess(name, input, axis) {
@@ -92,7 +93,18 @@ class Input {
     }
   }
 
-  feed(seed) {
+  /** Arrays for so many steps, one after the other in memory. */
+  feeds(seed, steps) {
+    const each = Array.from({ length: steps }, (_, step) => this.#feed(seed + 1000 * step, step));
+    if (steps === 1) return each[0];
+    const { length } = each[0].data;
+    if (length * steps > MOST_ELEMENTS) throw new Error(`${steps} steps of '${this.name}' are too many at once`);
+    const data = new each[0].data.constructor(length * steps);
+    each.forEach((feed, step) => data.set(feed.data, step * length));
+    return { ...each[0], data };
+  }
+
+  #feed(seed, step) {
     const { name, type } = this;
     if (this.isScalar) return { name, type, shape: [], data: converted([Number(this.value.value)], type) };
     const wanted = this.shape.map((size, axis) => (typeof size === "number" ? size : this.sizes.of(this, axis)));
@@ -100,7 +112,7 @@ class Input {
       throw new Error(`'${name}' would have ${count(wanted).toLocaleString("en")} elements: choose smaller sizes`);
     if (this.source.value === "file") {
       if (!this.file) throw new Error(`no file was chosen for '${name}'`);
-      const { values, shape, note } = fitted(this.file, this, wanted);
+      const { values, shape, note } = fitted(this.file, this, wanted, step);
       this.note.textContent = `${this.file.name}${note ? `: ${note}` : ""}`;
       return { name, type, shape, data: converted(values, type) };
     }
@@ -141,30 +153,48 @@ class Sizes {
   }
 }
 
-/** `states` is {input: output}; `preset` is {shapes, values}; `onFix(name, value)` is offered for scalars. */
+/** `states` is {input: output}; `shapes` are those to begin with; `onFix(name, value)` is offered for scalars. */
 export class InputsView {
+  #steps = el("input", { type: "number", min: "1", max: String(MOST_STEPS), value: "1", "aria-label": "Steps" });
+
   constructor(ports, { states, shapes = {}, onFix }) {
     const sizes = new Sizes(ports, shapes);
     this.inputs = ports.map((port) => new Input(port, sizes, { state: states[port.name], onFix }));
-    const fields = [...sizes.fields.values()];
+    const labelled = (text, field) => el("label", {}, el("code", { text }), field);
+    const fields = [...sizes.fields.values()].map(({ label, field }) => labelled(label, field));
+    const hasStates = Object.keys(states).length > 0;
     this.element = el(
       "div",
       { class: "stack" },
-      fields.length > 0 &&
-        el(
-          "div",
-          { class: "sizes" },
-          fields.map(({ label, field }) => el("label", {}, el("code", { text: label }), field)),
-        ),
+      fields.length > 0 && el("div", { class: "sizes" }, fields),
       el(
         "ul",
         { class: "inputs" },
         this.inputs.map(({ element }) => element),
       ),
+      hasStates &&
+        el(
+          "div",
+          { class: "sizes" },
+          labelled("steps", this.#steps),
+          el("span", {
+            class: "note",
+            text: "More than one are a stream: the state goes from each to the next, from zeros on.",
+          }),
+        ),
     );
   }
 
-  feeds() {
-    return this.inputs.map((input, i) => input.feed(i + 1));
+  get steps() {
+    const steps = Number(this.#steps.value);
+    if (!Number.isInteger(steps) || steps < 1 || steps > MOST_STEPS)
+      throw new Error(`the number of steps is from 1 to ${MOST_STEPS}`);
+    return steps;
+  }
+
+  /** An array for each input; for several steps without the states, and one array after the other. */
+  feeds(steps = 1) {
+    const fed = steps > 1 ? this.inputs.filter(({ state }) => !state) : this.inputs;
+    return fed.map((input, i) => input.feeds(i + 1, steps));
   }
 }

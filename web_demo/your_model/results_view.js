@@ -25,7 +25,7 @@ export function compareOutputs(a, b) {
 
 function picture({ name, data, shape: sizes }) {
   if (data.length < 2 || data.length > MOST_PIXELS) return null;
-  const columns = sizes.at(-1);
+  const columns = sizes.at(-1) ?? 1;
   const rows = count(sizes) / columns;
   if (rows >= FEWEST_ROWS && columns > 1)
     return heatmapOf(data, rows, columns, `${name}: ${rows} rows of ${columns} values`);

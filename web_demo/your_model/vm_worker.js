@@ -6,6 +6,61 @@ import { Model } from "../webrnn.js";
 const REPEATS_MS = 50; // browsers round their clocks
 let model = null;
 
+/** The results of one run, and the mean time of as many as fit. */
+function runOnce(feeds) {
+  const named = Object.fromEntries(feeds.map(({ name, data, shape }) => [name, { data, shape }]));
+  const results = model.run(named);
+  const { shapes } = model;
+  let runs = 0;
+  const start = performance.now();
+  do {
+    model.run(named, { borrow: true });
+    runs++;
+  } while (performance.now() - start < REPEATS_MS);
+  const ms = (performance.now() - start) / runs;
+  return {
+    ms,
+    outputs: model.outputs.map(({ name, type }) => ({ name, type, shape: shapes[name], data: results[name] })),
+  };
+}
+
+/** The results of steps of one stream, one after the other; those that are carried are left out. */
+function runSteps(feeds, steps, carry) {
+  const stream = model.stream({ carry });
+  const carried = Object.values(carry);
+  const outputs = model.outputs.filter(({ name }) => !carried.includes(name));
+  const found = new Map(outputs.map(({ name }) => [name, []]));
+  const start = performance.now();
+  for (let step = 0; step < steps; step++) {
+    const named = Object.fromEntries(
+      feeds.map(({ name, data, shape }) => [name, { data: part(data, step, steps), shape }]),
+    );
+    const results = stream.step(named);
+    for (const [name, parts] of found) parts.push(results[name]);
+  }
+  const ms = (performance.now() - start) / steps;
+  const { shapes } = stream;
+  stream.dispose();
+  return {
+    ms,
+    outputs: outputs.map(({ name, type }) => ({
+      name,
+      type,
+      shape: [steps, ...shapes[name]],
+      data: joined(found.get(name)),
+    })),
+  };
+}
+
+const part = (data, step, steps) => data.subarray((step * data.length) / steps, ((step + 1) * data.length) / steps);
+
+function joined(parts) {
+  const { length } = parts[0];
+  const all = new parts[0].constructor(length * parts.length);
+  parts.forEach((values, i) => all.set(values, i * length));
+  return all;
+}
+
 answer({
   async open({ bytes }) {
     model = await Model.load(bytes);
@@ -13,19 +68,8 @@ answer({
     return { inputs, outputs, variant, carry, about };
   },
 
-  /** The results of one run, and the mean time of as many as fit. */
-  async run({ feeds }) {
-    const named = Object.fromEntries(feeds.map(({ name, data, shape }) => [name, { data, shape }]));
-    const results = model.run(named);
-    const { shapes } = model;
-    let runs = 0;
-    const start = performance.now();
-    do {
-      model.run(named, { borrow: true });
-      runs++;
-    } while (performance.now() - start < REPEATS_MS);
-    const ms = (performance.now() - start) / runs;
-    const outputs = model.outputs.map(({ name, type }) => ({ name, type, shape: shapes[name], data: results[name] }));
+  async run({ feeds, steps = 1, carry = {} }) {
+    const { outputs, ms } = steps > 1 ? runSteps(feeds, steps, carry) : runOnce(feeds);
     return { outputs, ms, transfer: outputs.map(({ data }) => data.buffer) };
   },
 });

@@ -293,30 +293,33 @@ class YourModel {
   #run(view) {
     const title = () => "It could not be run:";
     return this.#busy(title, async () => {
-      const feeds = view.feeds();
+      const { kind, states: carry } = this.#model;
+      const { steps } = view;
+      const feeds = view.feeds(steps);
       const runs = [];
       let first = null;
-      if (this.#model.kind === "onnx") {
-        const { outputs, buffers, ms } = await this.#onPython("run", { feeds });
+      if (kind === "onnx") {
+        const { outputs, buffers, ms } = await this.#onPython("run", { feeds, steps, carry });
         first = outputs.map((output, i) => ({ ...output, data: new ARRAYS[output.type](buffers[i].slice().buffer) }));
         runs.push({ label: "webrnn in Python, in this page", ms });
-        await this.#makePlan(feeds);
+        await this.#makePlan(view);
       }
       this.#say("Running the plan without Python", null);
-      const second = await this.#onVm("run", { feeds });
+      const second = await this.#onVm("run", { feeds, steps, carry });
       runs.push({ label: "the plan on the bare VM", ms: second.ms });
+      for (const run of runs) if (steps > 1) run.label += ", a step";
       this.#results.replaceChildren(
         resultsView(first ?? second.outputs, runs, first && compareOutputs(first, second.outputs)),
       );
     });
   }
 
-  /** The plan, checked by the VM; one for all sizes is made once. */
-  async #makePlan(feeds) {
-    const shapes = Object.fromEntries(feeds.map(({ name, shape }) => [name, shape]));
+  /** The plan, checked by the VM, for the shapes that are chosen. */
+  async #makePlan(view) {
+    const shapes = Object.fromEntries(view.feeds().map(({ name, shape }) => [name, shape]));
     const key = JSON.stringify(shapes);
     if (this.#model.planFor === key) return;
-    const { buffers } = await this.#onPython("plan", { shapes });
+    const { buffers } = await this.#onPython("plan", { shapes, carry: this.#model.states });
     this.#model.plan = buffers[0].slice();
     await this.#onVm("open", { bytes: this.#model.plan });
     this.#model.planFor = key;
@@ -326,7 +329,7 @@ class YourModel {
     return this.#busy(
       () => "There is no plan to save:",
       async () => {
-        if (this.#model.kind === "onnx") await this.#makePlan(view.feeds());
+        if (this.#model.kind === "onnx") await this.#makePlan(view);
         save(this.#model.plan, this.#model.name.replace(/\.\w+$/, "") + ".rnn");
       },
     );
