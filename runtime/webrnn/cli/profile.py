@@ -26,7 +26,7 @@ from .options import sizes as size_options
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", help="path of an ONNX file or of a plan")
     parser.add_argument("--backend", default="auto", help="native, wasm:relaxed, ..., numpy (default: auto)")
-    parser.add_argument("--steps", type=int, metavar="N", help="runs in each round (default: as many as take 5 ms)")
+    parser.add_argument("--steps", type=int, metavar="N", help="runs in each round (default: as many as take 10 ms)")
     parser.add_argument("--stream", action="store_true", help="one step of a stream, its states carried")
     parser.add_argument("--carry", default="auto", help="with --stream: auto, internal, or INPUT=OUTPUT,...")
     parser.add_argument(

@@ -40,12 +40,17 @@ def calibrate(kernels: Kernels) -> Clock:
 def _calibrate(kernels: Kernels) -> Clock:
     counters = kernels.empty((2, ROW), np.int64)
     run = kernels.function("profile_calibrate")
+
+    def timed(count: int) -> float:
+        started = time.perf_counter()
+        run(counters.address, count)
+        return time.perf_counter() - started
+
+    empty = min(timed(0) for _ in range(ATTEMPTS))
     count = 1024
     while True:
         counters.array[...] = 0
-        started = time.perf_counter()
-        run(counters.address, count)
-        elapsed = time.perf_counter() - started
+        elapsed = timed(count) - empty
         ticks = int(counters.array[:, LAP_KINDS].sum())
         if ticks <= 0:
             raise BackendError("this processor has no clock that profiling could read")

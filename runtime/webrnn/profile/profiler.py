@@ -18,11 +18,13 @@ from .parts import Builds, Counted, Part, parts_of
 from .timed_plan import profiling_kernels
 from .watch import Spent
 
-ROUND_SECONDS = 0.005
+ROUND_SECONDS = 0.01
 """Long against a call into wasm, and short enough to be left alone now and then on a machine that does other things."""
+ATTEMPTS = 8
+"""To find out how long a run takes when nothing disturbs it."""
 MOST_RUNS = 10_000
-MOST_ROUNDS, FEWEST_ROUNDS = 150, 3
-TOTAL_SECONDS = 2.5
+MOST_ROUNDS, FEWEST_ROUNDS = 100, 3
+TOTAL_SECONDS = 3.0
 """For all rounds, which are plain, profiled and a caller's, if nothing else runs."""
 
 
@@ -132,7 +134,7 @@ def _enough_runs(parts: Sequence[Part]) -> tuple[int, float]:
     """As many runs as take long enough for a round, and how long one of them takes."""
     runs = 1
     while True:
-        once = max(min(_timed(parts, runs) for _ in range(3)), 1e-9)
+        once = max(min(_timed(parts, runs) for _ in range(ATTEMPTS)), 1e-9)
         if runs * once >= ROUND_SECONDS or runs == MOST_RUNS:
             return runs, once
         runs = min(math.ceil(1.2 * ROUND_SECONDS / once), 8 * runs, MOST_RUNS)
