@@ -10,6 +10,8 @@ import time
 import traceback
 from collections.abc import Callable, Collection, Iterator, Sequence
 from math import prod
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -115,16 +117,15 @@ class Workbench:
         ways: list[dict[str, Any]] = [{"carry": carry or None}]
         if not audio:
             ways += [{"carry": carry or None, "shapes": request["shapes"]}, {}, {"shapes": request["shapes"]}]
-        for way in ways:
-            try:
-                session.export("model.rnn", about=about, **way)
-                break
-            except webrnn.Error as error:
-                failure = error
-        else:
-            raise failure
-        with open("model.rnn", "rb") as file:
-            return {}, [file.read()]
+        with TemporaryDirectory() as folder:
+            file = Path(folder) / "model.rnn"
+            for way in ways:
+                try:
+                    session.export(file, about=about, **way)
+                    return {}, [file.read_bytes()]
+                except webrnn.Error as error:
+                    failure = error
+        raise failure
 
     def prepare(self, request: dict[str, Any], buffers: Buffers) -> Reply:
         engine, pace = request["engine"], request["pace"]
