@@ -20,7 +20,7 @@ from pathlib import Path
 MODULES = "_modules.json"
 IMPORTER = Path(__file__).with_name("packed_modules.py")
 #: What cannot work in a browser, or is of no use there.
-LEFT_OUT = ("webrnn/bench/", "webrnn/cli/", "webrnn/onnx_backend.py", "webrnn/web/")
+LEFT_OUT = ("webrnn/bench/", "webrnn/cli/", "webrnn/onnx_backend.py", "webrnn/profile/", "webrnn/web/")
 #: Packages whose docstrings are for people who work on webrnn.
 INTERNAL = ("webrnn/ir/", "webrnn/onnx/", "webrnn/passes/", "webrnn/plan/", "webrnn/reference/")
 PUBLIC = ("webrnn/passes/report/",)
