@@ -20,7 +20,10 @@ MODULES = {
     "web_demo": "needs the demo page",
     "examples": "needs the examples",
     "pyodide_pkg": "needs the Pyodide distribution",
-    **{f"webrnn.{name}": f"webrnn.{name} is not in the wheel" for name in ("bench", "cli", "onnx_backend", "web")},
+    **{
+        f"webrnn.{name}": f"webrnn.{name} is not in the wheel"
+        for name in ("bench", "cli", "onnx_backend", "profile", "web")
+    },
 }
 _IMPORT = re.compile(r"No module named '(\w+(?:\.\w+)?)")
 _MESSAGES = {
