@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import webrnn
 from web_demo import packaged
 from webrnn.web import site
 
@@ -51,7 +52,7 @@ def test_an_installation_has_the_files_of_the_page() -> None:
     assert packaged.PAGE_FILES == site.PAGE_FILES
 
 
-def test_what_is_not_there_is_left_out_and_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_not_there_is_left_out_and_said(tmp_path: Path) -> None:
     def missing() -> Path:
         raise OSError("no network")
 
@@ -65,3 +66,10 @@ def test_what_is_not_there_is_left_out_and_said(tmp_path: Path, monkeypatch: pyt
     assert len(said) == 2
     assert said[0] == "the page goes without Python in the page: no network"
     assert "onnxruntime-web" in said[1]
+
+
+def test_a_folder_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "thesis.txt").write_text("years of work")
+    with pytest.raises(webrnn.OptionError, match="has other files in it"):
+        site.write(tmp_path, site.Sources(rounds=0, has_bundled=False))
+    assert (tmp_path / "thesis.txt").read_text() == "years of work"

@@ -23,7 +23,7 @@ from typing import Any
 import webrnn
 from webrnn.engine import kernels
 from webrnn.engine.wasm import VARIANTS
-from webrnn.errors import Error
+from webrnn.errors import Error, OptionError
 
 from . import bundled, listening, native_timings
 
@@ -33,6 +33,9 @@ PAGE_FILES = ("*.html", "*.js", "*/*.css", "*/*.js", "python/*.py")
 RUNTIME_FILES = ("webrnn.js", "stream.js", "plan_file.js", "instance.js", "wasm_relaxed.wasm")
 """What a page has to load to run plans."""
 PEER_FILES = ("ort.wasm.min.mjs", "ort-wasm-simd-threaded.mjs", "ort-wasm-simd-threaded.wasm")
+
+MARK = ".webrnn-demo"
+"""A file that says whose the folder is."""
 
 Say = Callable[[str], None]
 
@@ -67,9 +70,12 @@ def default_folder() -> Path:
 
 
 def write(folder: Path, sources: Sources, say: Say = print) -> None:
-    """Put the site together, from scratch."""
+    """Put the site together, from scratch: what an earlier site left in the folder goes."""
+    if folder.exists() and any(folder.iterdir()) and not (folder / MARK).exists():
+        raise OptionError(f"{folder} has other files in it: choose an empty folder, or one that does not exist")
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
+    (folder / MARK).touch()
     write_page(folder)
     description: dict[str, Any] = {
         "version": webrnn.__version__,
