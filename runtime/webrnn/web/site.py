@@ -71,7 +71,8 @@ def default_folder() -> Path:
 
 def write(folder: Path, sources: Sources, say: Say = print) -> None:
     """Put the site together, from scratch: what an earlier site left in the folder goes."""
-    if folder.exists() and any(folder.iterdir()) and not (folder / MARK).exists():
+    is_ours = folder == default_folder() or (folder / MARK).exists()
+    if folder.exists() and any(folder.iterdir()) and not is_ours:
         raise OptionError(f"{folder} has other files in it: choose an empty folder, or one that does not exist")
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
