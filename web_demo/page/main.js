@@ -2,17 +2,11 @@
 
 import { supportedVariants } from "../webrnn.js";
 import { byId, el, problem } from "./dom.js";
+import { downloadJson } from "./files.js";
 import { bytes } from "./format.js";
 import { markCurrentPart, themeButton } from "./frame.js";
 
 const VARIANTS = { relaxed: "relaxed SIMD", simd: "SIMD, 128 bits", scalar: "scalar WebAssembly" };
-
-/** What the server has for this page: see runtime/webrnn/web/site.py. */
-async function siteDescription() {
-  const response = await fetch(new URL("../site.json", import.meta.url));
-  if (!response.ok) throw new Error(`site.json could not be loaded: HTTP ${response.status}`);
-  return response.json();
-}
 
 function showFacts(site) {
   const facts = [
@@ -44,7 +38,7 @@ async function start(name, site, ...others) {
 themeButton(byId("theme"));
 markCurrentPart();
 try {
-  const site = await siteDescription();
+  const site = await downloadJson("site.json"); // what there is: see runtime/webrnn/web/site.py
   showFacts(site);
   const listening = await start("listen", site);
   await Promise.all([start("your-model", site, listening), start("timings", site)]);

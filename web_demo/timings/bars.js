@@ -21,7 +21,7 @@ export function barChart(title, bars) {
   );
 }
 
-/** The longest bar that is shown whole: the median of the others times 4 is as far as one looks. */
+/** The longest bar that is shown whole: the last one, unless it dwarfs the one before. */
 function scaleOf(sorted) {
   const last = sorted.at(-1) ?? 1;
   if (sorted.length < 3) return last;

@@ -47,9 +47,9 @@ class Timings {
   }
 
   async start() {
-    this.#place.append(this.#progress.element, this.#problems);
     this.#recorded = await downloadJson("timings/timings.json");
     this.#chosen = (this.#recorded.models.find(({ name }) => name === "gru_256") ?? this.#recorded.models[0]).name;
+    this.#chips.append(...this.#recorded.models.map((model) => this.#chip(model)));
     this.#place.replaceChildren(
       el("div", { class: "row" }, this.#run, this.#pace),
       this.#progress.element,
@@ -61,6 +61,10 @@ class Timings {
     );
     this.#setState("idle");
     this.#draw();
+  }
+
+  #chip({ name, title }) {
+    return el("button", { class: "chip", type: "button", value: name, text: title, click: () => this.#choose(name) });
   }
 
   #note() {
@@ -133,17 +137,7 @@ class Timings {
 
   #draw() {
     const { models, native } = this.#recorded;
-    this.#chips.replaceChildren(
-      ...models.map(({ name, title }) =>
-        el("button", {
-          class: "chip",
-          type: "button",
-          "aria-pressed": String(name === this.#chosen),
-          text: title,
-          click: () => this.#choose(name),
-        }),
-      ),
-    );
+    for (const chip of this.#chips.children) chip.setAttribute("aria-pressed", String(chip.value === this.#chosen));
     this.#chips.scrollLeft =
       this.#chips.querySelector('[aria-pressed="true"]').offsetLeft - this.#chips.clientWidth / 3;
     const model = models.find(({ name }) => name === this.#chosen);
@@ -168,7 +162,6 @@ class Timings {
   #choose(name) {
     this.#chosen = name;
     this.#draw();
-    this.#chips.querySelector('[aria-pressed="true"]').focus();
   }
 
   #tableOf(models, native) {
