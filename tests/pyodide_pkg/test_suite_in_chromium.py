@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from playwright.sync_api import Browser
 
 from pyodide_pkg.suite import chromium
@@ -13,6 +14,7 @@ FOLDERS = ["pyodide_pkg/suite/only_inside", "tests/engine/test_session_backends.
 LEFT_OUT = ["--deselect", "pyodide_pkg/suite/only_inside/test_heap.py"]
 
 
+@pytest.mark.timeout(1500)
 def test_the_suite_passes_in_a_worker_of_chromium(browser: Browser) -> None:
     results = chromium.run(browser, [*(f"/suite/{folder}" for folder in FOLDERS), *LEFT_OUT])
     print(results)

@@ -14,6 +14,7 @@ PARTS = {
 """Folders, and how many tests pass there at least: a suite that finds nothing to run is no success."""
 
 
+@pytest.mark.timeout(1500)
 @pytest.mark.parametrize("part", PARTS)
 def test_the_suite_passes_inside_pyodide(part: str) -> None:
     folders, at_least = PARTS[part]
