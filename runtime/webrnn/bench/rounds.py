@@ -192,12 +192,11 @@ def measure(
 
 
 def _calibrate(runner: Runner, seconds: float) -> tuple[int, int]:
-    """Runs in a sample of about so many seconds, and samples in a round. An interruption must not make it look as if
-    few runs filled a sample: then the cost of the call would count."""
+    """Runs in a sample of about so many seconds, and samples in a round. Neither an interruption nor a first run on
+    cold caches, which each turn of another process begins with, must make it look as if few runs filled a sample."""
     times = 1
-    while (elapsed := min(runner.seconds(times) for _ in range(3))) < seconds / 2:
-        times = min(times * 10, max(times + 1, int(times * seconds / max(elapsed, 1e-7))))
-    times = max(1, round(times * seconds / elapsed))
+    while (elapsed := min(runner.seconds(times) for _ in range(3))) < 0.7 * seconds:
+        times = max(times + 1, min(times * 10, round(times * seconds / max(elapsed, 1e-7))))
     return times, 1 if elapsed / times > LONG_RUN else SAMPLES
 
 
