@@ -22,7 +22,15 @@ STAND_INS = {
     "onnx_cpp2py_export.py": "onnx/onnx_cpp2py_export.py",
     "loader.py": "onnx/backend/test/loader.py",
 }
-SOURCES = ("tests/**/*.py", "tests/**/*.txt", "wasm_kernels/*.py", "docs/*.md", "pyproject.toml", "CHANGELOG.md")
+SOURCES = (
+    "tests/**/*.py",
+    "tests/**/*.txt",
+    "wasm_kernels/*.py",
+    "wasm_kernels/*.[ch]",
+    "docs/*.md",
+    "pyproject.toml",
+    "CHANGELOG.md",
+)
 
 
 def make() -> bytes:
