@@ -36,7 +36,7 @@ def left_over(use):
 
 @pytest.mark.usefixtures("no_collector")
 @pytest.mark.parametrize("backend", BACKENDS)
-@pytest.mark.parametrize("op", CARRY)
+@pytest.mark.parametrize("op", ["LSTM", "Scan"])
 def test_runs_streams_and_pools(op, backend, tmp_path):
     data = stateful(op).SerializeToString()
     shape = (1, HIDDEN) if op == "Scan" else (1, 1, HIDDEN)
