@@ -14,13 +14,13 @@ from .case import Case
 from .limits import Bound
 from .runners import Runner
 
-SAMPLE = 0.7e-3
+SAMPLE = 1.5e-3
 """Seconds of back-to-back runs that are timed together, if one run is not longer."""
 SAMPLES, LONG_RUN = 4, 5e-3
 """Of a runner in a round, the quickest counts: what else the machine does interrupts some of them, not all. Runs longer
 than this are timed once."""
 FEWEST_ROUNDS = 9
-CALM_SHARE, FEWEST_CALM = 1 / 3, 5
+CALM_SHARE, FEWEST_CALM = 1 / 5, 5
 """Of the rounds: ratios are those of the calmest."""
 TOLERANCE = 1e-3
 """Results that are farther from numpy's than this, relative to the largest of them, are not timed."""
@@ -131,7 +131,7 @@ class ModelResult:
 class Effort:
     """How long is measured: rounds are made until the time is up, but not fewer than `rounds`."""
 
-    seconds: float = 2.5
+    seconds: float = 3.0
     """For each model, on five runners; more runners have more time."""
     rounds: int = FEWEST_ROUNDS
     sample: float = SAMPLE

@@ -18,9 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures, too; - prints them and no table")
     parser.add_argument("--compare", type=Path, metavar="OLD.json", help="beside figures of an earlier --json")
     parser.add_argument("--backend", default="", metavar="NAME,...", help="default: all that work here")
-    parser.add_argument(
-        "--seconds", type=float, help="time for each model (default: 2.5), for each row of --stream (1)"
-    )
+    parser.add_argument("--seconds", type=float, help="time for each model (default: 3), for each row of --stream (1)")
     parser.add_argument(
         "--size", action="append", default=[], metavar="NAME=N", help="size of a named axis (default 1)"
     )
