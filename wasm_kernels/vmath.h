@@ -55,16 +55,14 @@ INLINE vf vexpm1(vf x) {
   return vsel(n == vset_i(0), p, vfma(s, p, s - vconst(1.0f)));
 }
 
-/* exp(r) for r = `unit` * x, |r| <= ln2 / 2. Its error of 1.1 ULP is for functions that do not pass all of it on. */
-INLINE vf vexp_near_zero(vf x, const float unit) {
+/* q in exp(r) = 1 + r + x^2 q for r = `unit` * x, |r| <= ln2 / 2 */
+INLINE vf vexp_rest(vf x, const float unit) {
   const float square = unit * unit, cube = square * unit;
   vf p = vconst(0.00139465521f * cube * cube);
   p = vfma(p, x, vconst(0.00836664438f * cube * square));
   p = vfma(p, x, vconst(0.0416662805f * square * square));
   p = vfma(p, x, vconst(0.16666542f * cube));
-  p = vfma(p, x, vconst(0.5f * square));
-  p = vfma(p, x, vconst(unit));
-  return vfma(p, x, vconst(1.0f));
+  return vfma(p, x, vconst(0.5f * square));
 }
 
 INLINE vf vtanh(vf x) {
@@ -80,7 +78,8 @@ INLINE vf vtanh(vf x) {
   const float magic = ROUND_MAGIC + 128;
   vf t = vfma(b, vconst(2 * LOG2E), vconst(magic)), n = t - vconst(magic);
   vf r = vfma(n, vconst(-LN2_LO / 2), vfma(n, vconst(-LN2_HI / 2), b)), scale = vfloat(vbits(t) << 23);
-  vf large = vconst(1.0f) - vconst(4.0f) / vfma(vexp_near_zero(r, 2.0f), scale, vconst(2.0f));
+  vf e = vfma(vfma(vexp_rest(r, 2.0f), r, vconst(2.0f)), r, vconst(1.0f));
+  vf large = vconst(1.0f) - vconst(4.0f) / vfma(e, scale, vconst(2.0f));
   return vfloat(vbits(vsel(a < vconst(0.625f), small, large)) | vsign(x)); /* also tanh(-0) = -0 */
 }
 
@@ -90,7 +89,8 @@ INLINE vf vsigmoid(vf x) {
   const float magic = ROUND_MAGIC + 192;
   vf t = vfma(a, vconst(LOG2E), vconst(magic)), n = t - vconst(magic);
   vf r = vfma(n, vconst(-LN2_LO), vfma(n, vconst(-LN2_HI), a)), scale = vfloat(vbits(t) << 23);
-  vf z = vexp_near_zero(r, 1.0f) * scale * vconst(0x1p-65f), d = vconst(1.0f) + z;
+  vf e = vconst(1.0f) + vfma(r * r, vexp_rest(r, 1.0f), r); /* by Horner's rule unfused builds would be over 2 ULP */
+  vf z = e * scale * vconst(0x1p-65f), d = vconst(1.0f) + z;
   vf y = vsel(x < vconst(0.0f), z, vconst(1.0f)) / d;
   vf lost = z - (d - vconst(1.0f));                        /* what rounding took from d */
   vf inverse = vfma(z, vconst(0.4853f), vconst(-0.9705f)); /* -1 / d to 3%, enough for a correction below one ULP */
