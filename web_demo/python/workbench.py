@@ -151,6 +151,7 @@ class Workbench:
 
     def measure(self, request: dict[str, Any], buffers: Buffers) -> Reply:
         once, count = self.timed[request["engine"]]
+        once()  # its weights are in the caches again
         return {"ms": _seconds(once, count) * 1e3 / count}, []
 
     def clear(self, request: dict[str, Any], buffers: Buffers) -> Reply:

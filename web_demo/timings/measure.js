@@ -55,7 +55,7 @@ export async function measure(model, engines, workers, pace, report, progress) {
   }
   for (let round = 0; round < pace.rounds; round++) {
     progress(`${model.title}: round ${round + 1} of ${pace.rounds}`, 0.5 + (0.5 * round) / pace.rounds);
-    for (const { id, where } of engines) {
+    for (const { id, where } of round % 2 ? engines.toReversed() : engines) {
       const row = rows[id];
       if (row.error) continue;
       row.samples.push((await workers[where]().call("slice", { engine: id })).ms);

@@ -46,6 +46,7 @@ answer({
 
   async slice({ engine }) {
     const { run, count } = contestants.get(engine);
+    await run(); // its weights are in the caches again
     return { ms: (await timed(run, count)) / count };
   },
 
