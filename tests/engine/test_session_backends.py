@@ -231,3 +231,13 @@ def test_wide_and_empty_inputs():
         for s in sessions:
             (y,) = s.run(None, {"x": np.ones((n, INPUTS), np.float32)})
             np.testing.assert_array_equal(y, np.full((n, HIDDEN), INPUTS))
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_an_op_that_nothing_implements_is_refused_when_the_model_is_opened(backend):
+    nodes = [
+        helper.make_node("Unheard", ["x"], ["z"], name="odd", domain="of.mine"),
+        helper.make_node("Add", ["x", "z"], ["y"]),
+    ]
+    with pytest.raises(webrnn.UnsupportedOp, match=r"odd.*of\.mine:Unheard"):
+        session(model(nodes, [floats("x", ["n"])], [floats("y", ["n"])]), backend)

@@ -15,7 +15,7 @@ from webrnn.plan.encode import encode
 from webrnn.plan.lowering import NotLowered, lower
 from webrnn.plan.split import has_foreign_operands, opens_a_shape, split
 
-from .executor import Executor
+from .executor import Executor, require_implementations
 from .kernels import Kernels
 from .limits import Limits
 from .plan_program import PlanProgram
@@ -55,6 +55,7 @@ class VmProgram:
         try:
             self.plan = setting.plan(with_named_sizes(graph))
         except NotLowered as reason:
+            require_implementations(graph)
             setting.say(f"no plan for all sizes: {reason}")
 
     def run(self, arguments: Sequence[Any]) -> list[Any]:
