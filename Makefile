@@ -22,7 +22,7 @@ npm: setup
 	$(PY) -m web_demo.npm_package
 
 test: setup
-	$(PY) -m pytest -n 2 -m "not exhaustive"
+	$(PY) -m pytest -n 2 --dist worksteal -m "not exhaustive"
 
 # exp, tanh and sigmoid over all 2^32 floats: about 20 minutes
 test-exhaustive: setup

@@ -23,6 +23,7 @@ class Timings {
   #results = {}; // model -> engine -> row
   #chosen;
   #workers = {};
+  #stopping = false; // pressed, perhaps while no worker was busy
   #run = el("button", {
     class: "button primary",
     type: "button",
@@ -88,6 +89,7 @@ class Timings {
   }
 
   #worker(where) {
+    if (this.#stopping) throw new DOMException("stopped", "AbortError");
     this.#workers[where] ??= where === "python" ? pythonRemote() : new Remote(new URL("./worker.js", import.meta.url));
     return this.#workers[where];
   }
@@ -98,7 +100,11 @@ class Timings {
   }
 
   async #toggle() {
-    if (this.#place.dataset.state === "running") return this.#endWorkers();
+    if (this.#place.dataset.state === "running") {
+      this.#stopping = true;
+      return this.#endWorkers();
+    }
+    this.#stopping = false;
     this.#problems.replaceChildren();
     this.#results = {};
     this.#setState("running");
