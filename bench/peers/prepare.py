@@ -12,13 +12,13 @@ import shutil
 from pathlib import Path
 
 import webrnn
+from web_demo import npm_package
 from webrnn.engine import kernels
 from webrnn.engine.wasm import VARIANTS
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 OUTPUT = ROOT / "build" / "peers" / "web"
-HOST = ("webrnn.js", "stream.js", "instance.js", "plan_file.js")
 
 
 def write(models: Path, folder: Path = OUTPUT) -> None:
@@ -26,8 +26,7 @@ def write(models: Path, folder: Path = OUTPUT) -> None:
     (folder / "plans").mkdir(parents=True)
     for plugin in HERE.glob("*.mjs"):
         shutil.copy(plugin, folder)
-    for name in HOST:
-        shutil.copy(ROOT / "web_demo" / name, folder)
+    (folder / "webrnn.js").write_text(npm_package.scripts()["webrnn.js"])
     for variant in VARIANTS:
         shutil.copy(kernels.module_file(kernels.FOLDER, f"wasm_{variant}.wasm"), folder)
     for entry in json.loads((models / "manifest.json").read_text())["models"]:
