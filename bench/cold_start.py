@@ -13,15 +13,12 @@ import os
 import shutil
 import statistics
 import tempfile
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import webrnn
 from web_demo import npm_package
 from webrnn.bench.models import BUILT_IN
-from webrnn.web.server import serve
+from webrnn.web.server import in_background, serve
 
 CHROMIUM = os.environ.get("CHROMIUM", "/usr/bin/chromium")
 FLAGS = ("--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-sync")
@@ -69,18 +66,6 @@ def write_site(folder: Path, peer: Path | None) -> None:
             shutil.copy(peer / name, folder / "peer")
 
 
-@contextmanager
-def served(folder: Path) -> Iterator[str]:
-    with serve(folder, port=0) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            yield server.address
-        finally:
-            server.shutdown()
-            thread.join()
-
-
 def measure(peer: Path | None, rounds: int) -> dict[str, list[float]]:
     """Milliseconds by runtime and round."""
     from playwright.sync_api import sync_playwright
@@ -90,7 +75,7 @@ def measure(peer: Path | None, rounds: int) -> dict[str, list[float]]:
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         write_site(Path(folder), peer)
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=list(FLAGS))
-        with served(Path(folder)) as address:
+        with in_background(serve(Path(folder), port=0)) as address:
             for _ in range(rounds):
                 for name, script in scripts.items():
                     context = browser.new_context()

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 from pyodide_pkg import distribution
+from webrnn.web.server import in_background
 
 from . import bundle
 from .results import Results
@@ -31,19 +30,6 @@ class _Quiet(SimpleHTTPRequestHandler):
         pass
 
 
-@contextmanager
-def _served(folder: Path) -> Iterator[str]:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=str(folder)))
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
-
-
 def run(browser: Any, arguments: Sequence[str]) -> Results:
     """Run pytest there with these arguments, in a browser of Playwright's."""
     here = Path(__file__).parent
@@ -54,7 +40,8 @@ def run(browser: Any, arguments: Sequence[str]) -> Results:
         (folder / "pyodide").symlink_to(distribution.ensure())
         for name in ("worker.mjs", "enter.mjs"):
             shutil.copy(here / name, folder)
-        with _served(folder) as address:
+        server = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=str(folder)))
+        with in_background(server) as address:
             page = browser.new_page()
             try:
                 page.goto(address)

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import os
 import shutil
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, sync_playwright
 
 from webrnn.web import pyodide_source, site
-from webrnn.web.server import serve
+from webrnn.web.server import in_background, serve
 
 CHROMIUM = os.environ.get("CHROMIUM", "/usr/bin/chromium")
 FLAGS = [
@@ -46,17 +45,9 @@ def full_demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@contextmanager
-def served(folder: Path) -> Iterator[str]:
+def served(folder: Path) -> AbstractContextManager[str]:
     """The address at which `folder` is served meanwhile."""
-    with serve(folder, port=0) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            yield server.address
-        finally:
-            server.shutdown()
-            thread.join()
+    return in_background(serve(folder, port=0))
 
 
 @pytest.fixture(scope="module")

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import io
 import re
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+
+from webrnn.web.server import in_background
 
 
 class Handler(SimpleHTTPRequestHandler):
@@ -44,11 +45,5 @@ class Handler(SimpleHTTPRequestHandler):
 def serving(folder: Path, ranges: bool = True, sent: list[int] | None = None) -> Iterator[str]:
     """The address at which `folder` is served meanwhile; the bytes of each answer go to `sent`."""
     handler = partial(Handler, directory=str(folder), ranges=ranges, sent=[] if sent is None else sent)
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}"
-        finally:
-            server.shutdown()
-            thread.join()
+    with in_background(ThreadingHTTPServer(("127.0.0.1", 0), handler)) as address:
+        yield address.rstrip("/")

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import re
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -69,3 +72,16 @@ def serve(folder: Path, port: int = PORT) -> Server:
         except OSError as error:
             last = error
     raise OSError(f"no free port from {port} to {port + PORTS_TO_TRY - 1}: {last}")
+
+
+@contextmanager
+def in_background(server: ThreadingHTTPServer) -> Iterator[str]:
+    """Its address; it answers meanwhile, in a thread of its own, and is closed then."""
+    with server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}/"
+        finally:
+            server.shutdown()
+            thread.join()
