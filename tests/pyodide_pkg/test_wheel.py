@@ -153,8 +153,38 @@ class A:
 '''
     short = packing.shortened("webrnn/ir/a.py", source)
     assert [line.rstrip() for line in short.splitlines()] == [
-        "", 'x = "# no comment"', "", "", "", "class A:", "", "", "", "    def f(self):", "        ...", "",
+        "", 'x = "# no comment"', "", "", "", "class A:", "    '-'", "", "", "    def f(self):", "        ...", "",
         "    def g(self):", "", '        return """no docstring"""',
     ]  # fmt: skip
-    assert "Alone." in packing.shortened("webrnn/engine/a.py", source)
-    assert "a comment" not in packing.shortened("webrnn/engine/a.py", source)
+    assert "Alone." in packing.shortened("webrnn/engine/session.py", source)
+    assert "a comment" not in packing.shortened("webrnn/engine/session.py", source)
+
+
+def test_annotations_of_functions_go_and_those_of_classes_stay() -> None:
+    source = """@dataclass
+class A:
+    size: int = 0
+
+    def f(self, ä: int, *rest: list[int], sep: str = "->", **more: dict[str,
+            int]) -> tuple[
+        int, str
+    ]:
+        here: list[int] = []
+        later: int
+        self.size: int = 1
+
+        def inner(x: int = 1) -> int:
+            return x
+
+        return here, lambda x: -x
+
+limit: int = 3
+"""
+    short = packing.without_annotations(source)
+    assert [line.rstrip() for line in short.splitlines()] == [
+        "@dataclass", "class A:", "    size: int = 0", "", '    def f(self, ä, *rest, sep = "->", **more\\',
+        ") \\", "\\", ":", "        here = []", "        later: int", "        self.size: int = 1", "",
+        "        def inner(x = 1) :", "            return x", "", "        return here, lambda x: -x", "",
+        "limit: int = 3",
+    ]  # fmt: skip
+    compile(short, "short", "exec")

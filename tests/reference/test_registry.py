@@ -11,6 +11,7 @@ from onnx import defs, helper
 from webrnn import reference
 from webrnn.errors import ModelError, UnsupportedOp
 from webrnn.reference import registry
+from webrnn.reference.families import FAMILIES, MODULE_OF
 
 SCHEMAS = {
     (schema.domain, schema.name): schema
@@ -89,3 +90,25 @@ def test_complex_numbers_are_only_moved():
     assert reference.call("Identity", "", [z], {}, 1)[0] is not None
     with pytest.raises(UnsupportedOp, match="complex64"):
         reference.call("ReduceSum", "", [z], {}, 1)
+
+
+def test_each_module_holds_just_the_ops_that_the_table_of_families_names():
+    for domain, op_type in reference.registered():
+        function = reference.lookup(domain, op_type)
+        assert function.__module__ == f"webrnn.reference.{MODULE_OF[domain, op_type]}"
+    assert reference.registered() == sorted(registry._ops)
+
+
+def test_an_op_is_refused_in_a_module_that_the_table_does_not_name():
+    def softsign(x):
+        return x
+
+    with pytest.raises(ValueError, match=r"families\.py does not say that test_registry has :Softsign"):
+        registry.op("Softsign")(softsign)
+
+
+def test_a_lookup_imports_the_module_of_its_op_and_no_other():
+    code = "import sys; from webrnn import reference; reference.lookup('', 'TopK'); print(*sys.modules)"
+    modules = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    families = {f"webrnn.reference.{family}" for family in FAMILIES}
+    assert families & set(modules) == {"webrnn.reference.sort"}

@@ -8,32 +8,18 @@ from typing import Any
 import numpy as np
 
 from webrnn import reference
-from webrnn.errors import Error, UnsupportedOp
+from webrnn.errors import Error
 from webrnn.ir import WEBRNN, Graph, Node, Value, is_scan
 from webrnn.ir.blame import blame
 from webrnn.ir.fused import is_expression
 
+from .implementations import require_implementation
 from .intrinsics import INTRINSICS
 from .limits import Limits
 from .ownership import read_only
 from .scan_executor import ScanExecutor, is_true
 
 Operation = Callable[[list[Any]], Sequence[Any]]
-
-
-def require_implementations(graph: Graph) -> None:
-    """Raises if the graph, or a loop of it, has an op that nothing implements. A branch may, until it is taken."""
-    for node in graph.nodes:
-        if is_scan(node) or is_expression(node):
-            require_implementations(node.attrs["body"])
-        elif node.domain != WEBRNN and (node.op != "If" or node.domain):
-            _require_implementation(node)
-
-
-def _require_implementation(node: Node) -> None:
-    if reference.lookup(node.domain, node.op) is None:
-        op = f"{node.domain}:{node.op}" if node.domain else node.op
-        raise UnsupportedOp("there is no implementation of this op", node=node.label, op=op)
 
 
 class Executor:
@@ -104,7 +90,7 @@ class Executor:
             return lambda arguments: intrinsic(arguments, node.attrs)
         if node.op == "If" and not node.domain:
             return _IfExecutor(node, self.limits, self.naive_scans).run
-        _require_implementation(node)
+        require_implementation(node)
         return self._reference_operation(node)
 
     def _body(self, node: Node) -> Executor:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from webrnn.errors import BackendError, PlanError
 from webrnn.ir import Value
@@ -13,7 +13,9 @@ from webrnn.plan.storing import store
 
 from .backends import Program, kernels_of
 from .plan_program import PlanProgram
-from .streaming import StreamingModel
+
+if TYPE_CHECKING:
+    from .streaming import StreamingModel
 
 _MAGIC = MAGIC.to_bytes(4, "little")
 
@@ -37,15 +39,23 @@ def load_plan(data: bytes, backend: str) -> PlanProgram:
 
 
 def export_plan(
-    model: Program | StreamingModel,
+    program: Program,
     inputs: Sequence[Value],
     shapes: Mapping[str, Sequence[int]] | None,
     about: Mapping[str, Any] | None,
     notes: Sequence[str],
 ) -> bytes:
-    """The plan of a session or of its streams: the one for all sizes, or one for given shapes."""
-    if not isinstance(model, StreamingModel):
-        return store(_plan(model, inputs, shapes, notes).file, about=about)
+    """The plan of a session: the one for all sizes, or one for given shapes."""
+    return store(_plan(program, inputs, shapes, notes).file, about=about)
+
+
+def export_stream(
+    model: StreamingModel,
+    shapes: Mapping[str, Sequence[int]] | None,
+    about: Mapping[str, Any] | None,
+    notes: Sequence[str],
+) -> bytes:
+    """The same of its streams, with their states."""
     if shapes is not None:
         shapes = {**model.state_shapes(shapes), **shapes}
     plan = _plan(model.program, model.inputs, shapes, notes)

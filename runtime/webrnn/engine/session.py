@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from threading import Lock
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from webrnn.errors import OptionError, PlanError, ShapeError
 from webrnn.ir import Graph, SymbolicDim, Value
@@ -17,17 +17,20 @@ from webrnn.passes import run_passes
 from webrnn.passes.pipeline import disabled_switches
 
 from .backends import Program, fastest_backend, make_program
-from .batching import Batched, find_batched
-from .carry import Carry
-from .exporting import describe, export_plan, load_plan, plan_bytes
+from .exporting import describe, export_plan, export_stream, load_plan, plan_bytes
 from .feeds import checked_feed
 from .javascript import mapping_of
 from .limits import Limits
 from .ownership import own
 from .plan_program import PlanProgram
-from .pool import StreamPool
-from .stream import Stream
-from .streaming import StreamingModel
+
+# Imported where they are needed: a page that runs a whole sequence need not wait for them.
+if TYPE_CHECKING:
+    from .batching import Batched
+    from .carry import Carry
+    from .pool import StreamPool
+    from .stream import Stream
+    from .streaming import StreamingModel
 
 
 @dataclass(frozen=True)
@@ -118,6 +121,8 @@ class InferenceSession:
         More streams than `max_batch` are run in several batches. A model whose streams cannot be put side by side is
         run one stream after the other (`pool.batched` says which, `pool.reason` why).
         """
+        from .pool import StreamPool
+
         model = self._streaming(carry)
         return StreamPool(model, max_streams, self._batched(model), max_batch)
 
@@ -130,6 +135,8 @@ class InferenceSession:
             return self._streaming_models[key]
 
     def _new_streaming(self, carry: Carry) -> StreamingModel:
+        from .streaming import StreamingModel
+
         if isinstance(self._program, PlanProgram):
             return StreamingModel.of_plan(self._program, self.inputs, self.outputs, carry)
 
@@ -142,6 +149,8 @@ class InferenceSession:
         return StreamingModel.of_graph(self._source.copy(), carry, make_program)
 
     def _batched(self, model: StreamingModel) -> Batched | str:
+        from .batching import find_batched
+
         if model.graph is None:
             return "a plan from a file takes the number of streams that it was exported for"
         with self._lock:
@@ -177,9 +186,10 @@ class InferenceSession:
         states start; with "internal" the states are inputs and outputs of the plan. `about` is any JSON object, for
         whoever loads the file.
         """
-        data = export_plan(
-            self._streaming(carry) if carry is not None else self._program, self.inputs, shapes, about, self._notes
-        )
+        if carry is None:
+            data = export_plan(self._program, self.inputs, shapes, about, self._notes)
+        else:
+            data = export_stream(self._streaming(carry), shapes, about, self._notes)
         with open(path, "wb") as file:
             file.write(data)
 

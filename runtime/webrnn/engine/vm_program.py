@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from threading import Lock
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from webrnn.errors import PlanError
 from webrnn.ir import Graph, Node, Symbol, Value
@@ -15,10 +15,13 @@ from webrnn.plan.encode import encode
 from webrnn.plan.lowering import NotLowered, lower
 from webrnn.plan.split import has_foreign_operands, opens_a_shape, split
 
-from .executor import Executor, require_implementations
+from .implementations import require_implementations
 from .kernels import Kernels
 from .limits import Limits
 from .plan_program import PlanProgram
+
+if TYPE_CHECKING:
+    from .executor import Executor
 
 MOST_SHAPES = 16
 """Plans that are kept for a graph that needs one for each shape of its inputs."""
@@ -157,6 +160,8 @@ def _vm_part(graph: Graph, setting: Setting) -> Any:
 
 
 def _executor(graph: Graph, setting: Setting) -> Executor:
+    from .executor import Executor  # most models never need it, and a page waits for what is imported
+
     return Executor(graph, setting.limits, "scan_buffers" in setting.options)
 
 

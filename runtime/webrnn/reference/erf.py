@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.polynomial.polynomial import polyval
 
 from .arrays import Array
 
@@ -115,7 +114,14 @@ def erf(x: Array) -> Array:
 
 def _ratio(coefficients: tuple[tuple[float, ...], tuple[float, ...]], s: Array) -> Array:
     numerator, denominator = coefficients
-    return polyval(s, np.array(numerator)) / polyval(s, np.array(denominator))
+    return _polynomial(numerator, s) / _polynomial(denominator, s)
+
+
+def _polynomial(coefficients: tuple[float, ...], s: Array) -> Array:
+    result = np.full_like(s, coefficients[-1])
+    for coefficient in coefficients[-2::-1]:
+        result = coefficient + result * s
+    return result
 
 
 def _one_minus_tail(coefficients: tuple[tuple[float, ...], tuple[float, ...]], size: Array) -> Array:

@@ -1,5 +1,7 @@
 """The table of numpy ops: `@op("Name")` puts a function in it, `lookup` and `call` take it out.
 
+The module of an op is imported when the op is first looked up (families.py says which one).
+
 The inputs of an op are positional (None where the node leaves one out), its attributes are keyword-only and carry
 ONNX's defaults. A function that declares the keyword `n_outputs` is told how many outputs the node has.
 """
@@ -16,42 +18,13 @@ import numpy as np
 from webrnn.errors import Error, ModelError, ShapeError, UnsupportedOp
 
 from .arrays import Array
+from .families import MODULE_OF
 
 Function = TypeVar("Function", bound=Callable[..., Any])
-
-FAMILIES = (
-    "activation",
-    "arithmetic",
-    "attention",
-    "cast",
-    "constant",
-    "conv",
-    "detection",
-    "gather_scatter",
-    "image",
-    "linear",
-    "logic",
-    "loss",
-    "normalize",
-    "pool",
-    "quantize",
-    "quantized_lstm",
-    "recurrent",
-    "reduce",
-    "resize",
-    "sequence",
-    "shape",
-    "signal",
-    "sort",
-    "text",
-    "trigonometry",
-)
-"""The modules that hold ops. They are imported by the first lookup, not by `import webrnn`."""
 
 _ops: dict[tuple[str, str], Callable[..., Any]] = {}
 _attributes: dict[Callable[..., Any], frozenset[str]] = {}
 _any_type: set[Callable[..., Any]] = set()
-_families_loaded = False
 
 
 def op(*names: str, domain: str = "", any_type: bool = False) -> Callable[[Function], Function]:
@@ -67,7 +40,10 @@ def op(*names: str, domain: str = "", any_type: bool = False) -> Callable[[Funct
         _attributes[function] = frozenset(keywords)
         if any_type:
             _any_type.add(function)
+        family = function.__module__.rpartition(".")[2]
         for name in names:
+            if MODULE_OF.get((domain, name)) != family:
+                raise ValueError(f"families.py does not say that {family} has {domain}:{name}")
             if (domain, name) in _ops:
                 raise ValueError(f"two implementations of {domain}:{name}")
             _ops[domain, name] = function
@@ -82,14 +58,15 @@ def lookup(domain: str, op_type: str) -> Callable[..., Any] | None:
     >>> lookup("", "Add") is not None, lookup("", "NoSuchOp")
     (True, None)
     """
-    _load_families()
-    return _ops.get(("" if domain == "ai.onnx" else domain, op_type))
+    key = "" if domain == "ai.onnx" else domain, op_type
+    if key in MODULE_OF and key not in _ops:
+        import_module(f"{__package__}.{MODULE_OF[key]}")
+    return _ops.get(key)
 
 
 def registered() -> list[tuple[str, str]]:
     """All (domain, op) pairs, sorted."""
-    _load_families()
-    return sorted(_ops)
+    return sorted(MODULE_OF)
 
 
 def call(op_type: str, domain: str, inputs: Sequence[Any], attrs: Mapping[str, Any], n_outputs: int = 1) -> list[Any]:
@@ -173,11 +150,3 @@ def _as_array(value: Any) -> Array | list[Any] | None:
     if isinstance(value, str):
         return np.array(value, object)
     return np.asarray(value) if isinstance(value, np.generic) else value
-
-
-def _load_families() -> None:
-    global _families_loaded
-    if not _families_loaded:
-        for family in FAMILIES:
-            import_module(f"{__package__}.{family}")
-        _families_loaded = True
