@@ -34,11 +34,19 @@ INLINE void add_product(float *out, const float *a, const float *b, int n) {
   EACH_VECTOR(i, n, vstore_upto(out + i, vload_upto(out + i, rest) + vload_upto(a + i, rest) * vload_upto(b + i, rest), rest));
 }
 
-/* out[gate][count] = sigmoid(a + b) of `gates` gates, which lie `hidden` floats apart in a and b: of whole rows in one go */
+/* out[gate][count] = sigmoid(a + b) of `gates` gates, which lie `hidden` floats apart in a and b: of whole rows in one go, and
+ * the last gate of a GRU first, since the next state waits for it */
 NOINLINE void sigmoid_gates(float *out, const float *a, const float *b, int gates, int hidden, int count) {
   const int together = count == hidden ? gates : 1, n = together * count;
-  for (int gate = 0; gate < gates; gate += together, out += n, a += hidden, b += hidden)
-    EACH_VECTOR(i, n, vstore_upto(out + i, vsigmoid(vload_upto(a + i, rest) + vload_upto(b + i, rest)), rest));
+  for (int gate = gates - together; gate >= 0; gate -= together) {
+    const float *x = a + (ptrdiff_t)gate * hidden, *y = b + (ptrdiff_t)gate * hidden;
+    float *to = out + gate * count;
+    if (n < VL) vstore_upto(to, vsigmoid(vload_upto(x, n) + vload_upto(y, n)), n);
+    else for (int i = n; i > 0; i -= VL) {
+      const int at = i < VL ? 0 : i - VL; /* the first vector may overlap the second */
+      vstore(to + at, vsigmoid(vload(x + at) + vload(y + at)));
+    }
+  }
 }
 
 void wr_rnn_cell(const float *xw, const float *hw, float *y, int32_t rows, int32_t hidden, int32_t acts, const float *params) {

@@ -30,17 +30,16 @@ INLINE int panel_width(int rest) { return rest >= PANEL ? PANEL : (rest + GRAIN 
 #define PANEL_VECS (PANEL / ML)
 #define GRAIN_VECS (GRAIN / ML)
 
-/* Tile shapes: VECTOR_PANELS whole panels for one row of X, otherwise TILE_ROWS rows by TILE_VECS vectors. Accumulators must
- * hide the latency of a multiply-add and fit the register file together with the operands. Wasm engines on x86 have 16
+/* Tile shapes: two panels for one row of X, otherwise TILE_ROWS rows by TILE_VECS vectors. Accumulators must hide the latency of a multiply-add and fit the register file together with the operands. Wasm engines on x86 have 16
  * registers, and Cranelift loads all operands of a step before its multiply-adds: six accumulators are best there. */
 #if defined(__AVX512F__)
-enum { VECTOR_PANELS = 3, TILE_ROWS = 8, TILE_VECS = PANEL_VECS };
+enum { TILE_ROWS = 8, TILE_VECS = PANEL_VECS };
 #elif ML == 8
-enum { VECTOR_PANELS = 2, TILE_ROWS = 3, TILE_VECS = PANEL_VECS };
+enum { TILE_ROWS = 3, TILE_VECS = PANEL_VECS };
 #elif ML == 4 && defined(__aarch64__)
-enum { VECTOR_PANELS = 2, TILE_ROWS = 4, TILE_VECS = PANEL_VECS };
+enum { TILE_ROWS = 4, TILE_VECS = PANEL_VECS };
 #elif ML == 4
-enum { VECTOR_PANELS = 1, TILE_ROWS = 3, TILE_VECS = PANEL_VECS / 2 };
+enum { TILE_ROWS = 3, TILE_VECS = PANEL_VECS / 2 };
 #else
 enum { TILE_ROWS = 2, TILE_VECS = 4 };
 #endif
@@ -74,64 +73,97 @@ NOINLINE void store_tile(const int rows, const int cols, const float *sums, Outp
     }
 }
 
-/* rows x (panels * vecs * ML) outputs, w pointing at the tile's first column in rows of `width` floats, the next panel
- * `next_panel` floats further. rows, vecs and panels are compile-time constants at every call. */
-INLINE void tile(const int rows, const int vecs, const int panels, const float *x, ptrdiff_t x_stride, const float *w,
-                 ptrdiff_t width, ptrdiff_t next_panel, int k, Output out) {
-  const int total = vecs * panels;
-  mf acc[24], weight[24];
-  UNROLL for (int i = 0; i < rows * total; i++) acc[i] = mset(0.0f);
-  for (const float *end = x + k; x < end; x++, w += width) {
-    UNROLL for (int v = 0; v < total; v++) weight[v] = mload(w + v / vecs * next_panel + v % vecs * ML);
-    UNROLL for (int r = 0; r < rows; r++) {
-      mf input = mset(x[r * x_stride]);
-      UNROLL for (int v = 0; v < total; v++) acc[r * total + v] = mfma(weight[v], input, acc[r * total + v]);
-    }
-  }
-  if (out.cols >= total * ML && !out.row_bias) {
+/* The last step of any tile: acc[rows, vecs] to its place */
+INLINE void finish_tile(const int rows, const int vecs, mf *acc, Output out) {
+  if (out.cols >= vecs * ML && !out.row_bias) {
     if (out.bias)
-      UNROLL for (int v = 0; v < total; v++) {
+      UNROLL for (int v = 0; v < vecs; v++) {
         const mf bias = mload(out.bias + v * ML);
-        UNROLL for (int r = 0; r < rows; r++) acc[r * total + v] = acc[r * total + v] + bias;
+        UNROLL for (int r = 0; r < rows; r++) acc[r * vecs + v] = acc[r * vecs + v] + bias;
       }
     UNROLL for (int r = 0; r < rows; r++)
-      UNROLL for (int v = 0; v < total; v++) mstore(out.y + r * out.stride + v * ML, acc[r * total + v]);
+      UNROLL for (int v = 0; v < vecs; v++) mstore(out.y + r * out.stride + v * ML, acc[r * vecs + v]);
     return;
   }
   float sums[24 * ML];
-  UNROLL for (int i = 0; i < rows * total; i++) mstore(sums + i * ML, acc[i]);
-  store_tile(rows, total * ML, sums, out);
+  UNROLL for (int i = 0; i < rows * vecs; i++) mstore(sums + i * ML, acc[i]);
+  store_tile(rows, vecs * ML, sums, out);
 }
 
-/* the panels behind `col`, the last of which may be narrow, one row of X */
-NOINLINE void row_times_tail(const float *x, const float *w, int col, int n, int k, Output out) {
-  for (w += (ptrdiff_t)col * k; col < n;) {
-    const int width = panel_width(n - col);
-    for (int i = 0; i < width; i += GRAIN, col += GRAIN) tile(1, GRAIN_VECS, 1, x, 0, w + i, width, 0, k, shifted(out, 0, col));
-    w += (ptrdiff_t)k * width;
+/* rows x (vecs * ML) outputs, w pointing at the tile's first column in rows of `width` floats. rows and vecs are compile-time
+ * constants at every call. */
+INLINE void tile(const int rows, const int vecs, const float *x, ptrdiff_t x_stride, const float *w, ptrdiff_t width, int k,
+                 Output out) {
+  mf acc[24], weight[24];
+  UNROLL for (int i = 0; i < rows * vecs; i++) acc[i] = mset(0.0f);
+  for (const float *end = x + k; x < end; x++, w += width) {
+    UNROLL for (int v = 0; v < vecs; v++) weight[v] = mload(w + v * ML);
+    UNROLL for (int r = 0; r < rows; r++) {
+      mf input = mset(x[r * x_stride]);
+      UNROLL for (int v = 0; v < vecs; v++) acc[r * vecs + v] = mfma(weight[v], input, acc[r * vecs + v]);
+    }
+  }
+  finish_tile(rows, vecs, acc, out);
+}
+
+#if ML > 1
+/* One row of X against a panel of `first` vectors and the one behind it, of `second` vectors: more sums at a time than one
+ * panel has, so that no multiply-add waits for the one before. first and second are compile-time constants at every call. */
+INLINE void row_tile(const int first, const int second, const float *x, const float *w, int k, Output out) {
+  mf acc[24];
+  UNROLL for (int v = 0; v < first + second; v++) acc[v] = mset(0.0f);
+  const float *end = x + k, *w2 = w + (ptrdiff_t)k * first * ML;
+#if defined(__wasm__)
+  /* Cranelift does all loads of a block before its arithmetic, and has not the registers for both panels. A branch that is
+   * never taken, which it cannot know, ends the block. */
+  const float *never = NULL;
+  __asm__("" : "+r"(never));
+#endif
+  while (x < end) {
+    const mf input = mset(*x);
+    UNROLL for (int v = 0; v < first; v++) acc[v] = mfma(mload(w + v * ML), input, acc[v]);
+#if defined(__wasm__)
+    if (second && x == never) break;
+#endif
+    UNROLL for (int v = 0; v < second; v++) acc[first + v] = mfma(mload(w2 + v * ML), input, acc[first + v]);
+    x++, w += first * ML, w2 += second * ML;
+  }
+  finish_tile(1, first + second, acc, out);
+}
+
+/* the same for the last panels, fewer than two whole ones: `grains` times GRAIN columns */
+NOINLINE void last_row_tile(int grains, const float *x, const float *w, int k, Output out) {
+  enum { ONE = GRAIN_VECS, TWO = 2 * GRAIN_VECS, WHOLE = PANEL_VECS };
+  switch (grains) {
+  case 1: row_tile(ONE, 0, x, w, k, out); break;
+  case 2: row_tile(TWO, 0, x, w, k, out); break;
+  case 3: row_tile(WHOLE, 0, x, w, k, out); break;
+  case 4: row_tile(WHOLE, ONE, x, w, k, out); break;
+  case 5: row_tile(WHOLE, TWO, x, w, k, out); break;
+  case 6: row_tile(WHOLE, WHOLE, x, w, k, out); break;
   }
 }
+#endif
 
 /* One row of X against all of W, from the first panel to the last or the other way round: a loop that takes turns finds the
  * panels that it read last still in the nearest cache. */
 NOINLINE void row_times_panels(const float *x, const float *w, int n, int k, Output out, int backwards) {
-#if ML > 1 /* a panel of scalars has more accumulators than any machine has registers */
-  const ptrdiff_t next_panel = (ptrdiff_t)k * PANEL;
-  const int wide = n / (VECTOR_PANELS * PANEL), panels = n / PANEL;
-  if (backwards) row_times_tail(x, w, panels * PANEL, n, k, out);
-  for (int i = 0; i < wide + panels - wide * VECTOR_PANELS; i++) {
-    const int at = backwards ? wide + panels - wide * VECTOR_PANELS - 1 - i : i;
-    if (at < wide) {
-      tile(1, PANEL_VECS, VECTOR_PANELS, x, 0, w + at * VECTOR_PANELS * next_panel, PANEL, next_panel, k, shifted(out, 0, at * VECTOR_PANELS * PANEL));
-    } else {
-      const int panel = at - wide + wide * VECTOR_PANELS;
-      tile(1, PANEL_VECS, 1, x, 0, w + panel * next_panel, PANEL, 0, k, shifted(out, 0, panel * PANEL));
-    }
+#if ML > 1
+  const int pair = 2 * PANEL, pairs = n / pair, grains = (n - pairs * pair + GRAIN - 1) / GRAIN;
+  const float *last = w + (ptrdiff_t)pairs * pair * k;
+  if (backwards) last_row_tile(grains, x, last, k, shifted(out, 0, pairs * pair));
+  for (int i = 0; i < pairs; i++) {
+    const int at = backwards ? pairs - 1 - i : i;
+    row_tile(PANEL_VECS, PANEL_VECS, x, w + (ptrdiff_t)at * pair * k, k, shifted(out, 0, at * pair));
   }
-  if (!backwards) row_times_tail(x, w, panels * PANEL, n, k, out);
-#else
+  if (!backwards) last_row_tile(grains, x, last, k, shifted(out, 0, pairs * pair));
+#else /* a panel of scalars has more accumulators than any machine has registers */
   (void)backwards;
-  row_times_tail(x, w, 0, n, k, out);
+  for (int col = 0; col < n;) {
+    const int width = panel_width(n - col);
+    for (int i = 0; i < width; i += GRAIN, col += GRAIN) tile(1, GRAIN, x, 0, w + i, width, k, shifted(out, 0, col));
+    w += (ptrdiff_t)k * width;
+  }
 #endif
 }
 
@@ -139,9 +171,9 @@ NOINLINE void row_times_panels(const float *x, const float *w, int n, int k, Out
 INLINE void rows_times_panel(const int rows, const float *x, ptrdiff_t x_stride, const float *w, int width, int k, Output out) {
   int col = 0;
   for (; col + TILE_VECS * ML <= width; col += TILE_VECS * ML)
-    tile(rows, TILE_VECS, 1, x, x_stride, w + col, width, 0, k, shifted(out, 0, col));
+    tile(rows, TILE_VECS, x, x_stride, w + col, width, k, shifted(out, 0, col));
   for (; TILE_VECS * ML > GRAIN && col < width; col += GRAIN)
-    tile(rows, GRAIN_VECS, 1, x, x_stride, w + col, width, 0, k, shifted(out, 0, col));
+    tile(rows, GRAIN_VECS, x, x_stride, w + col, width, k, shifted(out, 0, col));
 }
 
 /* Y[m, n] = X[m, k] W^T + biases. Panels are the outer loop: a panel stays in L1 while all rows of X pass. */

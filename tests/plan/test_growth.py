@@ -40,10 +40,14 @@ def test_another_length_is_another_binding_of_the_same_plan() -> None:
 
 
 @pytest.mark.parametrize("op", ["RNN", "GRU", "LSTM"])
-@pytest.mark.parametrize("steps", [1, 23, 24, 25, 48, 100])
-@pytest.mark.parametrize("batch", [1, 3])
-def test_chunks_of_the_projection_change_no_bit(op: str, steps: int, batch: int) -> None:
-    model = recurrent(op, hidden=20, inputs=8, outputs=["Y", "Y_h"])
+@pytest.mark.parametrize("direction", ["forward", "reverse"])
+@pytest.mark.parametrize("steps", [1, 23, 24, 25, 48, 53, 100])
+@pytest.mark.parametrize(("batch", "is_known"), [(1, False), (1, True), (3, False)])
+def test_chunks_of_the_projection_change_no_bit(
+    op: str, direction: str, steps: int, batch: int, is_known: bool
+) -> None:
+    declared = steps if is_known else "time"
+    model = recurrent(op, hidden=20, inputs=8, outputs=["Y", "Y_h"], direction=direction, steps=declared)
     x = np.random.default_rng(0).standard_normal((steps, batch, 8)).astype(np.float32)
     whole = InferenceSession(model, backend=MAIN).run(None, {"x": x})
     loop = InferenceSession(model, backend=MAIN, disable=["fuse_cells", "hoist_sequences"]).run(None, {"x": x})

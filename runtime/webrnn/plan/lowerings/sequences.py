@@ -1,6 +1,6 @@
 """Scans that are nothing but one recurrent cell: whole sequences in one instruction.
 
-The projection of the input, a Linear that only the Scan reads, is done in chunks of CHUNK steps between them: its
+The projection of the input, a Linear that only the Scan reads, is done in chunks of about CHUNK steps between them: its
 result stays in the cache, and takes the same memory however long the sequence is.
 """
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ..lowering import Lowering
 
 CHUNK = 24
-"""Steps that are projected at a time: a multiple of the rows of a tile of the product."""
+"""Steps that are projected at a time where the number of steps is not known: a multiple of the rows of a tile."""
 LARGE_WEIGHTS, LARGE_CHUNK = 2**19, 96
 """Elements of recurrent weights from which on those of the projection come from afar, and are read less often."""
 
@@ -46,8 +46,16 @@ class Cell:
     extra: list[int] = field(default_factory=list)
 
     @property
-    def chunk(self) -> int:
+    def usual_chunk(self) -> int:
         return CHUNK if self.weights.size < LARGE_WEIGHTS else LARGE_CHUNK
+
+    @property
+    def chunk(self) -> int:
+        """Of a known number of steps all chunks are of about the same length: a short one reads all weights as well."""
+        if not isinstance(self.n_steps, int):
+            return self.usual_chunk
+        n_chunks = max(1, round(self.n_steps / self.usual_chunk))
+        return -(-self.n_steps // n_chunks)
 
     @property
     def instruction(self) -> str:
@@ -131,10 +139,10 @@ def late_projections(l: Lowering, graph: Graph) -> dict[Value, Node]:
         product = producers.get(whole)
         is_private = len(consumers.get(whole, [])) == 1 and whole not in graph.outputs
         is_product = product is not None and (product.domain, product.op) == (WEBRNN, "Linear")
-        if product is None or not is_private or not is_product or cell.xw.spec.axis % 3 or cell.xw.spec.reverse:
+        if product is None or not is_private or not is_product or cell.xw.spec.axis % 3:
             continue
         has_weights = all(value is None or value in l.arrays for value in product.inputs[1:])
-        if has_weights and not (isinstance(cell.n_steps, int) and cell.n_steps <= 2 * cell.chunk):
+        if has_weights and not (isinstance(cell.n_steps, int) and cell.n_steps <= 2 * cell.usual_chunk):
             found[whole] = product
     return found
 
@@ -179,19 +187,23 @@ def _emit_in_chunks(l: Lowering, cell: Cell, product: Node, states: list[View], 
     l.require_equal(x.shape[2], l.arrays[_present(product.inputs[1])].shape[0])
     n_chunks = floor_divide(cell.n_steps, cell.chunk)
     loop = LoopInstruction("loop", [], id=l.new_loop(), n_steps=n_chunks, most_steps=n_chunks)
+    reverse = cell.xw.spec.reverse
 
     def steps(count: Dim, first: Dim, moves: bool) -> None:
-        x_part, trace_part = _part(x, first, count), None if trace is None else _part(trace, first, count)
+        x_part = _part(x, cell.n_steps - first - count if reverse else first, count)
+        trace_part = None if trace is None else _part(trace, first, count)
         if moves:
-            x_part = x_part.moving(loop.id, x.strides[0] * cell.chunk)
+            x_part = x_part.moving(loop.id, (-1 if reverse else 1) * x.strides[0] * cell.chunk)
             trace_part = trace_part and trace_part.moving(loop.id, trace_part.strides[0] * cell.chunk)
         xw = l.temporary((count, x.shape[1], cell.weights.shape[1]))
         _project(l, product, x_part, xw)
-        _emit(l, cell, xw, states, states, trace_part)
+        _emit(l, cell, _in_time(xw, reverse, count), states, states, trace_part)
 
     loop.blocks = [l.in_block(lambda: steps(cell.chunk, 0, moves=True)), []]
     l.add(loop)
-    steps(cell.n_steps - n_chunks * cell.chunk, n_chunks * cell.chunk, moves=False)
+    rest = cell.n_steps - n_chunks * cell.chunk
+    if rest != 0:
+        steps(rest, n_chunks * cell.chunk, moves=False)
 
 
 def _project(l: Lowering, product: Node, x: View, xw: View) -> None:
