@@ -85,15 +85,16 @@ INLINE vf vtanh(vf x) {
 
 INLINE vf vsigmoid(vf x) {
   vf a = vraise(vneg(vabs(x)), vconst(-104.0f)); /* exp(-104) rounds to zero */
-  /* a = n ln2 + r; the low bits of t are n + 192, so that scale is 2^65 * 2^n, which is never too small */
-  const float magic = ROUND_MAGIC + 192;
+  /* a = n ln2 + r; the low bits of t are n + 152, so that scale is ONE * 2^n, which is never too small */
+  const float magic = ROUND_MAGIC + 152, ONE = 0x1p25f;
   vf t = vfma(a, vconst(LOG2E), vconst(magic)), n = t - vconst(magic);
   vf r = vfma(n, vconst(-LN2_LO), vfma(n, vconst(-LN2_HI), a)), scale = vfloat(vbits(t) << 23);
   vf e = vconst(1.0f) + vfma(r * r, vexp_rest(r, 1.0f), r); /* by Horner's rule unfused builds would be over 2 ULP */
-  vf z = e * scale * vconst(0x1p-65f), d = vconst(1.0f) + z;
-  vf y = vsel(x < vconst(0.0f), z, vconst(1.0f)) / d;
-  vf lost = z - (d - vconst(1.0f));                        /* what rounding took from d */
-  vf inverse = vfma(z, vconst(0.4853f), vconst(-0.9705f)); /* -1 / d to 3%, enough for a correction below one ULP */
+  vf z = e * scale, d = vconst(ONE) + z; /* exp(a) and 1 + exp(a), times ONE */
+  vf y = vsel(x < vconst(0.0f), z, vconst(ONE)) / d;
+  vf lost = z - (d - vconst(ONE)); /* what rounding took from d */
+  /* -1 / d to 3%, enough for a correction below one ULP */
+  vf inverse = vfma(z, vconst(0.4853f / (ONE * ONE)), vconst(-0.9705f / ONE));
   return vfma(y * lost, inverse, y);
 }
 
