@@ -1,7 +1,7 @@
 // The wasm module of the kernels: which variant runs here, where it comes from, and the memory that it works on.
 
 const PAGE = 65536;
-const INITIAL_PAGES = 16; // at least what the modules ask for; allocations grow it
+const OWN_PAGES = 4; // at least what the modules ask for: their stack and constants
 const ALIGNMENT = 64;
 
 // Bodies of functions () -> v128 that only an engine with the feature accepts.
@@ -96,7 +96,7 @@ async function request(url, progress) {
       },
     }),
   );
-  return new Response(counted, { headers: { "content-type": headers.get("content-type") ?? "" } });
+  return new Response(counted, { headers });
 }
 
 /** What `use(response)` makes of the response for a URL; a file is read in Node, whose fetch does not. */
@@ -121,6 +121,41 @@ export async function bytesOf(source, progress) {
   if (typeof source?.arrayBuffer === "function") return source.arrayBuffer();
   if (!isPlace(source)) throw new TypeError(`a URL, bytes, a Blob or a Response is expected, not ${typeof source}`);
   return fetchBytes(urlOf(source), progress);
+}
+
+/** Puts bytes into memory: {address, length}. */
+export function placeBytes(bytes, heap) {
+  const { buffer, byteOffset } = ArrayBuffer.isView(bytes) ? bytes : { buffer: bytes, byteOffset: 0 };
+  const { address } = heap.allocate(bytes.byteLength);
+  heap.view(Uint8Array, address, bytes.byteLength).set(new Uint8Array(buffer, byteOffset, bytes.byteLength));
+  return { address, length: bytes.byteLength };
+}
+
+/** The same of a response, written there as it comes. */
+async function placeBody({ headers, body }, heap) {
+  let block = heap.allocate(Number(headers.get("content-length")) || PAGE);
+  let length = 0;
+  for (const reader = body.getReader(); ; ) {
+    const { done, value } = await reader.read();
+    if (done) return { address: block.address, length };
+    if (length + value.length > block.bytes) {
+      // Compressed on its way: what the server said was the length of that.
+      const larger = heap.allocate(2 * (length + value.length));
+      heap.view(Uint8Array, larger.address, length).set(heap.view(Uint8Array, block.address, length));
+      heap.release(block);
+      block = larger;
+    }
+    heap.view(Uint8Array, block.address + length, value.length).set(value);
+    length += value.length;
+  }
+}
+
+/** What a file holds, as `bytesOf` takes it, put into memory: {address, length}. */
+export async function place(source, heap, progress) {
+  if (!isPlace(source)) return placeBytes(await bytesOf(source), heap);
+  const use = async (response) => (response.body ? placeBody(response, heap) : response.arrayBuffer());
+  const found = await load(urlOf(source), progress, use);
+  return "address" in found ? found : placeBytes(found, heap);
 }
 
 const compiled = new Map(); // variant -> promise of its module
@@ -151,18 +186,13 @@ async function compileFrom(source, name, progress) {
   }
 }
 
-/** An instance's linear memory. Blocks that were released are used again. */
+/** An instance's linear memory. Blocks begin behind what the module has for itself; released ones are used again. */
 export class Heap {
-  memory = new WebAssembly.Memory({ initial: INITIAL_PAGES });
+  memory = new WebAssembly.Memory({ initial: OWN_PAGES });
   /** How often it has grown: then all views are stale. */
   age = 0;
-  #top = 0;
+  #top = OWN_PAGES * PAGE;
   #free = [];
-
-  /** Where blocks begin. */
-  start(address) {
-    this.#top = address;
-  }
 
   /** A new block: {address, bytes}. What it holds is not defined. */
   allocate(bytes) {

@@ -5,7 +5,7 @@
 //   const stream = model.stream(); // with the states that were chosen at export, or { carry: { h_in: "h_out" } }
 //   const { y } = stream.step({ x: frame }, { borrow: true }); // synchronous; a view, overwritten by the next step
 
-import { Heap, Progress, bytesOf, chooseVariant, compile } from "./instance.js";
+import { Heap, Progress, chooseVariant, compile, place, placeBytes } from "./instance.js";
 import { PlanError, PlanFile } from "./plan_file.js";
 import { Stream } from "./stream.js";
 
@@ -23,8 +23,8 @@ export class Model {
   static async load(source, { variant, wasm, onProgress } = {}) {
     const chosen = wasm ? variant : chooseVariant(variant);
     const progress = onProgress && new Progress(onProgress);
-    const [plan, module] = await Promise.all([bytesOf(source, progress), compile(chosen, wasm, progress)]);
     const heap = new Heap();
+    const [plan, module] = await Promise.all([place(source, heap, progress), compile(chosen, wasm, progress)]);
     return new Model(plan, heap, await WebAssembly.instantiate(module, { env: { memory: heap.memory } }), chosen);
   }
 
@@ -32,7 +32,8 @@ export class Model {
   static loadSync(plan, { variant, wasm }) {
     const module = wasm instanceof WebAssembly.Module ? wasm : new WebAssembly.Module(wasm);
     const heap = new Heap();
-    return new Model(plan, heap, new WebAssembly.Instance(module, { env: { memory: heap.memory } }), variant);
+    const instance = new WebAssembly.Instance(module, { env: { memory: heap.memory } });
+    return new Model(placeBytes(plan, heap), heap, instance, variant);
   }
 
   constructor(plan, heap, instance, variant) {
@@ -66,16 +67,12 @@ export class Model {
 class Vm {
   arena = null;
 
-  constructor(plan, heap, exports) {
-    const { buffer, byteOffset } = ArrayBuffer.isView(plan) ? plan : { buffer: plan, byteOffset: 0 };
-    const bytes = new Uint8Array(buffer, byteOffset, plan.byteLength);
-    this.file = new PlanFile(bytes);
+  constructor({ address, length }, heap, exports) {
+    this.file = new PlanFile(heap.view(Uint8Array, address, length));
     this.heap = heap;
     this.call = exports;
-    heap.start(exports.__heap_base.value);
-    this.plan = heap.allocate(bytes.length).address;
-    heap.view(Uint8Array, this.plan, bytes.length).set(bytes);
-    this.raise(exports.wr_plan_check(this.plan, bytes.length));
+    this.plan = address;
+    this.raise(exports.wr_plan_check(address, length));
     this.tableBytes = exports.wr_plan_table_bytes(this.plan);
     if (this.tableBytes <= 0) throw new PlanError("the memory is too small");
   }

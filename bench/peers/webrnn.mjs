@@ -18,8 +18,7 @@ export default {
   },
 
   async create(entry, env) {
-    const model = await this.webrnn.Model.load(planUrl(entry));
-    const feeds = await storedFeeds(entry, env);
+    const [model, feeds] = await Promise.all([this.webrnn.Model.load(planUrl(entry)), storedFeeds(entry, env)]);
     return { run: () => model.run(feeds) };
   },
 };

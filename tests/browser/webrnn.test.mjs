@@ -6,6 +6,7 @@ import { createServer } from "node:http";
 import { Session } from "node:inspector/promises";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
+import { gzipSync } from "node:zlib";
 
 import { check, readCase } from "./webrnn_cases.mjs";
 
@@ -434,6 +435,27 @@ test("progress", async () => {
     await Model.load(at("/chunked/m.rnn"), { wasm: at("/chunked/k.wasm"), onProgress: (event) => (last = event) });
     assert.deepEqual(last, { loaded: total, total: null });
     await assert.rejects(Model.load(at("/none.rnn")), /\/none.rnn could not be loaded: HTTP 404/);
+  } finally {
+    server.close();
+    server.closeAllConnections();
+  }
+});
+
+test("a plan that is compressed on its way", async () => {
+  const bytes = await readFile(new URL("cases/gru.rnn", base));
+  const packed = gzipSync(bytes);
+  assert.ok(packed.length < bytes.length);
+  const server = createServer((_, response) => {
+    response.writeHead(200, { "content-encoding": "gzip", "content-length": packed.length });
+    response.end(packed);
+  });
+  await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
+  try {
+    const { runs } = await readCase("gru", "simd", read);
+    for (const onProgress of [undefined, () => {}]) {
+      const model = await Model.load(`http://127.0.0.1:${server.address().port}/m.rnn`, { variant: "simd", onProgress });
+      assert.deepEqual(model.run(runs[0]).y, (await load("gru", { variant: "simd" })).run(runs[0]).y);
+    }
   } finally {
     server.close();
     server.closeAllConnections();
