@@ -7,7 +7,7 @@ import pytest
 
 from webrnn.bench.case import Case
 from webrnn.bench.limits import Bound
-from webrnn.bench.rounds import SAMPLES, Effort, Result, difference, measure, prepare
+from webrnn.bench.rounds import SAMPLES, TURN, Effort, Result, difference, measure, prepare
 
 ONE = [np.float32([1, 2])]
 
@@ -48,10 +48,22 @@ def test_each_runner_has_its_turn_in_each_round_and_the_order_rotates():
 
 
 def test_short_runs_are_timed_together_and_long_ones_alone():
-    for seconds, times, samples in ((1e-6, 1500, SAMPLES), (2e-3, 1, SAMPLES), (0.1, 1, 1)):
+    for seconds, times, samples in ((1e-6, 1500, SAMPLES), (2e-3, 1, SAMPLES), (4e-3, 1, 2), (0.1, 1, 1)):
         model, live = prepare(case(), {"a": lambda case, seconds=seconds: Pretended("a", seconds)}, None)
         measure(live, Effort(0, 1))
         assert (model.results[0].times, model.results[0].samples) == (times, samples)
+
+
+def test_runners_that_take_long_have_fewer_turns_but_the_first():
+    for first in (1e-4, 0.1):
+        makers = {"a": lambda case, first=first: Pretended("a", first), "b": lambda case: Pretended("b", 1e-4)}
+        makers |= {"c": lambda case: Pretended("c", 2 * TURN), "d": lambda case: Pretended("d", 99 * TURN)}
+        model, live = prepare(case(), makers, None)
+        measure(live, Effort(0, 8))
+        assert [result.rounds for result in model.results] == [[*range(8)], [*range(8)], [0, 2, 4, 6], [0, 4]]
+        measure(live, Effort(0, 2))
+        assert [result.rounds[-1] for result in model.results] == [9, 9, 8, 8]
+        assert model.of("c").ratio_to(model.base).median == pytest.approx(2 * TURN / first)
 
 
 def test_an_interruption_while_calibrating_does_not_matter():

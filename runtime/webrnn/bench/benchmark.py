@@ -15,7 +15,7 @@ from . import machine, table
 from .case import Case
 from .compare import FORMAT, KIND
 from .limits import Bound, Limits, ModelWork, measure_limits, work_of
-from .rounds import Effort, Makers, ModelResult, measure, prepare
+from .rounds import Effort, Live, Makers, ModelResult, measure, prepare, prepare_again
 from .runners import backend_runner
 
 WASM = ("wasm:relaxed", "wasm:simd", "wasm:scalar")
@@ -45,6 +45,7 @@ class Benchmark:
         there so far and what is being done."""
         self.limits = measure_limits()
         works: list[tuple[ModelWork | None, ModelResult]] = []
+        sitting: list[tuple[str, Case, ModelResult]] = []
         with machine.one_numpy_thread():
             for number, (name, make) in enumerate(cases.items()):
                 state = f"model {number + 1} of {len(cases)}: {name}"
@@ -60,14 +61,21 @@ class Benchmark:
                 model, live = prepare(case, self.makers, self._bound(work))
                 self.models.append(model)
                 works.append((work, model))
-                try:
-                    measure(live, self.effort, lambda done, at=state: show(self.models, f"{at}: round {done}"))  # type: ignore[misc]
-                finally:
-                    for runner, _ in live:
-                        runner.close()
+                sitting.append((state, case, model))
+                self._measure(live, state, show)
+            for number in range(1, self.effort.n_sittings):
+                for state, case, model in sitting:
+                    self._measure(prepare_again(case, self.makers, model), f"{state}: sitting {number + 1}", show)
         self._measure_limits_again(works)
         self.machine["load_after"] = machine.load()
         self.notes += table.failures(self.models)
+
+    def _measure(self, live: Live, state: str, show: Callable[[list[ModelResult], str], None]) -> None:
+        try:
+            measure(live, self.effort.part(), lambda done: show(self.models, f"{state}: round {done}"))
+        finally:
+            for runner, _ in live:
+                runner.close()
 
     def _bound(self, work: ModelWork | None) -> Bound | None:
         return work.bound(self.limits) if work is not None and self.limits is not None else None

@@ -5,8 +5,8 @@ from __future__ import annotations
 import gc
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -16,11 +16,13 @@ from .runners import Runner
 
 SAMPLE = 1.5e-3
 """Seconds of back-to-back runs that are timed together, if one run is not longer."""
-SAMPLES, LONG_RUN = 4, 5e-3
-"""Of a runner in a round, the quickest counts: what else the machine does interrupts some of them, not all. Runs longer
-than this are timed once."""
+SAMPLES = 4
+"""Of a runner in its turn, the quickest counts: what else the machine does interrupts some of them, not all."""
+TURN, RAREST = 8e-3, 4
+"""Seconds: of longer samples there are fewer in a turn. A runner of whom one takes n times as long has a turn in every
+n-th round only, in every RAREST-th at least: slow runners do not take the time of those that are compared most."""
 FEWEST_ROUNDS = 9
-CALM_SHARE, FEWEST_CALM = 1 / 5, 5
+CALM_SHARE, FEWEST_CALM = 1 / 10, 3
 """Of the rounds: ratios are those of the calmest."""
 TOLERANCE = 1e-3
 """Results that are farther from numpy's than this, relative to the largest of them, are not timed."""
@@ -48,9 +50,9 @@ class Result:
     times: int = 0
     """Runs in a sample."""
     samples: int = 0
-    """In a round."""
+    """In a turn."""
     seconds: list[float] = field(default_factory=list)
-    """Of a run, by round: that of the quickest sample."""
+    """Of a run, by turn: that of the quickest sample."""
     error: float | None = None
     """The largest difference to numpy's results."""
     same_bits: bool | None = None
@@ -58,6 +60,11 @@ class Result:
     failure: str = ""
     """Why there are no times."""
     note: str = ""
+    rounds: list[int] = field(default_factory=list)
+    """Those in which it had a turn; by default all."""
+
+    def __post_init__(self) -> None:
+        self.rounds = self.rounds or list(range(len(self.seconds)))
 
     @property
     def median(self) -> float:
@@ -75,10 +82,11 @@ class Result:
     def ratio_to(self, base: Result) -> Ratio:
         """How much longer this takes. Rounds count in which both were near their best, as far as there are such: what
         else runs on the machine does not slow all runners down by the same factor."""
-        pairs = list(zip(self.seconds, base.seconds, strict=False))
+        theirs = dict(zip(base.rounds, base.seconds, strict=True))
+        pairs = [(mine, theirs[at]) for at, mine in zip(self.rounds, self.seconds, strict=True) if at in theirs]
         pairs.sort(key=lambda pair: max(pair[0] / self.best, pair[1] / base.best))
         calm = pairs[: max(FEWEST_CALM, round(len(pairs) * CALM_SHARE))]
-        low, middle, high = np.percentile([mine / theirs for mine, theirs in calm], [25, 50, 75])
+        low, middle, high = np.percentile([mine / their for mine, their in calm], [25, 50, 75])
         return Ratio(float(middle), float(low), float(high))
 
     def as_data(self, base: Result | None, bound: Bound | None) -> dict[str, Any]:
@@ -135,16 +143,29 @@ class Effort:
     """For each model, on five runners; more runners have more time."""
     rounds: int = FEWEST_ROUNDS
     sample: float = SAMPLE
+    sittings: int = 3
+    """Between them other models have their turn, and runners are made anew: neither a busy second of the machine nor
+    where something happens to lie in memory then decides on a model."""
+
+    def part(self) -> Effort:
+        """Of one sitting."""
+        return replace(self, seconds=self.seconds / self.n_sittings, rounds=-(-self.rounds // self.n_sittings))
+
+    @property
+    def n_sittings(self) -> int:
+        return min(self.sittings, self.rounds)
 
 
 Makers = Mapping[str, Callable[[Case], Runner]]
 """How the runners of a model are made, by name."""
+Live: TypeAlias = list[tuple[Runner, Result]]
+"""What is timed, and where it is written down."""
 
 
-def prepare(case: Case, makers: Makers, bound: Bound | None) -> tuple[ModelResult, list[tuple[Runner, Result]]]:
+def prepare(case: Case, makers: Makers, bound: Bound | None) -> tuple[ModelResult, Live]:
     """Make the runners and check what they compute; those that fail or are wrong are reported, not timed."""
     found = ModelResult(case.name, bound)
-    live: list[tuple[Runner, Result]] = []
+    live: Live = []
     first: list[np.ndarray] | None = None
     for name, make in makers.items():
         result = Result(name)
@@ -169,12 +190,18 @@ def prepare(case: Case, makers: Makers, bound: Bound | None) -> tuple[ModelResul
     return found, live
 
 
-def measure(
-    live: Sequence[tuple[Runner, Result]], effort: Effort, after_round: Callable[[int], None] = lambda done: None
-) -> None:
-    """Time the runners in rounds in which each has its turn; the order rotates."""
+def prepare_again(case: Case, makers: Makers, model: ModelResult) -> Live:
+    """Make the runners that were right anew."""
+    return [(makers[result.runner](case), result) for result in model.results if not result.failure]
+
+
+def measure(live: Live, effort: Effort, after_round: Callable[[int], None] = lambda done: None) -> None:
+    """Time the runners in rounds in which each has its turn, those that take long in some; the order rotates."""
+    every: list[int] = []
     for runner, result in live:
-        result.times, result.samples = _calibrate(runner, effort.sample)
+        result.times, result.samples, turn = _calibrate(runner, effort.sample)
+        every.append(min(max(1, round(turn / TURN)), RAREST) if every else 1)
+    first = max((result.rounds[-1] + 1 for _, result in live if result.rounds), default=0)
     gc.collect()
     gc.disable()
     try:
@@ -182,22 +209,28 @@ def measure(
         done = 0
         while live and (done < effort.rounds or time.perf_counter() < end):
             for position in range(len(live)):
-                runner, result = live[(position + done) % len(live)]
+                index = (position + done) % len(live)
+                runner, result = live[index]
+                if done % every[index]:
+                    continue
                 samples = [runner.seconds(result.times) for _ in range(result.samples)]
                 result.seconds.append(min(samples) / result.times)
+                result.rounds.append(first + done)
             done += 1
             after_round(done)
     finally:
         gc.enable()
 
 
-def _calibrate(runner: Runner, seconds: float) -> tuple[int, int]:
-    """Runs in a sample of about so many seconds, and samples in a round. Neither an interruption nor a first run on
-    cold caches, which each turn of another process begins with, must make it look as if few runs filled a sample."""
+def _calibrate(runner: Runner, seconds: float) -> tuple[int, int, float]:
+    """Runs in a sample of about so many seconds, samples in a turn, and the seconds of a turn. Neither an interruption
+    nor a first run on cold caches, which each turn of another process begins with, must make it look as if few runs
+    filled a sample."""
     times = 1
     while (elapsed := min(runner.seconds(times) for _ in range(3))) < 0.7 * seconds:
         times = max(times + 1, min(times * 10, round(times * seconds / max(elapsed, 1e-7))))
-    return times, 1 if elapsed / times > LONG_RUN else SAMPLES
+    samples = min(max(1, round(TURN / elapsed)), SAMPLES)
+    return times, samples, samples * elapsed
 
 
 def difference(arrays: Sequence[np.ndarray], expected: Sequence[np.ndarray]) -> float:
