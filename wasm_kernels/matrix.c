@@ -113,18 +113,9 @@ INLINE void row_tile(const int first, const int second, const float *x, const fl
   mf acc[24];
   UNROLL for (int v = 0; v < first + second; v++) acc[v] = mset(0.0f);
   const float *end = x + k, *w2 = w + (ptrdiff_t)k * first * ML;
-#if defined(__wasm__)
-  /* Cranelift does all loads of a block before its arithmetic, and has not the registers for both panels. A branch that is
-   * never taken, which it cannot know, ends the block. */
-  const float *never = NULL;
-  __asm__("" : "+r"(never));
-#endif
   while (x < end) {
     const mf input = mset(*x);
     UNROLL for (int v = 0; v < first; v++) acc[v] = mfma(mload(w + v * ML), input, acc[v]);
-#if defined(__wasm__)
-    if (second && x == never) break;
-#endif
     UNROLL for (int v = 0; v < second; v++) acc[first + v] = mfma(mload(w2 + v * ML), input, acc[first + v]);
     x++, w += first * ML, w2 += second * ML;
   }
@@ -145,18 +136,25 @@ NOINLINE void last_row_tile(int grains, const float *x, const float *w, int k, O
 }
 #endif
 
+/* How many panels one row of X is multiplied with at a time. Cranelift does all loads of a loop before its arithmetic and has
+ * not the registers for two, so its host asks for one. The results are the same. */
+static int row_panels = 2;
+void wr_set_row_panels(int32_t count) { row_panels = count == 1 ? 1 : 2; }
+
 /* One row of X against all of W, from the first panel to the last or the other way round: a loop that takes turns finds the
  * panels that it read last still in the nearest cache. */
 NOINLINE void row_times_panels(const float *x, const float *w, int n, int k, Output out, int backwards) {
 #if ML > 1
-  const int pair = 2 * PANEL, pairs = n / pair, grains = (n - pairs * pair + GRAIN - 1) / GRAIN;
-  const float *last = w + (ptrdiff_t)pairs * pair * k;
-  if (backwards) last_row_tile(grains, x, last, k, shifted(out, 0, pairs * pair));
-  for (int i = 0; i < pairs; i++) {
-    const int at = backwards ? pairs - 1 - i : i;
-    row_tile(PANEL_VECS, PANEL_VECS, x, w + (ptrdiff_t)at * pair * k, k, shifted(out, 0, at * pair));
+  const int step = row_panels * PANEL, steps = n / step, grains = (n - steps * step + GRAIN - 1) / GRAIN;
+  const float *last = w + (ptrdiff_t)steps * step * k;
+  if (backwards) last_row_tile(grains, x, last, k, shifted(out, 0, steps * step));
+  for (int i = 0; i < steps; i++) {
+    const int at = backwards ? steps - 1 - i : i;
+    const float *panel = w + (ptrdiff_t)at * step * k;
+    if (row_panels == 2) row_tile(PANEL_VECS, PANEL_VECS, x, panel, k, shifted(out, 0, at * step));
+    else row_tile(PANEL_VECS, 0, x, panel, k, shifted(out, 0, at * step));
   }
-  if (!backwards) last_row_tile(grains, x, last, k, shifted(out, 0, pairs * pair));
+  if (!backwards) last_row_tile(grains, x, last, k, shifted(out, 0, steps * step));
 #else /* a panel of scalars has more accumulators than any machine has registers */
   (void)backwards;
   for (int col = 0; col < n;) {

@@ -156,7 +156,8 @@ KERNELS = (
     *(Kernel(name, "fft") for name in ("rfft", "irfft", "fft", "ifft")),
 )
 
-#: How a host uses plans: check once, bind for given sizes, run. Not kernels, so not part of their grids.
+#: How a host uses plans: check once, bind for given sizes, run; set_row_panels suits products to its compiler
+#: (matrix.c). Not kernels, so not part of their grids.
 PLAN_SIGNATURES = {
     "plan_check": "const i32 *plan, i32 bytes -> i32",
     "plan_table_bytes": "const i32 *plan -> i32",
@@ -166,6 +167,7 @@ PLAN_SIGNATURES = {
     "plan_where": "const u8 *tables -> i32",
     "plan_run": "u8 *tables, u8 *arena, const u8 *externals -> i32",
     "plan_repeat": "u8 *tables, u8 *arena, const u8 *externals, i32 times -> i32",
+    "set_row_panels": "i32 count",
 }
 #: In profiling builds only.
 PROFILE_SIGNATURES = {

@@ -95,6 +95,7 @@ class WasmKernels(Kernels):
         self._top = exports["__heap_base"].value(self._store)
         self._functions = {binding.name: exports[binding.symbol] for binding in rows}
         self._bindings = {binding.name: binding for binding in rows}
+        self._functions["set_row_panels"](self._store, 1)  # browsers are quicker with two, Cranelift is slower
 
     def __getattr__(self, name: str) -> Any:
         """A kernel. It is not kept here, because it has this object, whose memory should go when nobody has it."""
