@@ -1,7 +1,7 @@
 PYTHON ?= python3
 PY := .venv/bin/python
 
-.PHONY: setup demo test test-exhaustive fuzz-plans fuzz-passes soak audio-realtime baseline bench bench-kernels bench-passes peers scan-study pyodide npm lint clean
+.PHONY: pictures setup demo test test-exhaustive fuzz-plans fuzz-passes soak audio-realtime baseline bench bench-kernels bench-passes peers scan-study pyodide npm lint clean
 
 # Everything a checkout needs. Quick the second time: pip is called only when pyproject.toml changed.
 setup: .venv/ready
@@ -16,6 +16,11 @@ setup: .venv/ready
 
 demo: setup
 	$(PY) -m webrnn.cli serve
+
+# The pictures in the README, of the page in headless Chromium
+pictures: setup
+	$(PY) -m webrnn.cli serve --build-only
+	$(PY) -m web_demo.pictures
 
 # The npm package, packed, in build/npm; nothing is published
 npm: setup
