@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import shutil
 import statistics
 import tempfile
@@ -18,10 +17,9 @@ from pathlib import Path
 import webrnn
 from web_demo import npm_package
 from webrnn.bench.models import BUILT_IN
+from webrnn.bench.web import CHROMIUM_FLAGS, chromium_path
 from webrnn.web.server import in_background, serve
 
-CHROMIUM = os.environ.get("CHROMIUM", "/usr/bin/chromium")
-FLAGS = ("--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-sync")
 PEER_FILES = ("ort.wasm.min.mjs", "ort-wasm-simd-threaded.mjs", "ort-wasm-simd-threaded.wasm")
 PAGE = """<!doctype html>
 <meta http-equiv="Content-Security-Policy" content="default-src 'self'; script-src 'self' 'wasm-unsafe-eval'">
@@ -74,7 +72,7 @@ def measure(peer: Path | None, rounds: int) -> dict[str, list[float]]:
     times: dict[str, list[float]] = {name: [] for name in scripts}
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         write_site(Path(folder), peer)
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=list(FLAGS))
+        browser = playwright.chromium.launch(executable_path=chromium_path(), args=list(CHROMIUM_FLAGS))
         with in_background(serve(Path(folder), port=0)) as address:
             for _ in range(rounds):
                 for name, script in scripts.items():

@@ -111,8 +111,7 @@ def without_annotations(source: str) -> str:
             arrow = data.rindex(b"->", 0, starts[node.returns.lineno - 1] + node.returns.col_offset)
             cuts.append((arrow, end_of(node.returns)))
         for local in ast.walk(node):
-            is_value = isinstance(local, ast.AnnAssign) and local.value is not None
-            if isinstance(local, ast.AnnAssign) and is_value and isinstance(local.target, ast.Name):
+            if isinstance(local, ast.AnnAssign) and local.value is not None and isinstance(local.target, ast.Name):
                 cuts.append((end_of(local.target), end_of(local.annotation)))
     kept, position = [], 0
     for start, end in sorted(set(cuts)):

@@ -30,8 +30,9 @@ INLINE int panel_width(int rest) { return rest >= PANEL ? PANEL : (rest + GRAIN 
 #define PANEL_VECS (PANEL / ML)
 #define GRAIN_VECS (GRAIN / ML)
 
-/* Tile shapes: two panels for one row of X, otherwise TILE_ROWS rows by TILE_VECS vectors. Accumulators must hide the latency of a multiply-add and fit the register file together with the operands. Wasm engines on x86 have 16
- * registers, and Cranelift loads all operands of a step before its multiply-adds: six accumulators are best there. */
+/* Tile shapes: two panels for one row of X, otherwise TILE_ROWS rows by TILE_VECS vectors. Accumulators must hide the latency
+ * of a multiply-add and fit the register file together with the operands. Wasm engines on x86 have 16 registers, and Cranelift
+ * loads all operands of a step before its multiply-adds: six accumulators are best there. */
 #if defined(__AVX512F__)
 enum { TILE_ROWS = 8, TILE_VECS = PANEL_VECS };
 #elif ML == 8

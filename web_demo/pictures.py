@@ -6,15 +6,14 @@ Give the machine nothing else to do meanwhile: the pictures show times.
 from __future__ import annotations
 
 import argparse
-import os
 from pathlib import Path
 
 from playwright.sync_api import Page, expect, sync_playwright
 
+from webrnn.bench.web import CHROMIUM_FLAGS, chromium_path
 from webrnn.web.server import in_background, serve
 
-CHROMIUM = os.environ.get("CHROMIUM", "/usr/bin/chromium")
-FLAGS = ("--no-sandbox", "--disable-gpu", "--no-first-run", "--autoplay-policy=no-user-gesture-required")
+FLAGS = (*CHROMIUM_FLAGS, "--autoplay-policy=no-user-gesture-required")
 MARGIN = 24
 PATIENCE = 300_000
 
@@ -70,7 +69,7 @@ def main() -> None:
     parser.add_argument("--to", type=Path, default=Path("docs"))
     arguments = parser.parse_args()
     with sync_playwright() as playwright, in_background(serve(arguments.site, port=0)) as address:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=list(FLAGS))
+        browser = playwright.chromium.launch(executable_path=chromium_path(), args=list(FLAGS))
         for part, show in (("listen", listen), ("your-model", your_model), ("timings", timings)):
             page = browser.new_page(viewport={"width": 1180, "height": 1400}, color_scheme="light")
             page.goto(address)

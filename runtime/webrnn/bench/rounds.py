@@ -191,8 +191,15 @@ def prepare(case: Case, makers: Makers, bound: Bound | None) -> tuple[ModelResul
 
 
 def prepare_again(case: Case, makers: Makers, model: ModelResult) -> Live:
-    """Make the runners that were right anew."""
-    return [(makers[result.runner](case), result) for result in model.results if not result.failure]
+    """Make the runners that were right anew. One that cannot be keeps the times that it has."""
+    live: Live = []
+    for result in model.results:
+        if not result.failure:
+            try:
+                live.append((makers[result.runner](case), result))
+            except Exception as reason:
+                result.note = f"not made again: {_one_line(reason)}"
+    return live
 
 
 def measure(live: Live, effort: Effort, after_round: Callable[[int], None] = lambda done: None) -> None:

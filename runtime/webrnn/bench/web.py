@@ -159,13 +159,18 @@ class _IsolatedHandler(Handler):
         super().end_headers()
 
 
+def chromium_path() -> str:
+    path = os.environ.get("CHROMIUM", shutil.which("chromium") or "/usr/bin/chromium")
+    if not Path(path).exists():
+        raise BackendError("chromium is not installed; the variable CHROMIUM can name another browser of its kind")
+    return path
+
+
 class ChromiumHost:
     name = "chromium"
 
     def __init__(self, workshop: Workshop):
-        path = os.environ.get("CHROMIUM", shutil.which("chromium") or "/usr/bin/chromium")
-        if not Path(path).exists():
-            raise BackendError("chromium is not installed; the variable CHROMIUM can name another browser of its kind")
+        path = chromium_path()
         try:
             from playwright.sync_api import sync_playwright
         except ImportError as error:
