@@ -19,12 +19,23 @@ static void cell_activate(float *v, int n, const float *params, int32_t acts, in
 }
 
 /* The statement for whole vectors, then for what is left; `rest` is how many elements a load or store may touch */
-#define EACH_VECTOR(i, n, ...)                                     \
+#define EACH_VECTOR(j, n, ...)                                     \
   do {                                                             \
-    int i = 0;                                                     \
-    for (const int rest = VL; i + VL <= (n); i += VL) __VA_ARGS__; \
-    for (int rest = (n) - i; i < (n); i += VL) __VA_ARGS__;        \
+    int j = 0;                                                     \
+    for (const int rest = VL; j + VL <= (n); j += VL) __VA_ARGS__; \
+    for (int rest = (n) - j; j < (n); j += VL) __VA_ARGS__;        \
   } while (0)
+
+/* The same for `count` vectors from j on: TOGETHER of them, then one at a time */
+#define EACH_VECTORS(j, n, ...)                                                                                             \
+  do {                                                                                                                      \
+    enum { SPAN = TOGETHER * VL };                                                                                          \
+    int j = 0;                                                                                                              \
+    for (const int count = TOGETHER, rest = VL; TOGETHER > 1 && j + SPAN <= (n); j += SPAN) __VA_ARGS__;                    \
+    for (const int count = 1, rest = VL; j + VL <= (n); j += VL) __VA_ARGS__;                                               \
+    for (int count = 1, rest = (n) - j; j < (n); j += VL) __VA_ARGS__;                                                      \
+  } while (0)
+#define AT(p) vload_upto((p) + j + i * VL, rest)
 
 INLINE void sum_into(float *out, const float *a, const float *b, int n) {
   EACH_VECTOR(i, n, vstore_upto(out + i, vload_upto(a + i, rest) + vload_upto(b + i, rest), rest));
@@ -34,18 +45,29 @@ INLINE void add_product(float *out, const float *a, const float *b, int n) {
   EACH_VECTOR(i, n, vstore_upto(out + i, vload_upto(out + i, rest) + vload_upto(a + i, rest) * vload_upto(b + i, rest), rest));
 }
 
-/* out[gate][count] = sigmoid(a + b) of `gates` gates, which lie `hidden` floats apart in a and b: of whole rows in one go, and
+/* out = sigmoid(a + b) of `count` vectors */
+INLINE void sigmoid_of_sums(const int count, float *out, const float *a, const float *b) {
+  vf v[TOGETHER];
+  FOR_EACH v[i] = vload(a + i * VL) + vload(b + i * VL);
+  vsigmoid_each(count, v);
+  FOR_EACH vstore(out + i * VL, v[i]);
+}
+
+/* out[gate][units] = sigmoid(a + b) of `gates` gates, which lie `hidden` floats apart in a and b: of whole rows in one go, and
  * the last gate of a GRU first, since the next state waits for it */
-NOINLINE void sigmoid_gates(float *out, const float *a, const float *b, int gates, int hidden, int count) {
-  const int together = count == hidden ? gates : 1, n = together * count;
-  for (int gate = gates - together; gate >= 0; gate -= together) {
+NOINLINE void sigmoid_gates(float *out, const float *a, const float *b, int gates, int hidden, int units) {
+  const int at_once = units == hidden ? gates : 1, n = at_once * units;
+  for (int gate = gates - at_once; gate >= 0; gate -= at_once) {
     const float *x = a + (ptrdiff_t)gate * hidden, *y = b + (ptrdiff_t)gate * hidden;
-    float *to = out + gate * count;
-    if (n < VL) vstore_upto(to, vsigmoid(vload_upto(x, n) + vload_upto(y, n)), n);
-    else for (int i = n; i > 0; i -= VL) {
-      const int at = i < VL ? 0 : i - VL; /* the first vector may overlap the second */
-      vstore(to + at, vsigmoid(vload(x + at) + vload(y + at)));
+    float *to = out + gate * units;
+    int end = n;
+    for (; TOGETHER > 1 && end >= TOGETHER * VL; end -= TOGETHER * VL)
+      sigmoid_of_sums(TOGETHER, to + end - TOGETHER * VL, x + end - TOGETHER * VL, y + end - TOGETHER * VL);
+    for (; end > 0 && n >= VL; end -= VL) {
+      const int at = end < VL ? 0 : end - VL; /* the first vector may overlap the second */
+      sigmoid_of_sums(1, to + at, x + at, y + at);
     }
+    if (n < VL) vstore_upto(to, vsigmoid(vload_upto(x, n) + vload_upto(y, n)), n);
   }
 }
 
@@ -76,13 +98,15 @@ static void gru_usual(const float *xw, const float *hw, const float *h, float *y
     for (int i = 0; i < hidden; i += VL) gru_units(xw + i, hw + i, h + i, y + i, hidden, hidden - i);
     return;
   }
-  for (int i = 0; i < hidden; i += CHUNK) {
-    int count = hidden - i < CHUNK ? hidden - i : CHUNK;
-    float gates[2 * CHUNK], *z = gates, *r = gates + count;
-    sigmoid_gates(gates, xw + i, hw + i, 2, hidden, count);
-    EACH_VECTOR(j, count, {
-      vf n = vtanh(vload_upto(xn + i + j, rest) + vload_upto(r + j, rest) * vload_upto(hn + i + j, rest));
-      vstore_upto(y + i + j, gru_mix(vload_upto(z + j, rest), n, vload_upto(h + i + j, rest)), rest);
+  for (int base = 0; base < hidden; base += CHUNK) {
+    int units = hidden - base < CHUNK ? hidden - base : CHUNK;
+    float gates[2 * CHUNK], *z = gates, *r = gates + units;
+    sigmoid_gates(gates, xw + base, hw + base, 2, hidden, units);
+    EACH_VECTORS(j, units, {
+      vf n[TOGETHER];
+      FOR_EACH n[i] = AT(xn + base) + AT(r) * AT(hn + base);
+      vtanh_each(count, n);
+      FOR_EACH vstore_upto(y + base + j + i * VL, gru_mix(AT(z), n[i], AT(h + base)), rest);
     });
   }
 }
@@ -164,15 +188,21 @@ static void lstm_usual(const float *xw, const float *hw, const float *c, float *
     return;
   }
   for (int base = 0; base < hidden; base += CHUNK) {
-    int n = hidden - base < CHUNK ? hidden - base : CHUNK;
-    float gates[3 * CHUNK], *i = gates, *o = gates + n, *f = gates + 2 * n;
-    sigmoid_gates(gates, xw + base, hw + base, 3, hidden, n);
-    EACH_VECTOR(j, n, {
-      vf g = vtanh(vload_upto(xg + base + j, rest) + vload_upto(hg + base + j, rest));
-      vf next = vload_upto(f + j, rest) * vload_upto(c + base + j, rest) + vload_upto(i + j, rest) * g;
-      vstore_upto(c_out + base + j, next, rest);
+    int units = hidden - base < CHUNK ? hidden - base : CHUNK;
+    float gates[3 * CHUNK], *in = gates, *out = gates + units, *forget = gates + 2 * units;
+    sigmoid_gates(gates, xw + base, hw + base, 3, hidden, units);
+    EACH_VECTORS(j, units, {
+      vf g[TOGETHER];
+      FOR_EACH g[i] = AT(xg + base) + AT(hg + base);
+      vtanh_each(count, g);
+      FOR_EACH vstore_upto(c_out + base + j + i * VL, AT(forget) * AT(c + base) + AT(in) * g[i], rest);
     });
-    EACH_VECTOR(j, n, vstore_upto(h_out + base + j, vload_upto(o + j, rest) * vtanh(vload_upto(c_out + base + j, rest)), rest));
+    EACH_VECTORS(j, units, {
+      vf next[TOGETHER];
+      FOR_EACH next[i] = AT(c_out + base);
+      vtanh_each(count, next);
+      FOR_EACH vstore_upto(h_out + base + j + i * VL, AT(out) * next[i], rest);
+    });
   }
 }
 

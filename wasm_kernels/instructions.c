@@ -213,7 +213,7 @@ static const float *project(const Sequence *s, const float *h, int t) {
   const float *packed = (float *)s->packed->data;
   const int32_t width = s->gates * s->hidden;
   Output out = {hw, width, s->bias, NULL, width};
-  if (s->rows == 1) row_times_panels(h, packed, width, s->hidden, out, t & 1);
+  if (s->rows == 1) row_times_panels(h, packed, s->hidden, &out, t & 1);
   else matmul(h, s->hidden, packed, s->rows, width, s->hidden, out);
   return hw;
 }

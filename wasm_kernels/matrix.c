@@ -30,19 +30,20 @@ INLINE int panel_width(int rest) { return rest >= PANEL ? PANEL : (rest + GRAIN 
 #define PANEL_VECS (PANEL / ML)
 #define GRAIN_VECS (GRAIN / ML)
 
-/* Tile shapes: two panels for one row of X, otherwise TILE_ROWS rows by TILE_VECS vectors. Accumulators must hide the latency
- * of a multiply-add and fit the register file together with the operands. Wasm engines on x86 have 16 registers, and Cranelift
- * loads all operands of a step before its multiply-adds: six accumulators are best there. */
+/* Tile shapes: two panels for one row of X, otherwise TILE_ROWS rows by TILE_VECS vectors, or WIDE_ROWS rows by two panels
+ * where WIDE_BYTES hold these, most of the nearest cache. Accumulators must hide the latency of a multiply-add and fit the
+ * register file together with the operands: with AVX2 nine just hide it and twelve just fit. Wasm engines on x86 have 16
+ * registers too, but load operands before they use them. */
 #if defined(__AVX512F__)
-enum { TILE_ROWS = 8, TILE_VECS = PANEL_VECS };
+enum { TILE_ROWS = 8, TILE_VECS = PANEL_VECS, WIDE_ROWS = 1, WIDE_BYTES = 0 };
 #elif ML == 8
-enum { TILE_ROWS = 3, TILE_VECS = PANEL_VECS };
+enum { TILE_ROWS = 3, TILE_VECS = PANEL_VECS, WIDE_ROWS = 2, WIDE_BYTES = 28 << 10 };
 #elif ML == 4 && defined(__aarch64__)
-enum { TILE_ROWS = 4, TILE_VECS = PANEL_VECS };
+enum { TILE_ROWS = 4, TILE_VECS = PANEL_VECS, WIDE_ROWS = 1, WIDE_BYTES = 0 };
 #elif ML == 4
-enum { TILE_ROWS = 3, TILE_VECS = PANEL_VECS / 2 };
+enum { TILE_ROWS = 3, TILE_VECS = PANEL_VECS / 2, WIDE_ROWS = 1, WIDE_BYTES = 0 };
 #else
-enum { TILE_ROWS = 2, TILE_VECS = 4 };
+enum { TILE_ROWS = 2, TILE_VECS = 4, WIDE_ROWS = 1, WIDE_BYTES = 0 };
 #endif
 
 /* Where a tile goes and what is added to it: bias[n] along the columns, row_bias[m] along the rows; either may be NULL. */
@@ -108,32 +109,57 @@ INLINE void tile(const int rows, const int vecs, const float *x, ptrdiff_t x_str
 }
 
 #if ML > 1
-/* One row of X against a panel of `first` vectors and the one behind it, of `second` vectors: more sums at a time than one
- * panel has, so that no multiply-add waits for the one before. first and second are compile-time constants at every call. */
-INLINE void row_tile(const int first, const int second, const float *x, const float *w, int k, Output out) {
-  mf acc[24];
-  UNROLL for (int v = 0; v < first + second; v++) acc[v] = mset(0.0f);
+/* Rows of X against a panel of `first` vectors and the one behind it, of `second` vectors: more sums at a time than one panel
+ * has, so that no multiply-add waits for the one before. rows, first and second are compile-time constants at every call. */
+INLINE void wide_tile(const int rows, const int first, const int second, const float *x, ptrdiff_t x_stride, const float *w,
+                      int k, Output out) {
+  const int vecs = first + second;
+  mf acc[24], input[2];
+  UNROLL for (int i = 0; i < rows * vecs; i++) acc[i] = mset(0.0f);
   const float *end = x + k, *w2 = w + (ptrdiff_t)k * first * ML;
   while (x < end) {
-    const mf input = mset(*x);
-    UNROLL for (int v = 0; v < first; v++) acc[v] = mfma(mload(w + v * ML), input, acc[v]);
-    UNROLL for (int v = 0; v < second; v++) acc[first + v] = mfma(mload(w2 + v * ML), input, acc[first + v]);
+    UNROLL for (int r = 0; r < rows; r++) input[r] = mset(x[r * x_stride]);
+    UNROLL for (int v = 0; v < first; v++) {
+      const mf weight = mload(w + v * ML);
+      UNROLL for (int r = 0; r < rows; r++) acc[r * vecs + v] = mfma(weight, input[r], acc[r * vecs + v]);
+    }
+    UNROLL for (int v = 0; v < second; v++) {
+      const mf weight = mload(w2 + v * ML);
+      UNROLL for (int r = 0; r < rows; r++) acc[r * vecs + first + v] = mfma(weight, input[r], acc[r * vecs + first + v]);
+    }
     x++, w += first * ML, w2 += second * ML;
   }
-  finish_tile(1, first + second, acc, out);
+  finish_tile(rows, vecs, acc, out);
 }
 
-/* the same for the last panels, fewer than two whole ones: `grains` times GRAIN columns */
-NOINLINE void last_row_tile(int grains, const float *x, const float *w, int k, Output out) {
+/* The same against as many columns as are left, at most two panels */
+INLINE void wide_tile_upto(const int rows, const float *x, ptrdiff_t x_stride, const float *w, int k, Output out) {
   enum { ONE = GRAIN_VECS, TWO = 2 * GRAIN_VECS, WHOLE = PANEL_VECS };
-  switch (grains) {
-  case 1: row_tile(ONE, 0, x, w, k, out); break;
-  case 2: row_tile(TWO, 0, x, w, k, out); break;
-  case 3: row_tile(WHOLE, 0, x, w, k, out); break;
-  case 4: row_tile(WHOLE, ONE, x, w, k, out); break;
-  case 5: row_tile(WHOLE, TWO, x, w, k, out); break;
-  case 6: row_tile(WHOLE, WHOLE, x, w, k, out); break;
+  switch ((out.cols + GRAIN - 1) / GRAIN) {
+  case 1: wide_tile(rows, ONE, 0, x, x_stride, w, k, out); break;
+  case 2: wide_tile(rows, TWO, 0, x, x_stride, w, k, out); break;
+  case 3: wide_tile(rows, WHOLE, 0, x, x_stride, w, k, out); break;
+  case 4: wide_tile(rows, WHOLE, ONE, x, x_stride, w, k, out); break;
+  case 5: wide_tile(rows, WHOLE, TWO, x, x_stride, w, k, out); break;
+  default: wide_tile(rows, WHOLE, WHOLE, x, x_stride, w, k, out); break;
   }
+}
+
+/* One row against the last panels: the columns from `col` on. `all` is handed by address: a copy would have to wait until all
+ * its fields are in the cache. */
+NOINLINE void last_row_tile(const float *x, const float *w, int k, const Output *all, int col) {
+  wide_tile_upto(1, x, 0, w, k, shifted(*all, 0, col));
+}
+
+/* One row against all of W, so many panels at a time, which is a compile-time constant */
+INLINE void row_by_panels(const int panels, const float *x, const float *w, int k, const Output *out, int backwards) {
+  const int step = panels * PANEL, steps = out->cols / step, last = steps * step;
+  if (backwards && last < out->cols) last_row_tile(x, w + (ptrdiff_t)last * k, k, out, last);
+  for (int i = 0; i < steps; i++) {
+    const int col = (backwards ? steps - 1 - i : i) * step;
+    wide_tile(1, PANEL_VECS, panels == 2 ? PANEL_VECS : 0, x, 0, w + (ptrdiff_t)col * k, k, shifted(*out, 0, col));
+  }
+  if (!backwards && last < out->cols) last_row_tile(x, w + (ptrdiff_t)last * k, k, out, last);
 }
 #endif
 
@@ -144,23 +170,15 @@ void wr_set_row_panels(int32_t count) { row_panels = count == 1 ? 1 : 2; }
 
 /* One row of X against all of W, from the first panel to the last or the other way round: a loop that takes turns finds the
  * panels that it read last still in the nearest cache. */
-NOINLINE void row_times_panels(const float *x, const float *w, int n, int k, Output out, int backwards) {
+NOINLINE void row_times_panels(const float *x, const float *w, int k, const Output *out, int backwards) {
 #if ML > 1
-  const int step = row_panels * PANEL, steps = n / step, grains = (n - steps * step + GRAIN - 1) / GRAIN;
-  const float *last = w + (ptrdiff_t)steps * step * k;
-  if (backwards) last_row_tile(grains, x, last, k, shifted(out, 0, steps * step));
-  for (int i = 0; i < steps; i++) {
-    const int at = backwards ? steps - 1 - i : i;
-    const float *panel = w + (ptrdiff_t)at * step * k;
-    if (row_panels == 2) row_tile(PANEL_VECS, PANEL_VECS, x, panel, k, shifted(out, 0, at * step));
-    else row_tile(PANEL_VECS, 0, x, panel, k, shifted(out, 0, at * step));
-  }
-  if (!backwards) last_row_tile(grains, x, last, k, shifted(out, 0, steps * step));
+  if (row_panels == 2) row_by_panels(2, x, w, k, out, backwards);
+  else row_by_panels(1, x, w, k, out, backwards);
 #else /* a panel of scalars has more accumulators than any machine has registers */
   (void)backwards;
-  for (int col = 0; col < n;) {
-    const int width = panel_width(n - col);
-    for (int i = 0; i < width; i += GRAIN, col += GRAIN) tile(1, GRAIN, x, 0, w + i, width, k, shifted(out, 0, col));
+  for (int col = 0; col < out->cols;) {
+    const int width = panel_width(out->cols - col);
+    for (int i = 0; i < width; i += GRAIN, col += GRAIN) tile(1, GRAIN, x, 0, w + i, width, k, shifted(*out, 0, col));
     w += (ptrdiff_t)k * width;
   }
 #endif
@@ -175,24 +193,40 @@ INLINE void rows_times_panel(const int rows, const float *x, ptrdiff_t x_stride,
     tile(rows, GRAIN_VECS, x, x_stride, w + col, width, k, shifted(out, 0, col));
 }
 
-/* All rows of X against one panel, which stays in L1 meanwhile. A function of its own: engines that compile quickly first
- * and well later take the better code at a call, not in the middle of one. */
+/* Rows of X, an even number or one that tiles divide, against one panel, which stays in L1 meanwhile. A function of its own:
+ * engines that compile quickly first and well later take the better code at a call, not in the middle of one. */
 NOINLINE void all_rows_times_panel(const float *x, ptrdiff_t x_stride, const float *w, int width, int m, int k, Output out) {
   int row = 0;
   for (; row + TILE_ROWS <= m; row += TILE_ROWS)
     rows_times_panel(TILE_ROWS, x + row * x_stride, x_stride, w, width, k, shifted(out, row, 0));
   for (; TILE_ROWS > 2 && row + 2 <= m; row += 2)
     rows_times_panel(2, x + row * x_stride, x_stride, w, width, k, shifted(out, row, 0));
-  for (; row < m; row++) rows_times_panel(1, x + row * x_stride, x_stride, w, width, k, shifted(out, row, 0));
 }
+
+#if ML > 1
+/* All rows of X against two panels */
+NOINLINE void all_rows_times_two_panels(const float *x, ptrdiff_t x_stride, const float *w, int m, int k, Output out) {
+  int row = 0;
+  for (; row + WIDE_ROWS <= m; row += WIDE_ROWS) wide_tile_upto(WIDE_ROWS, x + row * x_stride, x_stride, w, k, shifted(out, row, 0));
+  for (; row < m; row++) wide_tile_upto(1, x + row * x_stride, 0, w, k, shifted(out, row, 0));
+}
+#endif
 
 /* Y[m, n] = X[m, k] W^T + biases */
 static void matmul(const float *x, ptrdiff_t x_stride, const float *w, int m, int n, int k, Output out) {
-  if (m == 1) { row_times_panels(x, w, n, k, out, 0); return; }
-  for (int col = 0; col < n; col += PANEL) {
-    const int width = panel_width(n - col);
-    all_rows_times_panel(x, x_stride, w, width, m, k, shifted(out, 0, col));
-    w += (ptrdiff_t)k * width;
+  int rows = m - m % TILE_ROWS % 2, col = rows ? 0 : n; /* a row that would be left over has better tiles of its own */
+#if ML > 1
+  if (WIDE_ROWS > 1 && m > 1 && k <= WIDE_BYTES / (2 * PANEL * (int)sizeof *w)) {
+    rows = m;
+    for (; col < n; col += 2 * PANEL)
+      all_rows_times_two_panels(x, x_stride, w + (ptrdiff_t)col * k, m, k, shifted(out, 0, col));
+  }
+#endif
+  for (; col < n; col += PANEL)
+    all_rows_times_panel(x, x_stride, w + (ptrdiff_t)col * k, panel_width(n - col), rows, k, shifted(out, 0, col));
+  if (rows < m) {
+    const Output last = shifted(out, rows, 0);
+    row_times_panels(x + rows * x_stride, w, k, &last, 1);
   }
 }
 
@@ -204,7 +238,7 @@ void wr_pack_panels(const float *w, float *packed, int32_t n, int32_t k, int32_t
 }
 
 void wr_gemv(const float *packed, const float *x, const float *bias, float *y, int32_t n, int32_t k) {
-  row_times_panels(x, packed, n, k, (Output){y, 0, bias, NULL, n}, 0);
+  row_times_panels(x, packed, k, &(Output){y, 0, bias, NULL, n}, 0);
 }
 
 void wr_gemm(const float *x, const float *packed, const float *bias, float *y, int32_t m, int32_t n, int32_t k,

@@ -32,6 +32,14 @@
 #define VL 1
 #endif
 
+/* Vectors that a long computation takes at a time, step by step: of one alone each step would wait for the one before. Wasm
+ * engines have not the registers for it. */
+#if VL >= 8 || (VL == 4 && defined(__aarch64__))
+#define TOGETHER 3
+#else
+#define TOGETHER 1
+#endif
+
 #define INLINE static inline __attribute__((always_inline))
 #define NOINLINE static __attribute__((noinline))
 #define UNROLL _Pragma("clang loop unroll(full)")

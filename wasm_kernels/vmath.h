@@ -55,48 +55,63 @@ INLINE vf vexpm1(vf x) {
   return vsel(n == vset_i(0), p, vfma(s, p, s - vconst(1.0f)));
 }
 
-/* q in exp(r) = 1 + r + x^2 q for r = `unit` * x, |r| <= ln2 / 2 */
-INLINE vf vexp_rest(vf x, const float unit) {
+/* q in exp(r) = 1 + r + s q for r = `unit` * x, |r| <= ln2 / 2, and s = x^2. Pairs of terms, since the next step waits for it */
+INLINE vf vexp_rest(vf x, vf s, const float unit) {
   const float square = unit * unit, cube = square * unit;
-  vf p = vconst(0.00139465521f * cube * cube);
-  p = vfma(p, x, vconst(0.00836664438f * cube * square));
-  p = vfma(p, x, vconst(0.0416662805f * square * square));
-  p = vfma(p, x, vconst(0.16666542f * cube));
-  return vfma(p, x, vconst(0.5f * square));
+  vf low = vfma(x, vconst(0.16666542f * cube), vconst(0.5f * square));
+  vf high = vfma(x, vconst(0.00836664438f * cube * square), vconst(0.0416662805f * square * square));
+  return vfma(vfma(s, vconst(0.00139465521f * cube * cube), high), s, low);
 }
 
-INLINE vf vtanh(vf x) {
-  vf a = vabs(x), s = x * x;
-  vf p = vconst(-0.00571703678f); /* |x| < 0.625: x + x^3 P(x^2) */
-  p = vfma(p, s, vconst(0.0206505787f));
-  p = vfma(p, s, vconst(-0.0537434965f));
-  p = vfma(p, s, vconst(0.133314908f));
-  p = vfma(p, s, vconst(-0.333332837f));
-  vf small = vfma(p * s, x, x);
-  vf b = vcap(a, vconst(10.0f)); /* tanh(10) rounds to 1 */
-  /* 2b = n ln2 + 2r; the low bits of t are n + 128, so that scale is 2 * 2^n */
+/* The statement for `count` vectors, a compile-time constant of at most TOGETHER */
+#define FOR_EACH UNROLL for (int i = 0; i < count; i++)
+
+/* x = tanh(x) of `count` vectors */
+INLINE void vtanh_each(const int count, vf *x) {
+  vf a[TOGETHER], s[TOGETHER], p[TOGETHER], t[TOGETHER], n[TOGETHER], r[TOGETHER], e[TOGETHER];
+  FOR_EACH a[i] = vabs(x[i]), s[i] = x[i] * x[i];
+  FOR_EACH p[i] = vfma(vconst(-0.00571703678f), s[i], vconst(0.0206505787f)); /* |x| < 0.625: x + x^3 P(x^2) */
+  FOR_EACH p[i] = vfma(p[i], s[i], vconst(-0.0537434965f));
+  FOR_EACH p[i] = vfma(p[i], s[i], vconst(0.133314908f));
+  FOR_EACH p[i] = vfma(p[i], s[i], vconst(-0.333332837f));
+  FOR_EACH p[i] = vfma(p[i] * s[i], x[i], x[i]);
+  FOR_EACH r[i] = vcap(a[i], vconst(10.0f)); /* tanh(10) rounds to 1 */
+  /* 2|x| = n ln2 + 2r; the low bits of t are n + 128, so that their power is 2 * 2^n */
   const float magic = ROUND_MAGIC + 128;
-  vf t = vfma(b, vconst(2 * LOG2E), vconst(magic)), n = t - vconst(magic);
-  vf r = vfma(n, vconst(-LN2_LO / 2), vfma(n, vconst(-LN2_HI / 2), b)), scale = vfloat(vbits(t) << 23);
-  vf e = vfma(vfma(vexp_rest(r, 2.0f), r, vconst(2.0f)), r, vconst(1.0f));
-  vf large = vconst(1.0f) - vconst(4.0f) / vfma(e, scale, vconst(2.0f));
-  return vfloat(vbits(vsel(a < vconst(0.625f), small, large)) | vsign(x)); /* also tanh(-0) = -0 */
+  FOR_EACH t[i] = vfma(r[i], vconst(2 * LOG2E), vconst(magic));
+  FOR_EACH n[i] = t[i] - vconst(magic);
+  FOR_EACH r[i] = vfma(n[i], vconst(-LN2_HI / 2), r[i]);
+  FOR_EACH r[i] = vfma(n[i], vconst(-LN2_LO / 2), r[i]);
+  FOR_EACH e[i] = vexp_rest(r[i], r[i] * r[i], 2.0f);
+  FOR_EACH e[i] = vfma(vfma(e[i], r[i], vconst(2.0f)), r[i], vconst(1.0f));
+  FOR_EACH e[i] = vfma(e[i], vfloat(vbits(t[i]) << 23), vconst(2.0f));
+  FOR_EACH e[i] = vconst(1.0f) - vconst(4.0f) / e[i];
+  FOR_EACH x[i] = vfloat(vbits(vsel(a[i] < vconst(0.625f), p[i], e[i])) | vsign(x[i])); /* also tanh(-0) = -0 */
 }
 
-INLINE vf vsigmoid(vf x) {
-  vf a = vraise(vneg(vabs(x)), vconst(-104.0f)); /* exp(-104) rounds to zero */
-  /* a = n ln2 + r; the low bits of t are n + 152, so that scale is ONE * 2^n, which is never too small */
+/* x = 1 / (1 + exp(-x)) of `count` vectors */
+INLINE void vsigmoid_each(const int count, vf *x) {
+  vf t[TOGETHER], n[TOGETHER], r[TOGETHER], s[TOGETHER], z[TOGETHER], d[TOGETHER], y[TOGETHER], lost[TOGETHER];
+  FOR_EACH r[i] = vraise(vneg(vabs(x[i])), vconst(-104.0f)); /* exp(-104) rounds to zero */
+  /* -|x| = n ln2 + r; the low bits of t are n + 152, so that their power is ONE * 2^n, which is never too small */
   const float magic = ROUND_MAGIC + 152, ONE = 0x1p25f;
-  vf t = vfma(a, vconst(LOG2E), vconst(magic)), n = t - vconst(magic);
-  vf r = vfma(n, vconst(-LN2_LO), vfma(n, vconst(-LN2_HI), a)), scale = vfloat(vbits(t) << 23);
-  vf e = vconst(1.0f) + vfma(r * r, vexp_rest(r, 1.0f), r); /* by Horner's rule unfused builds would be over 2 ULP */
-  vf z = e * scale, d = vconst(ONE) + z; /* exp(a) and 1 + exp(a), times ONE */
-  vf y = vsel(x < vconst(0.0f), z, vconst(ONE)) / d;
-  vf lost = z - (d - vconst(ONE)); /* what rounding took from d */
-  /* -1 / d to 3%, enough for a correction below one ULP */
-  vf inverse = vfma(z, vconst(0.4853f / (ONE * ONE)), vconst(-0.9705f / ONE));
-  return vfma(y * lost, inverse, y);
+  FOR_EACH t[i] = vfma(r[i], vconst(LOG2E), vconst(magic));
+  FOR_EACH n[i] = t[i] - vconst(magic);
+  FOR_EACH r[i] = vfma(n[i], vconst(-LN2_HI), r[i]);
+  FOR_EACH r[i] = vfma(n[i], vconst(-LN2_LO), r[i]);
+  FOR_EACH s[i] = r[i] * r[i];
+  FOR_EACH r[i] = vfma(s[i], vexp_rest(r[i], s[i], 1.0f), r[i]); /* exp(r) - 1; by Horner's rule unfused builds would be over 2 ULP */
+  FOR_EACH s[i] = vfloat(vbits(t[i]) << 23);
+  FOR_EACH z[i] = vfma(r[i], s[i], s[i]), d[i] = vconst(ONE) + z[i]; /* exp(-|x|) and 1 + exp(-|x|), times ONE */
+  FOR_EACH y[i] = vsel(x[i] < vconst(0.0f), z[i], vconst(ONE)) / d[i];
+  FOR_EACH lost[i] = z[i] - (d[i] - vconst(ONE)); /* what rounding took from d */
+  /* times -1 / d to 3%, enough for a correction below one ULP */
+  FOR_EACH lost[i] = lost[i] * vfma(z[i], vconst(0.4853f / (ONE * ONE)), vconst(-0.9705f / ONE));
+  FOR_EACH x[i] = vfma(y[i], lost[i], y[i]);
 }
+
+INLINE vf vtanh(vf x) { return vtanh_each(1, &x), x; }
+INLINE vf vsigmoid(vf x) { return vsigmoid_each(1, &x), x; }
 
 INLINE vf vlog(vf x) {
   vi tiny = x < vconst(1.17549435e-38f);

@@ -51,11 +51,12 @@ class Cell:
 
     @property
     def chunk(self) -> int:
-        """Of a known number of steps all chunks are of about the same length: a short one reads all weights as well."""
+        """Of a known number of steps all chunks are of about the same length: a short one reads all weights as well. It
+        is even: products of many rows take two or three of them at a time."""
         if not isinstance(self.n_steps, int):
             return self.usual_chunk
         n_chunks = max(1, round(self.n_steps / self.usual_chunk))
-        return -(-self.n_steps // n_chunks)
+        return -(-self.n_steps // (2 * n_chunks)) * 2
 
     @property
     def instruction(self) -> str:
