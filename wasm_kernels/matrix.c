@@ -230,6 +230,12 @@ static void matmul(const float *x, ptrdiff_t x_stride, const float *w, int m, in
   }
 }
 
+/* The same in step `step` of a loop, which reads W to and fro */
+static void matmul_in_step(const float *x, ptrdiff_t x_stride, const float *w, int m, int n, int k, Output out, int step) {
+  if (m == 1) row_times_panels(x, w, k, &out, step & 1);
+  else matmul(x, x_stride, w, m, n, k, out);
+}
+
 void wr_pack_panels(const float *w, float *packed, int32_t n, int32_t k, int32_t row_stride, int32_t col_stride) {
   for (int first = 0; first < n; first += PANEL)
     for (int j = 0; j < k; j++)

@@ -2,38 +2,38 @@
 #include "kernels.gen.h"
 #include "simd.h"
 
-/* y = (x - mean) * factor over n values */
-static void standardize(const float *x, float *y, int n, float mean, float factor) {
-  int i = 0;
-  for (; i + VL <= n; i += VL) vstore(y + i, (vload(x + i) - vset(mean)) * vset(factor));
-  if (i < n) vstore_part(y + i, (vload_part(x + i, n - i) - vset(mean)) * vset(factor), n - i);
-}
-
-/* y = y * scale + bias; both step by `step` (1: per value, 0: one for all), NULL for none */
-static void scale_and_shift(float *y, const float *scale, const float *bias, int n, int step) {
-  if (scale) wr_mul(y, scale, y, 1, n, n, 1, 0, step);
-  if (bias) wr_add(y, bias, y, 1, n, n, 1, 0, step);
+/* y = (x - mean) * factor * scale + bias over n values; scale and bias step by `step` (1: per value, 0: one for all) and may be
+ * NULL */
+static void standardize(const float *x, float *y, int n, float mean, float factor, const float *scale, const float *bias, int step) {
+  const vf one_scale = vset(scale ? *scale : 1.0f), one_bias = vset(bias ? *bias : 0.0f);
+  for (int i = 0; i < n; i += VL) {
+    const int rest = n - i;
+    vf v = (vload_upto(x + i, rest) - vset(mean)) * vset(factor);
+    if (scale) v = v * (step ? vload_upto(scale + i, rest) : one_scale);
+    if (bias) v = v + (step ? vload_upto(bias + i, rest) : one_bias);
+    vstore_upto(y + i, v, rest);
+  }
 }
 
 /* 1 / sqrt(variance + epsilon) of a row, and its mean */
 static float inverse_deviation(const float *x, int n, float epsilon, float *mean) {
-  float deviations[64], squares = 0.0f, part;
   wr_reduce_mean(x, mean, 1, n, 1);
-  for (int i = 0; i < n; i += 64) {
-    int count = n - i < 64 ? n - i : 64;
-    wr_sub(x + i, mean, deviations, 1, count, count, 1, 0, 0);
-    wr_reduce_sum_square(deviations, &part, 1, count, 1);
-    squares += part;
+  Lanes squares = lanes_set(0.0f);
+  for (int i = 0; i < n; i += LANES) {
+    Lanes in = lanes_load(x + i, n - i, *mean);
+    UNROLL for (int j = 0; j < LANE_VECS; j++) {
+      const vf deviation = in.lane[j] - vset(*mean);
+      squares.lane[j] = vfma(deviation, deviation, squares.lane[j]);
+    }
   }
-  return 1.0f / __builtin_sqrtf(squares / (float)n + epsilon);
+  return 1.0f / __builtin_sqrtf(FOLD(squares, a + b) / (float)n + epsilon);
 }
 
 /* each row of x[rows, n]; scale[n], bias[n] or NULL */
 void wr_layer_norm(const float *x, const float *scale, const float *bias, float *y, int32_t rows, int32_t n, float epsilon) {
   for (int r = 0; r < rows; r++, x += n, y += n) {
     float mean, factor = inverse_deviation(x, n, epsilon, &mean);
-    standardize(x, y, n, mean, factor);
-    scale_and_shift(y, scale, bias, n, 1);
+    standardize(x, y, n, mean, factor, scale, bias, 1);
   }
 }
 
@@ -43,8 +43,7 @@ void wr_instance_norm(const float *x, const float *scale, const float *bias, flo
   for (int b = 0; b < batch; b++)
     for (int c = 0; c < channels; c++, x += n, y += n) {
       float mean, factor = inverse_deviation(x, n, epsilon, &mean);
-      standardize(x, y, n, mean, factor);
-      scale_and_shift(y, scale + c, bias + c, n, 0);
+      standardize(x, y, n, mean, factor, scale + c, bias + c, 0);
     }
 }
 
@@ -53,7 +52,6 @@ void wr_batch_norm(const float *x, const float *scale, const float *bias, const 
                    int32_t batch, int32_t channels, int32_t n, float epsilon) {
   for (int b = 0; b < batch; b++)
     for (int c = 0; c < channels; c++, x += n, y += n) {
-      standardize(x, y, n, mean[c], 1.0f / __builtin_sqrtf(variance[c] + epsilon));
-      scale_and_shift(y, scale + c, bias + c, n, 0);
+      standardize(x, y, n, mean[c], 1.0f / __builtin_sqrtf(variance[c] + epsilon), scale + c, bias + c, 0);
     }
 }

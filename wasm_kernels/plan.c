@@ -38,6 +38,7 @@ typedef struct {
   char *registers;
   char *arena;
   int32_t where, placed;
+  int32_t step; /* of the loop that is running */
 #ifdef WEBRNN_PROFILE
   Laps laps;
 #endif

@@ -109,6 +109,7 @@ static int run_steps(Vm *vm, const Loop *l, int32_t at) {
   for (; going && taken < steps; taken++) {
     if (l->iteration >= 0) *(int64_t *)vm->tensor[l->iteration].data = taken;
     LAP(vm, l->move - LOOP_WORDS, FIRST_PART);
+    vm->step = (int32_t)taken;
     int error = run_block(vm, at, at + l->body);
     if (error) return error;
     if (l->body_condition >= 0) going = *vm->tensor[l->body_condition].data;
@@ -183,7 +184,7 @@ int32_t wr_plan_run(uint8_t *tables, uint8_t *arena, const uint8_t *externals) {
   Vm *vm = (Vm *)tables;
   char *const *addresses = (char *const *)externals;
   if (!is_placed(vm, (const char *)arena, addresses)) place(vm, (char *)arena, addresses);
-  vm->where = -1;
+  vm->where = -1, vm->step = 0;
   return run_block(vm, 0, vm->plan[HEADER_CODE_WORDS]);
 }
 
