@@ -148,10 +148,18 @@ def _gemv_grid(kernel: Kernel, rng: np.random.Generator) -> Iterator[Case]:
     yield _product_case(kernel, rng, 1, 768, 256, bias=False)
 
 
+#: terms of a product up to which AVX2 takes two panels at a time for many rows (matrix.c: WIDE_BYTES)
+WIDEST = (28 << 10) // (2 * PANEL * 4)
+
+
 def _gemm_grid(kernel: Kernel, rng: np.random.Generator) -> Iterator[Case]:
     for m in (1, 2, 3, 4, 5, 6, 7, 11, 12, 13, 25):
         for n in (1, 15, 16, 17, 24, 33, 40, 67):
             yield _product_case(kernel, rng, m, n, k=1 + (m * n) % 37, bias=(m + n) % 2 == 0, slack=m % 3)
+    for m in (2, 3, 4, 5, 7, 8):
+        for n in (24, 40, 67, 131):
+            for k in (WIDEST, WIDEST + 1):
+                yield _product_case(kernel, rng, m, n, k, bias=(m + n) % 2 == 0, slack=m % 3)
     for act in ("relu", "tanh", "sigmoid", "leaky_relu", "softplus"):
         yield _product_case(kernel, rng, 5, 40, 19, bias=True, act=act)
 

@@ -91,7 +91,8 @@ static int check_gemm(Vm *vm, const int32_t *w) {
 static int run_gemm(Vm *vm, const int32_t *w) {
   const Tensor *x = T(0), *y = T(3);
   const int32_t m = x->size[0], n = y->size[1];
-  matmul_in_step((float *)x->data, x->stride[0], F(1), m, n, x->size[1], (Output){(float *)y->data, y->stride[0], MAYBE(2), NULL, n}, vm->step);
+  const Output out = {(float *)y->data, y->stride[0], MAYBE(2), NULL, n};
+  matmul_in_step((float *)x->data, x->stride[0], F(1), m, x->size[1], out, vm->step);
   for (int row = 0; w[4] != ACT_NONE && row < m; row++) {
     float *values = (float *)y->data + (ptrdiff_t)row * y->stride[0];
     wr_activate(values, values, n, w[4], float_of(w[5]), float_of(w[6]));
@@ -217,7 +218,7 @@ static const float *project(const Sequence *s, const float *h, int t) {
   float *hw = (float *)s->scratch->data;
   const float *packed = (float *)s->packed->data;
   const int32_t width = s->gates * s->hidden;
-  matmul_in_step(h, s->hidden, packed, s->rows, width, s->hidden, (Output){hw, width, s->bias, NULL, width}, t);
+  matmul_in_step(h, s->hidden, packed, s->rows, s->hidden, (Output){hw, width, s->bias, NULL, width}, t);
   return hw;
 }
 INLINE const float *input_at(const Sequence *s, int t) { return (float *)s->xw->data + (ptrdiff_t)t * s->xw->stride[0]; }

@@ -51,7 +51,7 @@ typedef struct {
   float *y;
   ptrdiff_t stride;
   const float *bias, *row_bias;
-  int cols; /* valid columns from y on: fewer than the tile has at the right edge */
+  int cols; /* columns from y on: fewer than the tile has at the right edge */
 } Output;
 
 INLINE Output shifted(Output out, ptrdiff_t row, int col) {
@@ -207,16 +207,18 @@ NOINLINE void all_rows_times_panel(const float *x, ptrdiff_t x_stride, const flo
 /* All rows of X against two panels */
 NOINLINE void all_rows_times_two_panels(const float *x, ptrdiff_t x_stride, const float *w, int m, int k, Output out) {
   int row = 0;
-  for (; row + WIDE_ROWS <= m; row += WIDE_ROWS) wide_tile_upto(WIDE_ROWS, x + row * x_stride, x_stride, w, k, shifted(out, row, 0));
+  for (; row + WIDE_ROWS <= m; row += WIDE_ROWS)
+    wide_tile_upto(WIDE_ROWS, x + row * x_stride, x_stride, w, k, shifted(out, row, 0));
   for (; row < m; row++) wide_tile_upto(1, x + row * x_stride, 0, w, k, shifted(out, row, 0));
 }
 #endif
 
-/* Y[m, n] = X[m, k] W^T + biases */
-static void matmul(const float *x, ptrdiff_t x_stride, const float *w, int m, int n, int k, Output out) {
+/* m rows of Y = X W^T + biases, k terms each */
+static void matmul(const float *x, ptrdiff_t x_stride, const float *w, int m, int k, Output out) {
+  const int n = out.cols;
   int rows = m - m % TILE_ROWS % 2, col = rows ? 0 : n; /* a row that would be left over has better tiles of its own */
 #if ML > 1
-  if (WIDE_ROWS > 1 && m > 1 && k <= WIDE_BYTES / (2 * PANEL * (int)sizeof *w)) {
+  if (WIDE_ROWS > 1 && m > 1 && n > PANEL && k <= WIDE_BYTES / (2 * PANEL * (int)sizeof *w)) {
     rows = m;
     for (; col < n; col += 2 * PANEL)
       all_rows_times_two_panels(x, x_stride, w + (ptrdiff_t)col * k, m, k, shifted(out, 0, col));
@@ -231,9 +233,9 @@ static void matmul(const float *x, ptrdiff_t x_stride, const float *w, int m, in
 }
 
 /* The same in step `step` of a loop, which reads W to and fro */
-static void matmul_in_step(const float *x, ptrdiff_t x_stride, const float *w, int m, int n, int k, Output out, int step) {
+static void matmul_in_step(const float *x, ptrdiff_t x_stride, const float *w, int m, int k, Output out, int step) {
   if (m == 1) row_times_panels(x, w, k, &out, step & 1);
-  else matmul(x, x_stride, w, m, n, k, out);
+  else matmul(x, x_stride, w, m, k, out);
 }
 
 void wr_pack_panels(const float *w, float *packed, int32_t n, int32_t k, int32_t row_stride, int32_t col_stride) {
@@ -249,7 +251,7 @@ void wr_gemv(const float *packed, const float *x, const float *bias, float *y, i
 
 void wr_gemm(const float *x, const float *packed, const float *bias, float *y, int32_t m, int32_t n, int32_t k,
              int32_t x_stride, int32_t y_stride, int32_t act, float alpha, float beta) {
-  matmul(x, x_stride, packed, m, n, k, (Output){y, y_stride, bias, NULL, n});
+  matmul(x, x_stride, packed, m, k, (Output){y, y_stride, bias, NULL, n});
   if (act == ACT_NONE) return;
   for (int row = 0; row < m; row++, y += y_stride) wr_activate(y, y, n, act, alpha, beta);
 }

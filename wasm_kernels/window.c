@@ -54,7 +54,7 @@ void wr_conv(const float *x, const float *w, const float *bias, float *y, float 
         gather_panel(s, in, in_channels, first, count, panel_width(count), scratch);
         Output out = {y + ((ptrdiff_t)b * s->out_channels + (ptrdiff_t)g * out_channels) * positions + first, positions, NULL,
                       bias ? bias + g * out_channels : NULL, count};
-        matmul(w + (ptrdiff_t)g * out_channels * k, k, scratch, out_channels, count, k, out);
+        matmul(w + (ptrdiff_t)g * out_channels * k, k, scratch, out_channels, k, out);
       }
     }
 }
