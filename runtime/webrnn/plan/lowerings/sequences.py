@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 CHUNK = 24
 """Steps that are projected at a time where the number of steps is not known: a multiple of the rows of a tile."""
-LARGE_WEIGHTS, LARGE_CHUNK = 2**19, 96
+LARGE_WEIGHTS, LARGE_CHUNK = 2**19, 256
 """Elements of recurrent weights from which on those of the projection come from afar, and are read less often."""
 
 _INSTRUCTIONS = {"RnnCell": "rnn_sequence", "GruCell": "gru_sequence", "LstmCell": "lstm_sequence"}
