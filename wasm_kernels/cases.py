@@ -148,8 +148,8 @@ def _gemv_grid(kernel: Kernel, rng: np.random.Generator) -> Iterator[Case]:
     yield _product_case(kernel, rng, 1, 768, 256, bias=False)
 
 
-#: terms of a product up to which AVX2 takes two panels at a time for many rows (matrix.c: WIDE_BYTES)
-WIDEST = (28 << 10) // (2 * PANEL * 4)
+#: terms of a product up to which AVX2 takes two panels at a time for many rows (matrix.c: NEAR_FLOATS)
+WIDEST = (7 << 10) // (2 * PANEL)
 
 
 def _gemm_grid(kernel: Kernel, rng: np.random.Generator) -> Iterator[Case]:

@@ -31,20 +31,22 @@ INLINE int panel_width(int rest) { return rest >= PANEL ? PANEL : (rest + GRAIN 
 #define GRAIN_VECS (GRAIN / ML)
 
 /* Tile shapes: two panels for one row of X, otherwise TILE_ROWS rows by TILE_VECS vectors, or WIDE_ROWS rows by two panels
- * where WIDE_BYTES hold these, most of the nearest cache. Accumulators must hide the latency of a multiply-add and fit the
+ * where these have at most NEAR_FLOATS, most of the nearest cache. Accumulators must hide the latency of a multiply-add and fit the
  * register file together with the operands: with AVX2 nine just hide it and twelve just fit. Wasm engines on x86 have 16
  * registers too, but load operands before they use them. */
 #if defined(__AVX512F__)
-enum { TILE_ROWS = 8, TILE_VECS = PANEL_VECS, WIDE_ROWS = 1, WIDE_BYTES = 0 };
+enum { TILE_ROWS = 8, TILE_VECS = PANEL_VECS, WIDE_ROWS = 1 };
 #elif ML == 8
-enum { TILE_ROWS = 3, TILE_VECS = PANEL_VECS, WIDE_ROWS = 2, WIDE_BYTES = 28 << 10 };
+enum { TILE_ROWS = 3, TILE_VECS = PANEL_VECS, WIDE_ROWS = 2 };
 #elif ML == 4 && defined(__aarch64__)
-enum { TILE_ROWS = 4, TILE_VECS = PANEL_VECS, WIDE_ROWS = 1, WIDE_BYTES = 0 };
+enum { TILE_ROWS = 4, TILE_VECS = PANEL_VECS, WIDE_ROWS = 1 };
 #elif ML == 4
-enum { TILE_ROWS = 3, TILE_VECS = PANEL_VECS / 2, WIDE_ROWS = 1, WIDE_BYTES = 0 };
+enum { TILE_ROWS = 3, TILE_VECS = PANEL_VECS / 2, WIDE_ROWS = 1 };
 #else
-enum { TILE_ROWS = 2, TILE_VECS = 4, WIDE_ROWS = 1, WIDE_BYTES = 0 };
+enum { TILE_ROWS = 2, TILE_VECS = 4, WIDE_ROWS = 1 };
 #endif
+
+enum { NEAR_FLOATS = 7 << 10 };
 
 /* Where a tile goes and what is added to it: bias[n] along the columns, row_bias[m] along the rows; either may be NULL. */
 typedef struct {
@@ -151,12 +153,27 @@ NOINLINE void last_row_tile(const float *x, const float *w, int k, const Output 
   wide_tile_upto(1, x, 0, w, k, shifted(*all, 0, col));
 }
 
-/* One row against all of W, so many panels at a time, which is a compile-time constant */
-INLINE void row_by_panels(const int panels, const float *x, const float *w, int k, const Output *out, int backwards) {
-  const int step = panels * PANEL, steps = out->cols / step, last = steps * step;
+#if ML == 8
+/* One row against four panels: where weights are near, the loads of X and the loop itself count */
+INLINE void four_panels_tile(const float *x, const float *w, int k, Output out) {
+  enum { VECS = 4 * PANEL_VECS };
+  mf acc[VECS];
+  UNROLL for (int i = 0; i < VECS; i++) acc[i] = mset(0.0f);
+  for (const float *end = x + k; x < end; x++, w += PANEL) {
+    const mf input = mset(*x);
+    UNROLL for (int i = 0; i < VECS; i++)
+      acc[i] = mfma(mload(w + (ptrdiff_t)(i / PANEL_VECS) * k * PANEL + i % PANEL_VECS * ML), input, acc[i]);
+  }
+  finish_tile(1, VECS, acc, out);
+}
+#endif
+
+/* One row against the columns of W from `from` on, so many panels at a time, which is a compile-time constant */
+INLINE void row_by_panels(const int panels, const float *x, const float *w, int k, const Output *out, int from, int backwards) {
+  const int step = panels * PANEL, steps = (out->cols - from) / step, last = from + steps * step;
   if (backwards && last < out->cols) last_row_tile(x, w + (ptrdiff_t)last * k, k, out, last);
   for (int i = 0; i < steps; i++) {
-    const int col = (backwards ? steps - 1 - i : i) * step;
+    const int col = from + (backwards ? steps - 1 - i : i) * step;
     wide_tile(1, PANEL_VECS, panels == 2 ? PANEL_VECS : 0, x, 0, w + (ptrdiff_t)col * k, k, shifted(*out, 0, col));
   }
   if (!backwards && last < out->cols) last_row_tile(x, w + (ptrdiff_t)last * k, k, out, last);
@@ -172,8 +189,13 @@ void wr_set_row_panels(int32_t count) { row_panels = count == 1 ? 1 : 2; }
  * panels that it read last still in the nearest cache. */
 NOINLINE void row_times_panels(const float *x, const float *w, int k, const Output *out, int backwards) {
 #if ML > 1
-  if (row_panels == 2) row_by_panels(2, x, w, k, out, backwards);
-  else row_by_panels(1, x, w, k, out, backwards);
+  int from = 0;
+#if ML == 8
+  for (; (int64_t)out->cols * k <= NEAR_FLOATS && from + 4 * PANEL <= out->cols; from += 4 * PANEL)
+    four_panels_tile(x, w + (ptrdiff_t)from * k, k, shifted(*out, 0, from));
+#endif
+  if (row_panels == 2) row_by_panels(2, x, w, k, out, from, backwards);
+  else row_by_panels(1, x, w, k, out, from, backwards);
 #else /* a panel of scalars has more accumulators than any machine has registers */
   (void)backwards;
   for (int col = 0; col < out->cols;) {
@@ -218,7 +240,7 @@ static void matmul(const float *x, ptrdiff_t x_stride, const float *w, int m, in
   const int n = out.cols;
   int rows = m - m % TILE_ROWS % 2, col = rows ? 0 : n; /* a row that would be left over has better tiles of its own */
 #if ML > 1
-  if (WIDE_ROWS > 1 && m > 1 && n > PANEL && k <= WIDE_BYTES / (2 * PANEL * (int)sizeof *w)) {
+  if (WIDE_ROWS > 1 && m > 1 && n > PANEL && k <= NEAR_FLOATS / (2 * PANEL)) {
     rows = m;
     for (; col < n; col += 2 * PANEL)
       all_rows_times_two_panels(x, x_stride, w + (ptrdiff_t)col * k, m, k, shifted(out, 0, col));
