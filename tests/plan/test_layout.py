@@ -8,7 +8,7 @@ import pytest
 from tests.backends import MAIN
 from tests.plan.harness import arguments_of, check_graph, graph_of, plan_of, run_plan
 from webrnn.errors import PlanError, ShapeError
-from webrnn.plan.lowering import NotLowered
+from webrnn.plan.lowering import NotLowered, lower
 
 KINDS = "fijb"
 
@@ -145,6 +145,41 @@ def test_concat(axis):
             lambda b, x, y: b.op("Tanh", b.op("Concat", b.op("Tanh", x), b.op("Exp", y), axis=axis)), "f 3 3", "f 3 3"
         )
     )
+
+
+PARTS = {
+    "made for it": (lambda b, x, y: b.op("Concat", b.op("Tanh", x), b.op("Exp", y), axis=1), 0),
+    "behind each other": (lambda b, x, y: b.op("Concat", b.op("Tanh", x), b.op("Exp", y), axis=0), 0),
+    "of another shape": (
+        lambda b, x, y: b.op(
+            "Concat", *(b.op("Unsqueeze", b.op("Tanh", v), b.ints(1)) for v in (x, y)), axis=1
+        ), 0,
+    ),
+    "of parts": (
+        lambda b, x, y: b.op(
+            "Concat", b.op("Concat", b.op("Tanh", x), b.op("Exp", y), axis=1), b.op("Neg", x), axis=1
+        ), 0,
+    ),
+    "read again": (lambda b, x, y: b.op("Neg", b.op("Concat", b.op("Tanh", x), b.op("Exp", y), axis=1)), 0),
+    "an input": (lambda b, x, y: b.op("Concat", x, b.op("Exp", y), axis=1), 1),
+    "twice": (lambda b, x, y: (lambda v: b.op("Concat", v, v, axis=1))(b.op("Tanh", x)), 2),
+    "read elsewhere": (
+        lambda b, x, y: (lambda v: (b.op("Concat", v, b.op("Exp", y), axis=1), b.op("Neg", v)))(b.op("Tanh", x)), 1,
+    ),
+    "an output": (lambda b, x, y: (lambda v: (b.op("Concat", v, b.op("Exp", y), axis=1), v))(b.op("Tanh", x)), 1),
+    "an input in another way": (
+        lambda b, x, y: b.op("Concat", b.op("Transpose", x), b.op("Exp", y), axis=1), 1,
+    ),
+}  # fmt: skip
+"""How a Concat gets its operands, and how many of them are copied."""
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_parts_of_a_concat_are_made_in_their_places(name):
+    build, copies = PARTS[name]
+    graph = graph_of(build, "f 33 33", "f 33 33")
+    assert [instruction.name for instruction in lower(graph).code].count("copy") == copies
+    check_graph(graph)
 
 
 def test_concat_of_different_sizes():

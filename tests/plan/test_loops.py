@@ -110,6 +110,32 @@ def test_a_state_through_views():
     check(s.finish(states=[rotated], traces=[rotated, h]))
 
 
+def test_a_state_is_read_after_its_next_value_is_there():
+    """The next value is made before the last read of the one before, though a Reshape or Concat of it comes later."""
+    for finish in (
+        lambda b, x, new, old: b.op("Reshape", b.op("Reshape", new, b.ints(2, 2)), b.ints(4)),
+        lambda b, x, new, old: b.op("Concat", b.op("Tanh", _first(b, x)), _rest(b, old), axis=0),
+        lambda b, x, new, old: b.op("Concat", _rest(b, old), b.op("Tanh", _first(b, x)), axis=0),
+        lambda b, x, new, old: b.op("Reshape", b.op("Concat", _first(b, new), _rest(b, old), axis=0), b.ints(4)),
+    ):
+        s = ScanBuilder(size=4)
+        x, h = s.sequence("x"), s.state("h")
+        new, old = s.body.op("Tanh", s.body.op("Add", x, h)), s.body.op("Softmax", h, axis=0)
+        check(s.finish(states=[finish(s.body, x, new, old)], traces=[old]))
+    s = ScanBuilder(size=4)
+    x, h = s.sequence("x"), s.state("h")
+    new = s.body.op("Tanh", _first(s.body, x))
+    check(s.finish(states=[s.body.op("Concat", _rest(s.body, h), new, axis=0)]))
+
+
+def _first(b, value):
+    return b.op("Slice", value, b.ints(0), b.ints(1))
+
+
+def _rest(b, value):
+    return b.op("Slice", value, b.ints(1), b.ints(4))
+
+
 def test_a_state_that_only_changes_its_place():
     s = ScanBuilder(size=4)
     x, h, g = s.sequence("x"), s.state("h"), s.state("g")

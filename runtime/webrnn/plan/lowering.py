@@ -6,7 +6,7 @@ that only look at their operand in another way, views. What has none raises `Not
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -19,6 +19,9 @@ from webrnn.passes.infer_shapes import infer, trip_count
 from .opcodes import MAX_RANK
 from .program import ExpressionInstruction, ExpressionOp, Instruction, Operand, Port, Program
 from .views import Sizes, Storage, View, collapsed, count_of, dense_like, dense_view
+
+RESHAPING = ("Reshape", "Squeeze", "Unsqueeze", "Flatten", "Identity")
+"""Ops that keep their elements in order: their operand is made where their result has to be."""
 
 DTYPES = {DType.FLOAT: "f32", DType.INT64: "i64", DType.BOOL: "u8", DType.INT32: "i32"}
 
@@ -53,6 +56,8 @@ class Lowering:
         self.views: dict[Value, View] = {}
         self.destinations: dict[Value, View] = {}
         """Where the result of a node has to be, for values that somebody has a place for."""
+        self.overwriting: set[Value] = set()
+        """Results whose destination holds the value before, which the nodes up to theirs still read."""
         self.arrays: dict[Value, np.ndarray] = {}
         self.block: list[Instruction] = []
         self.n_loops = 0
@@ -108,7 +113,7 @@ class Lowering:
             target = self.external(view.shape, view.dtype, value.name)
             self.copy(view, target)
             view = target
-        elif view != self.destinations.get(value, view):
+        elif not view.is_at(self.destinations.get(value, view)):
             raise AssertionError(f"{value.name} is not where it should be")
         self._ports[view.storage.external] = value
         return Port(value.name, view.dtype, view.shape, view.storage.external, self.taken.get(value, -1))
@@ -152,20 +157,50 @@ class Lowering:
             self.view(output)
 
     def _hand_back_destinations(self, graph: Graph, nodes_from_last: Sequence[Node]) -> None:
-        """What only gives its operand another shape needs no copy where the operand can be made in the right place."""
-        made_here = {output for node in graph.nodes for output in node.outputs}
+        """What only gives its operand another shape, or puts operands side by side, copies nothing where these can be
+        made in the right place."""
+        made_here = {output for node in graph.nodes for output in node.outputs if output is not None}
+        consumers = graph.consumers()
         for node in nodes_from_last:
-            target = self.destinations.get(node.outputs[0]) if node.outputs and node.outputs[0] is not None else None
-            source = node.inputs[0] if node.inputs else None
+            if (node.domain, node.op) == ("", "Concat"):
+                only_here = {part for part in node.inputs if part is not None and consumers[part] == [node]}
+                self._hand_back_parts(node, (only_here & made_here) - {*graph.outputs})
+                continue
+            output, source = (node.outputs or [None])[0], (node.inputs or [None])[0]
+            target = self.destinations.get(output) if output is not None else None
             if target is None or source is None or source in self.destinations or source not in made_here:
                 continue
-            if not node.domain and node.op in ("Reshape", "Squeeze", "Unsqueeze", "Flatten", "Identity"):
+            if not node.domain and node.op in RESHAPING:
                 shape = self.facts.shape(source)
                 if shape is None or any(size is None for size in shape):
                     continue
                 placed = target.reshaped([size for size in shape if size is not None])
                 if placed is not None:
                     self.destinations[source] = placed
+                    if output in self.overwriting:
+                        self.overwriting.add(source)
+
+    def _hand_back_parts(self, concat: Node, private: Collection[Value]) -> None:
+        """Places in the result of a Concat for those of its operands that only it reads."""
+        output, parts = present(concat.outputs[0]), [present(part) for part in concat.inputs]
+        shapes = [self.facts.shape(value) for value in (output, *parts)]
+        if not private or output in self.overwriting:
+            return
+        if self._is_known(output) or self.facts.dtype(output) not in DTYPES:
+            return
+        if any(shape is None or None in shape for shape in shapes):
+            return
+        target = self.destinations.get(output)
+        if target is None:
+            target = self.destinations[output] = self.temporary(self.shape(output), self.dtype(output))
+        axis = attribute(concat, "axis", 0) % target.rank
+        start: Dim = 0
+        for part in parts:
+            shape = self.shape(part)
+            place = target.sliced(axis, start, shape[axis])
+            if part in private and part not in self.destinations and place.shape == shape:
+                self.destinations[part] = place
+            start = start + shape[axis]
 
     def _read_inputs(self, node: Node) -> list[Value]:
         """The operands whose elements its instructions read: not those that only say how, such as a shape."""
@@ -214,7 +249,7 @@ class Lowering:
     def _settle(self, value: Value) -> None:
         """Bring a result to its destination if its rule has not."""
         target = self.destinations.get(value)
-        if target is not None and value in self.views and self.views[value] != target:
+        if target is not None and value in self.views and not self.views[value].is_at(target):
             self.copy(self.views[value], target)
             self.views[value] = target
 

@@ -78,6 +78,13 @@ class View:
             for size, stride, dense in zip(self.shape, self.strides, dense_strides(self.shape), strict=True)
         )
 
+    def is_at(self, other: View) -> bool:
+        """Whether they are the same elements: along an axis of one element no stride counts."""
+        if self.shape != other.shape:
+            return False
+        pairs = zip(self.shape, self.strides, other.strides, strict=True)
+        return replace(self, strides=tuple(its if size == 1 else own for size, own, its in pairs)) == other
+
     @property
     def storage_order(self) -> list[int]:
         """Its axes, the one whose elements lie next to each other last."""

@@ -86,7 +86,9 @@ def _concat(l: Lowering, node: Node) -> None:
         for other in range(target.rank):
             if other != axis:
                 l.require_equal(source.shape[other], target.shape[other])
-        l.copy(source, target.sliced(axis, start, source.shape[axis]))
+        place = target.sliced(axis, start, source.shape[axis])
+        if not source.is_at(place):
+            l.copy(source, place)
         start = start + source.shape[axis]
 
 

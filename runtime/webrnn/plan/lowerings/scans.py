@@ -12,7 +12,7 @@ from webrnn.ir import WEBRNN, Dim, Node, Scan, Value
 from webrnn.ir.scan import SequenceInput, State, Trace
 from webrnn.passes.infer_shapes import trip_count
 
-from ..lowering import Lowering, Rule, present
+from ..lowering import RESHAPING, Lowering, Rule, present
 from ..opcodes import EXACT, LIMITED, UNLIMITED
 from ..program import LoopInstruction
 from ..views import View, count_of
@@ -168,6 +168,7 @@ class _Loop:
         l.views[before] = buffer
         if self._can_update_in_place(state):
             l.destinations[state.body_out] = buffer
+            l.overwriting.add(state.body_out)
             return state, buffer, False
         return state, buffer, True
 
@@ -180,7 +181,7 @@ class _Loop:
         """Whether the next value can be written over the one before: nothing reads that later."""
         (before,) = state.body_in
         nodes = self.scan.body.nodes
-        made_at = next((i for i, node in enumerate(nodes) if state.body_out in node.outputs), None)
+        made_at = self._made_at(state.body_out)
         others = [*(s.body_out for s in self.scan.states if s is not state), *(t.element for t in self.scan.traces)]
         if made_at is None or state.body_out in others or state.body_out in self.l.destinations or before in others:
             return False
@@ -196,9 +197,18 @@ class _Loop:
                 return False
             if i < made_at and _is_view(node):
                 aliases.update(output for output in node.outputs if output is not None)
-                if node.op in ("Reshape", "Squeeze", "Unsqueeze", "Flatten", "Identity") and node.inputs[0] in in_order:
+                if node.op in RESHAPING and node.inputs[0] in in_order:
                     in_order.update(output for output in node.outputs if output is not None)
         return not aliases.intersection(others)
+
+    def _made_at(self, value: Value) -> int | None:
+        """The place of the node that writes a value: what a node only gives another shape is made in its place."""
+        nodes = self.scan.body.nodes
+        makers = {output: i for i, node in enumerate(nodes) for output in node.outputs}
+        at = makers.get(value)
+        while at is not None and not nodes[at].domain and nodes[at].op in RESHAPING and nodes[at].inputs[0] in makers:
+            at = makers[nodes[at].inputs[0]]
+        return at
 
     def _body(self, traces: list[tuple[Trace, View]], carried: list[tuple[State, View, bool]]) -> None:
         l = self.l
