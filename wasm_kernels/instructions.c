@@ -90,13 +90,8 @@ static int check_gemm(Vm *vm, const int32_t *w) {
 }
 static int run_gemm(Vm *vm, const int32_t *w) {
   const Tensor *x = T(0), *y = T(3);
-  const int32_t m = x->size[0], n = y->size[1];
-  const Output out = {(float *)y->data, y->stride[0], MAYBE(2), NULL, n};
-  matmul_in_step((float *)x->data, x->stride[0], F(1), m, x->size[1], out, vm->step);
-  for (int row = 0; w[4] != ACT_NONE && row < m; row++) {
-    float *values = (float *)y->data + (ptrdiff_t)row * y->stride[0];
-    wr_activate(values, values, n, w[4], float_of(w[5]), float_of(w[6]));
-  }
+  const Output out = {(float *)y->data, y->stride[0], MAYBE(2), NULL, y->size[1]};
+  gemm_in_step((float *)x->data, x->stride[0], F(1), x->size[0], x->size[1], out, w[4], float_of(w[5]), float_of(w[6]), vm->step);
   return OK;
 }
 

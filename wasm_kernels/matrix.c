@@ -30,10 +30,10 @@ INLINE int panel_width(int rest) { return rest >= PANEL ? PANEL : (rest + GRAIN 
 #define PANEL_VECS (PANEL / ML)
 #define GRAIN_VECS (GRAIN / ML)
 
-/* Tile shapes: two panels for one row of X, otherwise TILE_ROWS rows by TILE_VECS vectors, or WIDE_ROWS rows by two panels
- * where these have at most NEAR_FLOATS, most of the nearest cache. Accumulators must hide the latency of a multiply-add and fit the
- * register file together with the operands: with AVX2 nine just hide it and twelve just fit. Wasm engines on x86 have 16
- * registers too, but load operands before they use them. */
+/* Tile shapes: two panels for one row of X (four where all of W is near), otherwise TILE_ROWS rows by TILE_VECS vectors, or
+ * WIDE_ROWS rows by two panels that are near: of at most NEAR_FLOATS, most of the nearest cache. Accumulators must hide the
+ * latency of a multiply-add and fit the register file together with the operands: with AVX2 nine just hide it and twelve just
+ * fit. Wasm engines on x86 have 16 registers too, but load operands before they use them. */
 #if defined(__AVX512F__)
 enum { TILE_ROWS = 8, TILE_VECS = PANEL_VECS, WIDE_ROWS = 1 };
 #elif ML == 8
@@ -260,6 +260,13 @@ static void matmul_in_step(const float *x, ptrdiff_t x_stride, const float *w, i
   else matmul(x, x_stride, w, m, k, out);
 }
 
+/* The same with an activation of each result */
+static void gemm_in_step(const float *x, ptrdiff_t x_stride, const float *w, int m, int k, Output out, int32_t act, float alpha,
+                         float beta, int step) {
+  matmul_in_step(x, x_stride, w, m, k, out, step);
+  for (int row = 0; act != ACT_NONE && row < m; row++, out.y += out.stride) wr_activate(out.y, out.y, out.cols, act, alpha, beta);
+}
+
 void wr_pack_panels(const float *w, float *packed, int32_t n, int32_t k, int32_t row_stride, int32_t col_stride) {
   for (int first = 0; first < n; first += PANEL)
     for (int j = 0; j < k; j++)
@@ -273,7 +280,5 @@ void wr_gemv(const float *packed, const float *x, const float *bias, float *y, i
 
 void wr_gemm(const float *x, const float *packed, const float *bias, float *y, int32_t m, int32_t n, int32_t k,
              int32_t x_stride, int32_t y_stride, int32_t act, float alpha, float beta) {
-  matmul(x, x_stride, packed, m, k, (Output){y, y_stride, bias, NULL, n});
-  if (act == ACT_NONE) return;
-  for (int row = 0; row < m; row++, y += y_stride) wr_activate(y, y, n, act, alpha, beta);
+  gemm_in_step(x, x_stride, packed, m, k, (Output){y, y_stride, bias, NULL, n}, act, alpha, beta, 0);
 }
