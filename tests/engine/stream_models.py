@@ -1,4 +1,4 @@
-"""Small models with states for the tests of streams and pools."""
+"""Small models with states for the tests of streams and pools, and what these share."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from onnx import ModelProto, TensorProto, helper
 
+import webrnn
+from tests.backends import MAIN
 from tests.onnx.models import N_GATES, floats, graph, initializer, integers, model
 
 INPUTS, HIDDEN = 4, 5
@@ -124,3 +126,22 @@ def growing() -> ModelProto:
 
 def feed(steps: int, batch: int, seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).standard_normal((steps, batch, INPUTS)).astype(np.float32)
+
+
+def session(proto, backend=MAIN, **options):
+    return webrnn.InferenceSession(proto.SerializeToString(), backend=backend, **options)
+
+
+def gru(backend=MAIN, **options):
+    return session(stateful("GRU"), backend).stream(**options)
+
+
+def bits(arrays):
+    return [np.asarray(array).tobytes() for array in arrays]
+
+
+def assert_same_state(a, b):
+    assert a.keys() == b.keys()
+    for name in a:
+        assert a[name].dtype == b[name].dtype
+        np.testing.assert_array_equal(a[name], b[name])

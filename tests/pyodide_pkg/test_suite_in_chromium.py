@@ -10,7 +10,12 @@ from tests.browser.conftest import browser
 
 __all__ = ["browser"]
 
-FOLDERS = ["pyodide_pkg/suite/only_inside", "tests/engine/test_session_backends.py", "tests/engine/test_stream.py"]
+FOLDERS = [
+    "pyodide_pkg/suite/only_inside",
+    "tests/engine/test_session_backends.py",
+    "tests/engine/test_stream.py",
+    "tests/engine/test_stream_snapshots.py",
+]
 LEFT_OUT = ["--deselect", "pyodide_pkg/suite/only_inside/test_heap.py"]
 
 
