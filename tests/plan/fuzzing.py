@@ -30,7 +30,8 @@ from wasm_kernels.build import ROOT, generated_headers
 from webrnn.plan.opcodes import ERRORS
 
 COMPILERS = ("clang", *(f"clang-{n}" for n in range(30, 12, -1)), "gcc")
-ADDRESS, UNDEFINED = "address", "address,undefined"
+ADDRESS, UNDEFINED, LIBFUZZER = "address", "address,undefined", "fuzzer,address"
+RUN_HEADER = Path(__file__).parent / "fuzz_run.h"
 FLAGS = ["-std=gnu11", "-O1", "-g1", "-ffp-contract=off", "-fno-math-errno", "-Wno-unknown-pragmas"]
 WORK = ROOT / "build" / "fuzz"
 OPTIONS = {
@@ -43,32 +44,36 @@ OPTIONS = {
 @cache
 def compiler(checks: str = ADDRESS) -> str | None:
     """A compiler that links a sanitized program which runs; gcc first where it is faster, for undefined behaviour."""
-    names = COMPILERS if checks == ADDRESS else COMPILERS[::-1]
+    names = COMPILERS if checks != UNDEFINED else COMPILERS[::-1]
+    text = "int main(void) { return 0; }\n"
+    if "fuzzer" in checks:  # it brings main
+        text = "int LLVMFuzzerTestOneInput(const char *data, unsigned long size) { return 0 * (data[0] + size); }\n"
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / "empty.c"
-        source.write_text("int main(void) { return 0; }\n")
+        source.write_text(text)
         for name in filter(shutil.which, names):
             program = Path(folder) / "empty"
             built = subprocess.run([name, f"-fsanitize={checks}", str(source), "-o", str(program)], capture_output=True)
-            if built.returncode == 0 and subprocess.run([str(program)], capture_output=True).returncode == 0:
+            started = built.returncode == 0 and subprocess.run([str(program), "-help=1"], capture_output=True)
+            if started and started.returncode == 0:
                 return name
     return None
 
 
 @cache
-def driver(checks: str = ADDRESS) -> Path:
-    """The sanitized program of fuzz_driver.c, built if a source has changed."""
+def driver(checks: str = ADDRESS, name: str = "fuzz_driver") -> Path:
+    """The sanitized program of fuzz_driver.c, or of another source beside it, built if a source has changed."""
     found = compiler(checks)
     if found is None:
-        raise RuntimeError("no compiler here links AddressSanitizer: install clang-14 and libclang-rt-14-dev")
+        raise RuntimeError(f"no compiler here links -fsanitize={checks}: install clang-14 and libclang-rt-14-dev")
     WORK.mkdir(parents=True, exist_ok=True)
     headers = generated_headers()
-    source = Path(__file__).parent / "fuzz_driver.c"
+    source = Path(__file__).parent / f"{name}.c"
     simd = ["-march=x86-64-v3"] if platform.machine() in ("x86_64", "AMD64") and _has_avx2() else []
     command = [found, *FLAGS, f"-fsanitize={checks}", "-fno-sanitize-recover=all", *simd]
-    sources = [path.read_text() for path in (source, *sorted(SOURCES.glob("*.[ch]")))]
+    sources = [path.read_text() for path in (source, RUN_HEADER, *sorted(SOURCES.glob("*.[ch]")))]
     digest = hashlib.sha256("\0".join([*command, *headers.values(), *sources]).encode()).hexdigest()[:16]
-    program = WORK / f"driver-{digest}"
+    program = WORK / f"{name}-{digest}"
     if not program.exists():
         with tempfile.TemporaryDirectory(dir=WORK) as folder:
             for name, text in headers.items():
