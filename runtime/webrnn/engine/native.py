@@ -66,7 +66,10 @@ class AddressSpaceKernels(Kernels):
         return self._functions[name]
 
     def allocate(self, nbytes: int) -> tuple[int, Any]:
-        memory = np.zeros(nbytes + ALIGNMENT, np.uint8)
+        try:
+            memory = np.zeros(nbytes + ALIGNMENT, np.uint8)
+        except MemoryError as error:
+            raise BackendError(f"{nbytes} more bytes do not fit into memory") from error
         address = memory.ctypes.data
         start = -address % ALIGNMENT
         return address + start, memory[start : start + nbytes]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
 from threading import Lock
 from typing import Any
 
@@ -16,6 +18,8 @@ from webrnn.plan.stored import ARRAY_TYPES
 
 from .kernels import Buffer, Kernels
 
+Shapes = tuple[tuple[int, ...], ...]
+
 _INDEX_RANGE, _LOOP_LIMIT, _TOO_MANY_STEPS = 10, 11, 12
 
 
@@ -24,18 +28,52 @@ DIRECT_BYTES = 2**16
 this takes no longer than asking an array for its address."""
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Bound:
+    """A plan with its sizes bound and room for all that it uses.
+
+    It is made when binding has come to its end, and nothing is run without one: tables that are half bound cannot be.
+    """
+
+    shapes: Shapes
+    symbols: list[int]
+    inputs: list[np.ndarray]
+    """Where the inputs are."""
+    outputs: list[np.ndarray]
+    named_inputs: list[tuple[str, np.ndarray, tuple[int, ...], np.dtype[Any]]]
+    lengths: dict[int, np.ndarray]
+    """For outputs that are as long as a loop took steps: where their number is."""
+    needed: list[int]
+    """Bytes of each external."""
+    direct_inputs: list[int]
+    direct_outputs: list[int]
+    is_direct: bool
+    arguments: tuple[int, int, int]
+    """Of plan_run: tables, arena, and the addresses of the program's own places."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Swap:
+    """Addresses for `PlanProgram.execute` in which states and their next values have changed places."""
+
+    bound: Bound
+    externals: Buffer
+
+
 class PlanProgram:
     """A plan, checked, in the memory of the kernels.
 
     Sizes are bound when the shapes of the inputs change. Inputs and outputs have places of their own in the kernels'
-    memory; a run copies arguments there and results out.
+    memory, at least as large as the plan and the caller's arrays ask for; a run copies arguments there and results out,
+    except for large arrays that may be passed where they are: see `_passed_by_address`.
     """
 
-    def __init__(self, data: bytes, kernels: Kernels):
+    def __init__(self, data: bytes, kernels: Kernels, fills_outputs: bool = False):
+        """`fills_outputs`: the plan is known to write all of its outputs, so results need not be cleared first."""
         plan = kernels.buffer(np.frombuffer(data, np.uint8), np.uint8)
-        self._set_up(PlanFile(data), plan, kernels)
+        self._set_up(PlanFile(data), plan, kernels, fills_outputs)
 
-    def _set_up(self, file: PlanFile, plan: Buffer, kernels: Kernels) -> None:
+    def _set_up(self, file: PlanFile, plan: Buffer, kernels: Kernels, fills_outputs: bool) -> None:
         self.file, self._plan, self._kernels = file, plan, kernels
         check = kernels.function("plan_check")
         self._raise_for(check(self._plan.address, len(file.data)))
@@ -44,28 +82,21 @@ class PlanProgram:
             raise PlanError("the tables of the plan do not fit into memory")
         self._tables = kernels.empty(n_bytes, np.uint8)
         self._externals = self._new_externals()
+        self._direct_externals = self._new_externals()
+        """The same with the addresses of the caller's arrays, valid for the run that they were written for."""
         self._symbols = kernels.empty(max(len(self.file.symbols), 1), np.int32)
         self._arena = kernels.empty(0, np.uint8)
         self._places: dict[int, Buffer] = {}
-        self._shapes: tuple[tuple[int, ...], ...] | None = None
-        self._bound_symbols: list[int] | None = None
+        self._bound: Bound | None = None
         self._run = kernels.function("plan_run")
-        self.inputs: list[np.ndarray] = []
-        """Where the inputs are, for the shapes that are bound."""
-        self.outputs: list[np.ndarray] = []
-        self._lengths: dict[int, np.ndarray] = {}
-        self._direct_inputs: list[int] = []
-        self._direct_outputs: list[int] = []
-        self._is_direct = False
-        self._named_inputs: list[tuple[str, np.ndarray, tuple[int, ...], np.dtype[Any]]] = []
-        self._arguments = (0, 0, 0)
+        self._fills_outputs = fills_outputs
         self._lock = Lock()
         """One run at a time: the kernels run without Python's lock, on memory that belongs to this program."""
 
     def another(self) -> PlanProgram:
         """The same plan with inputs, outputs and an arena of its own; the weights are shared."""
         program = object.__new__(PlanProgram)
-        program._set_up(self.file, self._plan, self._kernels)
+        program._set_up(self.file, self._plan, self._kernels, self._fills_outputs)
         return program
 
     def _new_externals(self) -> Buffer:
@@ -84,98 +115,118 @@ class PlanProgram:
     def arena_bytes(self) -> int:
         return self._arena.nbytes
 
+    @property
+    def bound(self) -> Bound:
+        """What `bind` has made; PlanError if it has not come to its end."""
+        if self._bound is None:
+            raise PlanError("the sizes of the plan are not bound")
+        return self._bound
+
+    @property
+    def inputs(self) -> list[np.ndarray]:
+        """Where the inputs are, for the shapes that are bound."""
+        return self.bound.inputs
+
+    @property
+    def outputs(self) -> list[np.ndarray]:
+        return self.bound.outputs
+
     def run(self, arguments: Sequence[np.ndarray], sizes: Mapping[str, int] | None = None) -> list[np.ndarray]:
         """The outputs for these inputs, as new arrays."""
         shapes = tuple([argument.shape for argument in arguments])
         with self._lock:
-            if shapes != self._shapes or sizes is not None:
-                self.bind(shapes, sizes)
-            for index, (place, argument) in enumerate(zip(self.inputs, arguments, strict=True)):
-                if index not in self._direct_inputs:
+            bound = self._bound
+            if bound is None or shapes != bound.shapes or sizes is not None:
+                bound = self._bind(shapes, sizes)
+            for index, (place, argument) in enumerate(zip(bound.inputs, arguments, strict=True)):
+                if index not in bound.direct_inputs:
                     place[...] = argument
-            return self._run_at(arguments) if self._is_direct else self._results()
+            return self._run_at(bound, arguments) if bound.is_direct else self._results(bound)
 
     def run_same(self, feeds: Mapping[str, Any]) -> list[np.ndarray] | None:
         """The outputs, if the feeds are arrays of the types and shapes of the last run; otherwise nothing is run."""
         with self._lock:
-            if len(feeds) != len(self._named_inputs) or self._is_direct:
+            bound = self._bound
+            if bound is None or len(feeds) != len(bound.named_inputs) or bound.is_direct:
                 return None
-            for name, place, shape, dtype in self._named_inputs:
+            for name, place, shape, dtype in bound.named_inputs:
                 array = feeds.get(name)
                 if type(array) is not np.ndarray or array.shape != shape or array.dtype != dtype:
                     return None
                 place[...] = array
-            return self._results()
+            return self._results(bound)
 
-    def _run_at(self, arguments: Sequence[np.ndarray]) -> list[np.ndarray]:
+    def _run_at(self, bound: Bound, arguments: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Run with large inputs and outputs where they are: nothing of them is copied."""
-        table = self._externals.array
+        externals = self._direct_externals.array
+        externals[...] = self._externals.array
         held = []
-        for index in self._direct_inputs:
-            held.append(np.ascontiguousarray(arguments[index]))
-            table[self.file.inputs[index].external] = held[-1].ctypes.data
-        results = {index: np.empty_like(self.outputs[index]) for index in self._direct_outputs}
-        for index, result in results.items():
-            table[self.file.outputs[index].external] = result.ctypes.data
-        try:
-            self.execute()
-        finally:
-            for index in self._direct_inputs:
-                external = self.file.inputs[index].external
-                table[external] = self._places[external].address
-            for index in self._direct_outputs:
-                external = self.file.outputs[index].external
-                table[external] = self._places[external].address
-        return [results[i] if i in results else self._cut(output, i) for i, output in enumerate(self.outputs)]
+        for index in bound.direct_inputs:
+            held.append(np.require(arguments[index], requirements=["C", "A"]))
+            externals[self.file.inputs[index].external] = held[-1].ctypes.data
+        make = np.empty if self._fills_outputs else np.zeros
+        results = {}
+        for index in bound.direct_outputs:
+            results[index] = make(bound.outputs[index].shape, bound.outputs[index].dtype)
+            externals[self.file.outputs[index].external] = results[index].ctypes.data
+        tables, arena, _ = bound.arguments
+        self._raise_for(self._run(tables, arena, self._direct_externals.address))
+        return [results[i] if i in results else _cut(bound, i) for i in range(len(bound.outputs))]
 
-    def swapped(self, pairs: Sequence[tuple[int, int]]) -> Buffer:
-        """A table of addresses in which each of these inputs has changed places with an output of the same shape."""
-        table = self._new_externals()
-        table.array[...] = self._externals.array
+    def swapped(self, pairs: Sequence[tuple[int, int]]) -> Swap:
+        """Addresses with which each of these inputs has changed places with an output of the same shape.
+
+        PlanError if one of them is not the only one in its place, or if a place is too small for both.
+        """
+        bound, table = self.bound, self._new_externals()
+        own = self._externals.array
+        table.array[...] = own
         for before, after in pairs:
             first, second = self.file.inputs[before].external, self.file.outputs[after].external
-            n_bytes = max(self._places[first].nbytes, self._places[second].nbytes)
+            if not {first, second} <= self.file.unshared:
+                raise PlanError("a state and another output have the same memory")
+            n_bytes = max(bound.needed[first], bound.needed[second])
             if min(self._places[first].nbytes, self._places[second].nbytes) < n_bytes:
                 raise PlanError("a state and its next value are of different sizes")
-            table.array[first], table.array[second] = self._externals.array[second], self._externals.array[first]
-        return table
+            table.array[first], table.array[second] = own[second], own[first]
+        return Swap(bound, table)
 
-    def execute(self, externals: Buffer | None = None) -> None:
+    def execute(self, swap: Swap | None = None) -> None:
         """Run on what the places of the inputs hold."""
-        tables, arena, own = self._arguments
-        error = self._run(tables, arena, own if externals is None else externals.address)
-        if error:
-            self._raise_for(error)
+        with self._lock:
+            bound = self._bound
+            if bound is None or (swap is not None and swap.bound is not bound):
+                raise PlanError("the sizes of the plan are not bound")
+            tables, arena, own = bound.arguments
+            error = self._run(tables, arena, own if swap is None else swap.externals.address)
+            if error:
+                self._raise_for(error)
 
     def repeat(self, times: int) -> None:
         """`execute` again and again in one call: what is timed then is the runs, not the call."""
-        error = self._kernels.function("plan_repeat")(*self._arguments, times)
-        if error:
-            self._raise_for(error)
+        with self._lock:
+            self._raise_for(self._kernels.function("plan_repeat")(*self.bound.arguments, times))
 
-    def _results(self) -> list[np.ndarray]:
-        error = self._run(*self._arguments)
+    def _results(self, bound: Bound) -> list[np.ndarray]:
+        error = self._run(*bound.arguments)
         if error:
             self._raise_for(error)
-        return self.results()
+        return _results_of(bound)
 
     def results(self) -> list[np.ndarray]:
         """Copies of what the last run left in the places of the outputs."""
-        if self._lengths:
-            return [self._cut(output, index) for index, output in enumerate(self.outputs)]
-        return [output.copy() for output in self.outputs]
+        return _results_of(self.bound)
 
-    def _cut(self, output: np.ndarray, index: int) -> np.ndarray:
-        """An output that is as long as a loop took steps, without what no step has written."""
-        length = self._lengths.get(index)
-        return output.copy() if length is None else output[: int(length[()])].copy()
+    def bind(self, shapes: Shapes, known: Mapping[str, int] | None = None) -> None:
+        """Prepare for inputs of these shapes. If it raises, nothing is bound."""
+        with self._lock:
+            self._bind(shapes, known)
 
-    def bind(self, shapes: tuple[tuple[int, ...], ...], known: Mapping[str, int] | None = None) -> None:
-        """Prepare for inputs of these shapes."""
+    def _bind(self, shapes: Shapes, known: Mapping[str, int] | None = None) -> Bound:
         symbols = self.file.symbols_of(shapes, known)
-        if shapes == self._shapes and symbols == self._bound_symbols:
-            return
-        self._shapes, self._named_inputs = None, []
+        if self._bound is not None and shapes == self._bound.shapes and symbols == self._bound.symbols:
+            return self._bound
+        self._bound = None
         kernels, sizes = self._kernels, self.file.sizes(symbols)
         for port, shape in zip(self.file.inputs, shapes, strict=True):
             if tuple(sizes[index] for index in port.sizes) != shape:
@@ -183,49 +234,59 @@ class PlanProgram:
         self._symbols.array[: len(symbols)] = symbols
         bind = kernels.function("plan_bind")
         self._raise_for(bind(self._plan.address, self._symbols.address, self._tables.address))
-        needed = kernels.function("plan_arena_bytes")(self._tables.address)
-        if needed > self._arena.nbytes:
-            self._arena = kernels.empty(needed + (needed // 2 if self._arena.nbytes else 0), np.uint8)
-        external_bytes = kernels.function("plan_external_bytes")
-        for external in range(self.file.header["externals"]):
-            self._make_room(external, external_bytes(self._tables.address, external))
+        arena_bytes = kernels.function("plan_arena_bytes")(self._tables.address)
+        if arena_bytes > self._arena.nbytes:
+            self._arena = kernels.empty(arena_bytes + (arena_bytes // 2 if self._arena.nbytes else 0), np.uint8)
+        promised = self.file.external_bytes(sizes)
+        needed = list(promised)
         for port in (*self.file.inputs, *self.file.outputs):
-            self._make_room(port.external, self._n_bytes(port, sizes))
+            needed[port.external] = max(needed[port.external], _n_bytes(port, sizes))
             if port.taken >= 0:
-                self._make_room(port.taken, 8)
-        for external, place in self._places.items():
-            self._externals.array[external] = place.address
-        self.inputs = [self._array(port, sizes) for port in self.file.inputs]
-        self.outputs = [self._array(port, sizes) for port in self.file.outputs]
-        self._named_inputs = [
-            (port.name, place, place.shape, place.dtype)
-            for port, place in zip(self.file.inputs, self.inputs, strict=True)
-        ]
-        self._lengths = {
-            index: self._places[port.taken].part(0, (), np.int64).array
-            for index, port in enumerate(self.file.outputs)
-            if port.taken >= 0
-        }
-        if self._kernels.shares_memory:
-            self._direct_inputs = [i for i, place in enumerate(self.inputs) if place.nbytes >= DIRECT_BYTES]
-            self._direct_outputs = [
-                i for i, place in enumerate(self.outputs) if place.nbytes >= DIRECT_BYTES and i not in self._lengths
-            ]
-            self._is_direct = bool(self._direct_inputs or self._direct_outputs)
-        self._arguments = (self._tables.address, self._arena.address, self._externals.address)
-        self._shapes, self._bound_symbols = shapes, symbols
+                needed[port.taken] = max(needed[port.taken], 8)
+        for external, n_bytes in enumerate(needed):
+            self._make_room(external, n_bytes)
+        self._externals.array[: len(needed)] = [self._places[external].address for external in range(len(needed))]
+        inputs = [self._array(port, sizes) for port in self.file.inputs]
+        outputs = [self._array(port, sizes) for port in self.file.outputs]
+        direct_inputs, direct_outputs = (
+            [i for i, port in enumerate(ports) if self._passed_by_address(port, sizes, promised)]
+            for ports in (self.file.inputs, self.file.outputs)
+        )
+        self._bound = Bound(
+            shapes,
+            symbols,
+            inputs,
+            outputs,
+            [(port.name, at, at.shape, at.dtype) for port, at in zip(self.file.inputs, inputs, strict=True)],
+            {
+                index: self._places[port.taken].part(0, (), np.int64).array
+                for index, port in enumerate(self.file.outputs)
+                if port.taken >= 0
+            },
+            needed,
+            direct_inputs,
+            direct_outputs,
+            bool(direct_inputs or direct_outputs),
+            (self._tables.address, self._arena.address, self._externals.address),
+        )
+        return self._bound
+
+    def _passed_by_address(self, port: PlanPort, sizes: list[int], promised: Sequence[int]) -> bool:
+        """Whether the plan may work on the caller's array of this input or output itself.
+
+        The array has as many bytes as the metadata say, and the plan keeps to as many as it was promised for the
+        external, so the latter must not be more. Nothing else may have the external, whose address is one for all. An
+        input is not written: PlanFile refuses a plan that may do so. An output that is cut to a number of steps is
+        copied anyway.
+        """
+        n_bytes = _n_bytes(port, sizes)
+        is_alone = port.external in self.file.unshared and port.taken < 0
+        is_large = self._kernels.shares_memory and n_bytes >= DIRECT_BYTES
+        return is_large and is_alone and promised[port.external] <= n_bytes
 
     def _make_room(self, external: int, n_bytes: int) -> None:
         if external not in self._places or self._places[external].nbytes < n_bytes:
             self._places[external] = self._kernels.empty(n_bytes, np.uint8)
-
-    def _n_bytes(self, port: PlanPort, sizes: list[int]) -> int:
-        n_bytes = ARRAY_TYPES[port.dtype].itemsize
-        for index in port.sizes:
-            n_bytes *= sizes[index]
-            if sizes[index] < 0 or n_bytes >= 2**31:
-                raise PlanError(f"{port.name!r} would be of shape {[sizes[index] for index in port.sizes]}")
-        return n_bytes
 
     def _array(self, port: PlanPort, sizes: list[int]) -> np.ndarray:
         shape = tuple(sizes[index] for index in port.sizes)
@@ -242,6 +303,33 @@ class PlanProgram:
         if error in (_INDEX_RANGE, _TOO_MANY_STEPS):
             raise ShapeError(text, node=where)
         raise (ModelError if error == _LOOP_LIMIT else PlanError)(text, node=where)
+
+
+def _results_of(bound: Bound) -> list[np.ndarray]:
+    if bound.lengths:
+        return [_cut(bound, index) for index in range(len(bound.outputs))]
+    return [output.copy() for output in bound.outputs]
+
+
+def _cut(bound: Bound, index: int) -> np.ndarray:
+    """An output; one that is as long as a loop took steps is without what no step has written."""
+    output, length = bound.outputs[index], bound.lengths.get(index)
+    if length is None:
+        return output.copy()
+    steps = int(length[()])
+    if not 0 <= steps <= len(output):
+        raise PlanError(f"{steps} steps were taken where {len(output)} are the most")
+    return output[:steps].copy()
+
+
+def _n_bytes(port: PlanPort, sizes: Sequence[int]) -> int:
+    """Bytes of the array of an input or output; PlanError if there can be no such array."""
+    shape = [sizes[index] for index in port.sizes]
+    n_bytes = ARRAY_TYPES[port.dtype].itemsize * prod(shape)
+    # numpy refuses sizes whose product without zeros is not one of an array
+    if min(shape, default=0) < 0 or n_bytes >= 2**31 or prod(max(size, 1) for size in shape) >= 2**56:
+        raise PlanError(f"{port.name!r} would be of shape {shape}")
+    return n_bytes
 
 
 def _value(port: PlanPort) -> Value:

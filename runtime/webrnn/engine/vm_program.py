@@ -40,7 +40,8 @@ class Setting:
     """Called with a line for each decision that a reader of the report should know of."""
 
     def plan(self, graph: Graph) -> PlanProgram:
-        return PlanProgram(encode(lower(graph, self.options, self.limits.loop_steps)), self.kernels())
+        data = encode(lower(graph, self.options, self.limits.loop_steps))
+        return PlanProgram(data, self.kernels(), fills_outputs=True)
 
 
 class VmProgram:

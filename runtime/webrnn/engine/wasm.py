@@ -155,9 +155,17 @@ class WasmKernels(Kernels):
             if missing > 0:
                 if self._memory.size(self._store) + missing > MAX_PAGES:
                     raise BackendError(f"{nbytes} more bytes do not fit into the 4 GiB of wasm memory")
-                self._memory.grow(self._store, missing)
+                self._grow(missing)
             self._top = address + nbytes
             return address, _Block(address, free)
+
+    def _grow(self, pages: int) -> None:
+        import wasmtime
+
+        try:
+            self._memory.grow(self._store, pages)
+        except wasmtime.WasmtimeError as error:
+            raise BackendError(f"{pages * PAGE} more bytes do not fit into memory") from error
 
     def view(self, buffer: Buffer) -> np.ndarray[Any, Any]:
         with self._lock:

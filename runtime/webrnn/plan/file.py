@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,9 @@ from webrnn.errors import PlanError, ShapeError
 
 from . import opcodes
 from .stored import PlanState, read_states
+
+MOST_AXES = 32
+"""Of an input or output: what every numpy can have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +53,14 @@ class PlanFile:
             raise PlanError("the table of sizes does not fit into the file")
         end = n_header + opcodes.SIZE_WORDS * rows
         self.size_rows: list[list[int]] = words[n_header:end].reshape(rows, opcodes.SIZE_WORDS).tolist()
+        self._external_rows = self._read_external_rows(words[end:])
         self.meta = meta = self._read_meta()
-        self.symbols: list[str] = [str(name) for name in meta["symbols"]]
-        self.inputs = [_port(row, rows, header["externals"]) for row in meta["inputs"]]
-        self.outputs = [_port(row, rows, header["externals"]) for row in meta["outputs"]]
+        self.symbols: list[str] = meta["symbols"]
+        if not all(isinstance(name, str) for name in self.symbols):
+            raise PlanError("the metadata are damaged")
+        self.inputs = [_port(row, self.size_rows, header["externals"]) for row in meta["inputs"]]
+        self.outputs = [_port(row, self.size_rows, header["externals"]) for row in meta["outputs"]]
+        self._check_externals()
         try:
             self.nodes: list[tuple[int, str]] = [(int(at), str(label)) for at, label in meta["nodes"]]
         except (TypeError, ValueError, OverflowError) as error:
@@ -64,6 +73,59 @@ class PlanFile:
         """What the exporter said about the model, for its own use."""
         if not isinstance(self.about, dict):
             raise PlanError("the metadata are damaged")
+
+    def _read_external_rows(self, words: np.ndarray) -> list[tuple[int, int, int]]:
+        """(place, size, bytes of an element) of each buffer that is an external."""
+        rows = self.header["buffers"]
+        if not 0 <= rows <= len(words) // opcodes.BUFFER_WORDS:
+            raise PlanError("the table of buffers does not fit into the file")
+        table = words[: opcodes.BUFFER_WORDS * rows].reshape(rows, opcodes.BUFFER_WORDS)
+        found = []
+        for _, dtype, size, place in table[table[:, 0] == opcodes.BUFFER_KINDS.index("external")].tolist():
+            external = place & ~opcodes.WRITABLE
+            known = 0 <= dtype < len(opcodes.DTYPES) and 0 <= size < self.header["sizes"]
+            if not known or not 0 <= external < self.header["externals"]:
+                raise PlanError("a table is damaged")
+            found.append((place, size, opcodes.ITEM_BYTES[dtype]))
+        return found
+
+    def _check_externals(self) -> None:
+        """Raise unless the memory of an input is the input's alone and not written by the program, and numbers of steps
+        have memory of their own. Outputs may share memory: an output that is listed twice does."""
+        inputs, outputs = self.inputs, self.outputs
+        # An output has one, the number of steps that it took, and perhaps one that it is copied from.
+        if self.header["externals"] > len(inputs) + 3 * len(outputs):
+            raise PlanError("the header is damaged")
+        if len({port.name for port in inputs}) < len(inputs):
+            raise PlanError("two inputs have the same name")
+        if len({port.name for port in outputs}) < len(set(outputs)):
+            raise PlanError("two outputs have the same name")
+        written = {place & ~opcodes.WRITABLE for place, _, _ in self._external_rows if place & opcodes.WRITABLE}
+        counts = {port.taken for port in outputs if port.taken >= 0}
+        taken = counts | {port.external for port in outputs}
+        for port in inputs:
+            if port.external in written:
+                raise PlanError(f"the input {port.name!r} is written")
+            if port.taken >= 0 or port.external in taken:
+                raise PlanError(f"the memory of the input {port.name!r} is not its own")
+            taken.add(port.external)
+        for port in outputs:
+            if port.external in counts:
+                raise PlanError(f"the memory of the output {port.name!r} is that of a number of steps")
+
+    @cached_property
+    def unshared(self) -> frozenset[int]:
+        """The externals that one input or output has, and nothing else."""
+        counts = Counter([port.external for port in (*self.inputs, *self.outputs)])
+        return frozenset(external for external, count in counts.items() if count == 1)
+
+    def external_bytes(self, sizes: Sequence[int]) -> list[int]:
+        """How large each external has to be for the program: what plan_external_bytes says, for all of them at once."""
+        needed = [0] * self.header["externals"]
+        for place, size, item in self._external_rows:
+            external = place & ~opcodes.WRITABLE
+            needed[external] = max(needed[external], sizes[size] * item)
+        return needed
 
     def _read_meta(self) -> dict[str, Any]:
         start, length = self.header["meta_offset"], self.header["meta_bytes"]
@@ -117,28 +179,31 @@ class PlanFile:
         return next((label for at, label in reversed(self.nodes) if at <= word), "")
 
 
-def _port(row: Any, n_sizes: int, n_externals: int) -> PlanPort:
+def _port(row: Any, size_rows: list[list[int]], n_externals: int) -> PlanPort:
     try:
         port = PlanPort(
-            str(row["name"]),
-            row["dtype"],
-            tuple(row["shape"]),
-            tuple(row["sizes"]),
-            int(row["external"]),
-            int(row.get("taken", -1)),
+            row["name"], row["dtype"], tuple(row["shape"]), tuple(row["sizes"]), row["external"], row.get("taken", -1)
         )
-    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+    except (KeyError, TypeError, AttributeError) as error:
         raise PlanError("the metadata are damaged") from error
-    numbers = [*port.sizes, *(size for size in port.shape if not isinstance(size, str))]
     fits = (
-        isinstance(port.dtype, str)
+        isinstance(port.name, str)
+        and isinstance(port.dtype, str)
         and port.dtype in opcodes.DTYPES
-        and len(port.sizes) == len(port.shape)
-        and all(type(number) is int for number in numbers)
-        and all(0 <= size < n_sizes for size in port.sizes)
+        and len(port.sizes) == len(port.shape) <= MOST_AXES
+        and all(type(number) is int for number in (*port.sizes, port.external, port.taken))
+        and all(0 <= size < len(size_rows) for size in port.sizes)
+        and all(_is_shown(size, size_rows[row]) for size, row in zip(port.shape, port.sizes, strict=True))
         and 0 <= port.external < n_externals
         and -1 <= port.taken < n_externals
+        and (port.taken < 0 or len(port.shape) > 0)
     )
     if not fits:
         raise PlanError(f"the metadata of {port.name!r} are damaged")
     return port
+
+
+def _is_shown(size: Any, row: list[int]) -> bool:
+    """Whether the metadata show a row of the table of sizes as it is: a number, or a text where it is open."""
+    kind, number, _ = row
+    return size == number and type(size) is int if kind == 0 else isinstance(size, str)

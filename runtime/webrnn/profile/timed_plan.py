@@ -52,7 +52,7 @@ class TimedPlan(PlanProgram):
         return spent, Counters(counters.array.copy())
 
     def _timed(self, function: str, *arguments: int) -> Spent:
-        run, places = self._kernels.function(function), self._arguments
+        run, places = self._kernels.function(function), self.bound.arguments
         watch = Watch()
         error = run(*places, *arguments)
         spent = watch.spent()
