@@ -59,8 +59,8 @@ def read_loop(reader: ModelReader, scope: Scope, node: Node, version: int) -> No
     if len(body.inputs) != len(inits) + 2:
         raise ModelError(f"the body takes {len(body.inputs)} inputs, the node hands over {len(inits) + 2}")
     scan = Scan(body.builder.graph, n_steps=node.inputs[0], cond=node.inputs[1], name=node.name)
-    scan.iteration = body.define(0)
-    body.define_constant(1, _true(body.inputs[1][1]))
+    scan.iteration = body.define_number(0)
+    body.define_constant(1, _true(body.inputs[1][1], node.inputs[1]))
     states = [body.define(2 + index) for index in range(len(inits))]
     outputs = body.read()
     n_traces = len(outputs) - 1 - len(inits)
@@ -214,6 +214,14 @@ class _Body:
         self.scope.define(name, value)
         return value
 
+    def define_number(self, index: int) -> Value:
+        """The number of the iteration: a scalar of the loop, that the body may declare with axes of one element."""
+        name, declared = self.inputs[index]
+        number = self.builder.value(name, DType.INT64, ())
+        rank = len(declared.shape or ())
+        self.scope.define(name, self.builder.op("Reshape", number, self.builder.ints(*[1] * rank)) if rank else number)
+        return number
+
     def define_constant(self, index: int, array: np.ndarray) -> None:
         name, _ = self.inputs[index]
         self.scope.define(name, self.builder.constant(array, name))
@@ -239,9 +247,14 @@ def _present(value: Value | None) -> Value:
     return value
 
 
-def _true(declared: ValueType) -> np.ndarray:
-    """The condition that a body gets: whenever it runs, that was true."""
-    return np.ones((1,) * len(declared.shape or ()), bool)
+def _true(declared: ValueType, given: Value | None) -> np.ndarray:
+    """The condition that a body gets: whenever it runs, that was true. Its rank is that which the body declares, else
+    that of the condition that the loop is given.
+    """
+    shape = declared.shape
+    if shape is None and given is not None:
+        shape = given.shape
+    return np.ones((1,) * len(shape or ()), bool)
 
 
 def _integer(attrs: dict[str, Any], name: str) -> int:

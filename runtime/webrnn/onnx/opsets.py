@@ -12,6 +12,7 @@ import numpy as np
 
 from webrnn.errors import Error, ModelError, UnsupportedOp
 from webrnn.ir import GraphBuilder, Node, Value
+from webrnn.reference.resize import FLOOR_OR_CEIL
 
 SUPPORTED = range(7, 29)
 """The versions of ONNX's own ops that are read."""
@@ -169,8 +170,7 @@ def first_resize(b: GraphBuilder, node: Node) -> Node:
 
 def _old_resize_modes(node: Node) -> None:
     node.attrs["coordinate_transformation_mode"] = "asymmetric"
-    if node.attrs.get("mode", "nearest") == "nearest":
-        node.attrs["nearest_mode"] = "floor"
+    node.attrs["nearest_mode"] = FLOOR_OR_CEIL
 
 
 def grid_sample_mode(b: GraphBuilder, node: Node) -> Node:

@@ -76,4 +76,4 @@ class MergeLayout(Pass):
         if {node.op, first.op} != {"Squeeze", "Unsqueeze"} or len(node.inputs) != 2 or len(first.inputs) != 2:
             return False
         axes = ints_of(graph, context, node.inputs[1])
-        return axes is not None and axes == ints_of(graph, context, first.inputs[1])
+        return bool(axes) and axes == ints_of(graph, context, first.inputs[1])

@@ -207,6 +207,8 @@ class _Reading:
         if numbers is None:
             return None
         if node.op == "Squeeze":
+            if not numbers:
+                return None
             gone = {number % len(shape) for number in numbers}
             return None if axis in gone else axis - sum(other < axis for other in gone)
         added = {number % (len(shape) + len(numbers)) for number in numbers}

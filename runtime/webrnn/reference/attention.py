@@ -66,8 +66,7 @@ def attention(
     weights = _softmax(masked, bias, softmax_precision)
     if qk_matmul_output_mode not in (0, 1, 2, 3):
         raise UnsupportedOp(f"{qk_matmul_output_mode} is not 0, 1, 2 or 3", attribute="qk_matmul_output_mode")
-    # The spec counts softcap before the mask; mode 0 gives the scores after it too, as its function body does.
-    exposed = (capped, capped, masked, weights)[qk_matmul_output_mode]
+    exposed = (scores, capped, masked, weights)[qk_matmul_output_mode]
     probabilities = weights.astype(q.dtype, copy=False)
     y = np.matmul(widen(probabilities), widen(values)).astype(q.dtype, copy=False)
     if packed:

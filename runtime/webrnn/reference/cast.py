@@ -90,10 +90,18 @@ def _power_of_two_bits(x: Array, saturate: bool, round_mode: str) -> Array:
 
 
 def _float_to_integer(x: Array, target: np.dtype[Any]) -> Array:
-    """Toward zero. Values that do not fit are undefined in ONNX; here they wrap the way a cast by int64 does."""
-    if target.itemsize == 8:
-        return x.astype(target)
-    return x.astype(np.int64).astype(target)
+    """Toward zero. NaN and values that do not fit are undefined in ONNX: here, on all machines, they become what x86
+    makes of them in onnxruntime, the smallest int32, or int64 for wider types, of which the low bits are kept.
+    """
+    through_32_bits = target.itemsize < 4 or target == np.int32
+    wide = x if x.dtype == np.float64 else x.astype(np.float32)
+    limit = 2.0**31 if through_32_bits else 2.0**63
+    fits = (wide >= -limit) & (wide < limit)
+    whole = np.where(fits, wide, -limit).astype(np.int32 if through_32_bits else np.int64).astype(target)
+    if target == np.uint64:
+        large = (wide >= limit) & (wide < 2 * limit)
+        return np.where(large, np.where(large, wide, 0).astype(target), whole)
+    return whole
 
 
 def _parse(x: Array, target: np.dtype[Any]) -> Array:

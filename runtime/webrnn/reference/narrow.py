@@ -140,7 +140,8 @@ def _round_to_table(x: Array, layout: NarrowType, saturate: bool) -> Array:
     bits = np.where(choose_above, positive[above], positive[below])
     largest = magnitudes[-1]
     step = largest - magnitudes[-2]
-    overflow = size >= largest + step / 2
+    rounds_up = positive[-1] % 2 == 1  # of a tie between the largest value and what would come next
+    overflow = (size >= largest + step / 2) if rounds_up else (size > largest + step / 2)
     not_a_number = np.isnan(x)
     if not saturate and layout.nan is not None:
         infinity = ((1 << layout.exponent) - 1) << layout.mantissa

@@ -85,12 +85,15 @@ def quantize_linear(
 
 
 def round_and_saturate(quotient: Array, zero_point: Array | None, target: np.dtype[Any]) -> Array:
-    """Half to even, then the zero point, then the limits of the integer type."""
+    """Half to even, then the zero point, then the limits of the integer type. NaN becomes the smallest value: ONNX
+    does not say so, but onnxruntime and ONNX's reference do it.
+    """
     low, high = integer_range(target)
     rounded = np.rint(quotient.astype(np.float64))
     if zero_point is not None:
         rounded = rounded + zero_point.astype(np.float64)
-    return convert(np.clip(rounded, low, high).astype(np.int32), target)
+    whole = np.clip(np.where(np.isnan(rounded), low, rounded), low, high)
+    return convert(whole.astype(np.int32), target)
 
 
 @op("DequantizeLinear", any_type=True)

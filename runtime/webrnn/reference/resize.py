@@ -1,17 +1,29 @@
-"""Resize: interpolation is separable, so each axis is resized on its own by a table of source indices and weights."""
+"""Resize: interpolation is separable, so each axis is resized on its own by a table of source indices and weights.
+
+Lengths and positions are computed in float32, the type of the scales, as onnxruntime and ONNX's shape inference do:
+10 elements by 1.9 are 19, although the float32 next to 1.9 is a little smaller than 1.9.
+"""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from webrnn.errors import ModelError, ShapeError, UnsupportedOp
 
+from . import integer_resize
 from .arrays import Array, int_list, normalize_axes
 from .limits import check_size
 from .registry import op
+
+FLOOR_OR_CEIL = "floor upwards, ceil downwards"
+"""The nearest_mode of opsets below 11, which had no name: floor for a scale of 1 or more, else ceil."""
+
+_TIE = np.float32(2.0**-21)
+"""Positions that differ by less than this part of them differ by rounding only."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +54,7 @@ def resize(
     mode: str = "nearest",
     nearest_mode: str = "round_prefer_floor",
 ) -> Array:
-    chosen = list(range(x.ndim)) if axes is None else list(normalize_axes(axes, x.ndim))
+    chosen = list(normalize_axes(axes, x.ndim)) if axes else list(range(x.ndim))
     factors, lengths = _target(x, chosen, scales, sizes, keep_aspect_ratio_policy)
     crops = _crops(roi, len(chosen), coordinate_transformation_mode)
     output = list(x.shape)
@@ -58,19 +70,63 @@ def resize(
         bool(antialias),
         extrapolation_value,
     )
+    if x.dtype.kind in "iu" and mode == "linear" and not antialias and x.size:
+        image = _integer_image(x, chosen, factors, lengths, crops, method)
+        if image is not None:
+            return image
     result = x if mode == "nearest" else x.astype(np.float64)
-    for axis, factor, length, crop in zip(chosen, factors, lengths, crops, strict=True):
+    # The last axis comes first: where integers are rounded in between, as in onnxruntime.
+    for axis, factor, length, crop in sorted(zip(chosen, factors, lengths, crops, strict=True), reverse=True):
         unchanged = factor == 1 and length == x.shape[axis] and crop in (None, (0.0, 1.0))
         if not unchanged:
             result = _resize_axis(result, axis, factor, length, crop, method)
-    return result if result.dtype == x.dtype else _narrow(result, x)
+            if antialias and x.dtype.kind in "iu":
+                result = _fitted(np.trunc(result + np.copysign(0.5, result)), x.dtype)
+    if result.dtype == x.dtype:
+        return result
+    return _fitted(np.trunc(result), x.dtype) if x.dtype.kind in "iu" else result.astype(x.dtype)
 
 
-def _narrow(result: Array, x: Array) -> Array:
-    if x.dtype.kind in "iu":
-        info = np.iinfo(x.dtype)
-        return np.clip(result, info.min, info.max).astype(x.dtype)
-    return result.astype(x.dtype)
+def _integer_image(
+    x: Array,
+    axes: list[int],
+    factors: list[float],
+    lengths: list[int],
+    crops: list[tuple[float, float] | None],
+    method: _Method,
+) -> Array | None:
+    """The result if two axes beside each other are resized, as those of an image are."""
+    resized = {axis: i for i, axis in enumerate(axes) if factors[i] != 1 or lengths[i] != x.shape[axis]}
+    last = next((end for end in (x.ndim - 1, x.ndim - 2) if end >= 1 and resized.keys() <= {end - 1, end}), None)
+    if last is None or method.coordinates == "tf_crop_and_resize":
+        return None
+    positions = []
+    for axis in (last - 1, last):
+        i = resized.get(axis)
+        positions.append(
+            np.arange(x.shape[axis], dtype=np.float32)
+            if i is None
+            else _source_positions(x.shape[axis], factors[i], lengths[i], crops[i], method.coordinates)
+        )
+    if last == x.ndim - 1:
+        return integer_resize.bilinear(x, *positions).astype(x.dtype)
+    planes = np.moveaxis(x, -1, -3)
+    bits = integer_resize.bilinear_with_ten_bits if x.dtype.itemsize == 1 else integer_resize.bilinear
+    return np.moveaxis(bits(planes, *positions), -3, -1).astype(x.dtype)
+
+
+def _fitted(x: Array, dtype: np.dtype[Any]) -> Array:
+    info = np.iinfo(dtype)
+    return np.clip(x, info.min, info.max).astype(dtype)
+
+
+def scaled_length(length: int, factor: float) -> int:
+    """The length of an axis after scaling.
+
+    >>> scaled_length(10, 1.9)
+    19
+    """
+    return int(np.float32(length) * np.float32(factor))
 
 
 def _target(
@@ -85,7 +141,7 @@ def _target(
         factors = [float(factor) for factor in scales.reshape(-1)]
         if len(factors) != len(axes) or not all(math.isfinite(factor) and factor > 0 for factor in factors):
             raise ShapeError(f"scales {factors} do not fit {len(axes)} axes")
-        return factors, [int(x.shape[axis] * factor) for axis, factor in zip(axes, factors, strict=True)]
+        return factors, [scaled_length(x.shape[axis], factor) for axis, factor in zip(axes, factors, strict=True)]
     assert sizes is not None
     lengths = int_list(sizes, "sizes")
     if len(lengths) != len(axes) or any(x.shape[axis] == 0 for axis in axes) or min(lengths, default=1) < 0:
@@ -116,13 +172,13 @@ def _resize_axis(
         raise ShapeError("an empty axis cannot be enlarged")
     source = _source_positions(width, factor, length, crop, method.coordinates)
     if method.mode == "nearest":
-        result = x.take(_nearest(source, method.nearest_mode).clip(0, width - 1), axis=axis)
+        result = x.take(_nearest(source, method.nearest_mode, factor).clip(0, width - 1), axis=axis)
     else:
         taps, weights = _taps(source, factor, method)
         if method.exclude_outside:
             weights = np.where((taps < 0) | (taps >= width), 0, weights)
             weights = weights / weights.sum(axis=1, keepdims=True)
-        gathered = x.take(taps.clip(0, width - 1), axis=axis)
+        gathered = x.take(taps.clip(0, width - 1), axis=axis).astype(np.float64, copy=False)
         result = (gathered * weights.reshape(*weights.shape, *(1,) * (x.ndim - axis - 1))).sum(axis=axis + 1)
     if crop is not None:
         outside = ((source < 0) | (source > width - 1)).reshape(-1, *(1,) * (x.ndim - axis - 1))
@@ -131,35 +187,46 @@ def _resize_axis(
 
 
 def _source_positions(
-    width: int, factor: float, length: int, crop: tuple[float, float] | None, coordinates: str
+    width: int, scale: float, length: int, crop: tuple[float, float] | None, coordinates: str
 ) -> Array:
-    """Where each output element lies in the input. The exact output width may be fractional."""
-    y = np.arange(length, dtype=np.float64)
-    exact_length = factor * width
-    if coordinates == "half_pixel":
+    """Where each output element lies in the input."""
+    y, factor = np.arange(length, dtype=np.float32), np.float32(scale)
+    exact_length = _exact_length(width, factor)
+    if coordinates == "half_pixel" or (coordinates == "pytorch_half_pixel" and length > 1):
         return (y + 0.5) / factor - 0.5
+    if coordinates == "pytorch_half_pixel":
+        return np.zeros(length, np.float32)
     if coordinates == "asymmetric":
         return y / factor
     if coordinates == "align_corners":
-        return np.zeros(length) if exact_length == 1 else y * (width - 1) / (exact_length - 1)
-    if coordinates == "pytorch_half_pixel":
-        return np.full(length, -0.5) if exact_length == 1 else (y + 0.5) / factor - 0.5
+        return y * 0 if exact_length == 1 else y * (width - 1) / (exact_length - 1)
     if coordinates == "half_pixel_symmetric":
         offset = width / 2 * (1 - length / exact_length)
         return offset + (y + 0.5) / factor - 0.5
+    if coordinates == "tf_half_pixel_for_nn":
+        return (y + 0.5) / factor
     if coordinates == "tf_crop_and_resize" and crop is not None:
         start, end = crop
-        if exact_length == 1:
-            return np.full(length, (start + end) * (width - 1) / 2)
-        return start * (width - 1) + y * (end - start) * (width - 1) / (exact_length - 1)
+        if length == 1:
+            return np.full(length, (start + end) * (width - 1) / 2, np.float32)
+        return start * (width - 1) + y * (end - start) * (width - 1) / (length - 1)
     raise UnsupportedOp(f"{coordinates!r} is not supported", attribute="coordinate_transformation_mode")
 
 
-def _nearest(source: Array, nearest_mode: str) -> Array:
+def _exact_length(width: int, factor: np.float32) -> float:
+    """The output width, which may be fractional; a factor that came from a size gives this size back."""
+    exact = float(np.float32(width) * factor)
+    return float(round(exact)) if math.isclose(exact, round(exact), rel_tol=1e-6) else exact
+
+
+def _nearest(source: Array, nearest_mode: str, factor: float) -> Array:
+    if nearest_mode == FLOOR_OR_CEIL:
+        nearest_mode = "floor" if factor >= 1 else "ceil"
+    half = np.float32(0.5) + _TIE * np.maximum(np.abs(source), 1)  # what rounding made of a tie is still a tie
     if nearest_mode == "round_prefer_floor":
-        rounded = np.ceil(source - 0.5)
+        rounded = np.ceil(source - half)
     elif nearest_mode == "round_prefer_ceil":
-        rounded = np.floor(source + 0.5)
+        rounded = np.floor(source + half)
     elif nearest_mode == "floor":
         rounded = np.floor(source)
     elif nearest_mode == "ceil":

@@ -86,10 +86,14 @@ def concat_from_sequence(sequence: Sequence, *, axis: int, new_axis: int = 0) ->
 
 @op("SplitToSequence", any_type=True)
 def split_to_sequence(x: Array, split: Array | None = None, *, axis: int = 0, keepdims: int = 1) -> Sequence:
-    """A scalar `split` is the length of all parts (the last may be shorter); without it every slice is a part."""
+    """A scalar `split` is the length of all parts (the last may be shorter); without it every slice is a part.
+
+    ONNX ignores keepdims where `split` is given; but with a scalar of 1 onnxruntime takes the axis away as well, and
+    PyTorch exports `unbind` so.
+    """
     axis = normalize_axis(axis, x.ndim)
     length = x.shape[axis]
-    if split is None:
+    if split is None or (split.ndim == 0 and single(split, "split") == 1):
         parts = split_axis(x, [1] * length, axis)
         return parts if keepdims else [part.squeeze(axis) for part in parts]
     lengths = int_list(split, "split")

@@ -58,7 +58,8 @@ def flatten(x: Array, *, axis: int = 1) -> Array:
 
 @op("Squeeze", any_type=True)
 def squeeze(x: Array, axes: Array | None = None) -> Array:
-    if axes is None:
+    """No axes, left out or an empty list, are all axes of one element."""
+    if axes is None or axes.size == 0:
         return x.squeeze()
     chosen = normalize_axes(int_list(axes, "axes"), x.ndim)
     for axis in chosen:

@@ -19,7 +19,10 @@ def split(r: Rewrite) -> None:
 
 @rule("Squeeze")
 def squeeze(r: Rewrite) -> None:
-    r.result("Squeeze", [r.first.value, r.axes([r.moved(axis) for axis in r.ints(1)])])
+    axes = r.ints(1)
+    if not axes:
+        raise Declined("which axes it takes away depends on the sizes")
+    r.result("Squeeze", [r.first.value, r.axes([r.moved(axis) for axis in axes])])
 
 
 @rule("Unsqueeze")

@@ -87,12 +87,12 @@ def squeeze(node: Node, inputs: Sequence[Fact]) -> Sequence[Fact]:
     x, axes = inputs[0], operand(inputs, 1).ints
     if x.shape is None:
         return [Fact(x.dtype)]
-    if not is_given(node, 1):
+    if not is_given(node, 1) or axes == ():
         decided = all(isinstance(size, int) for size in x.shape)
         return [Fact(x.dtype, tuple(size for size in x.shape if size != 1) if decided else None)]
     if axes is None:
         count = operand(inputs, 1).shape
-        known = count is not None and len(count) == 1 and isinstance(count[0], int)
+        known = count is not None and len(count) == 1 and isinstance(count[0], int) and count[0] > 0
         return [Fact(x.dtype, (None,) * (len(x.shape) - count[0]) if known else None)]  # type: ignore[index,operator]
     gone = {from_front(axis, len(x.shape)) for axis in axes}
     return [Fact(x.dtype, tuple(size for axis, size in enumerate(x.shape) if axis not in gone))]

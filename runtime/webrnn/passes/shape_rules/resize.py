@@ -6,12 +6,13 @@ from collections.abc import Sequence
 
 from webrnn.ir import Dim, Node
 from webrnn.ir.dims import floor_divide
+from webrnn.reference.resize import scaled_length
 
 from ..facts import Fact
 from .registry import from_front, is_given, operand, rule, unknown_sizes
 
-_EXACT = 1 << 20
-"""Up to this denominator the product of a size and a scale is exact in double precision, for all sizes."""
+_EXACT = 1 << 8
+"""Up to this numerator and denominator the product of a scale and a size below 2^16 is exact in float32."""
 
 
 @rule("Resize")
@@ -39,7 +40,7 @@ def _scaled(size: Dim | None, scale: float) -> Dim | None:
     if size is None:
         return None
     if isinstance(size, int):
-        return int(size * scale)
+        return scaled_length(size, scale)
     numerator, denominator = float(scale).as_integer_ratio()
     if denominator > _EXACT or numerator > _EXACT:
         return None

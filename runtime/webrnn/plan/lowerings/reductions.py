@@ -27,11 +27,12 @@ def _reduce(l: Lowering, node: Node) -> None:
     given = node.inputs[1] if len(node.inputs) > 1 else None
     axes = sorted(axis % view.rank for axis in l.ints(given)) if given is not None else []
     if not axes:
-        if attribute(node, "noop_with_empty_axes", 0):
-            l.views[output] = view
-            return
-        view = view if view.rank else view.with_axis(0)
-        axes = list(range(view.rank))
+        if attribute(node, "noop_with_empty_axes", 0):  # what it does to an element it does nevertheless
+            view = view.with_axis(view.rank)
+            axes = [view.rank - 1]
+        else:
+            view = view if view.rank else view.with_axis(0)
+            axes = list(range(view.rank))
     if axes != list(range(axes[0], axes[-1] + 1)):
         kept = [axis for axis in range(view.rank) if axis not in axes]
         view = view.transposed([*kept, *axes])

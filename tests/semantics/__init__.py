@@ -1,0 +1,1 @@
+"""Rules of ONNX on which implementations differ."""

@@ -1,0 +1,7 @@
+"""All cases: for each rule on which implementations were seen to differ, what is expected, why, and who says so."""
+
+from __future__ import annotations
+
+from . import loop_cases, number_cases, resize_cases, shape_cases
+
+CASES = [*shape_cases.CASES, *resize_cases.CASES, *number_cases.CASES, *loop_cases.CASES]
