@@ -12,13 +12,15 @@
       for (int i = 0; i < rows; i++, src += s[0], dst += d[0]) __builtin_memmove(dst, src, (size_t)cols * sizeof *dst); \
       return;                                                                                                         \
     }                                                                                                                 \
-    for (int i0 = 0; i0 < rows; i0 += BLOCK)                                                                          \
-      for (int j0 = 0; j0 < cols; j0 += BLOCK) {                                                                      \
-        int i1 = rows - i0 < BLOCK ? rows : i0 + BLOCK, j1 = cols - j0 < BLOCK ? cols : j0 + BLOCK;                   \
+    for (int i0 = 0, i1; i0 < rows; i0 = i1) {                                                                        \
+      i1 = rows - i0 < BLOCK ? rows : i0 + BLOCK;                                                                     \
+      for (int j0 = 0, j1; j0 < cols; j0 = j1) {                                                                      \
+        j1 = cols - j0 < BLOCK ? cols : j0 + BLOCK;                                                                   \
         for (int i = i0; i < i1; i++)                                                                                 \
           for (int j = j0; j < j1; j++)                                                                               \
             dst[(ptrdiff_t)i * d[0] + (ptrdiff_t)j * d[1]] = src[(ptrdiff_t)i * s[0] + (ptrdiff_t)j * s[1]];          \
       }                                                                                                               \
+    }                                                                                                                 \
   }
 COPY_2D(uint8_t)
 COPY_2D(uint16_t)
@@ -64,6 +66,7 @@ int32_t wr_copy_strided(const uint8_t *src, uint8_t *dst, int32_t item, int32_t 
 int32_t wr_gather(const uint8_t *src, const int64_t *index, uint8_t *dst, int32_t outer, int32_t size, int32_t inner, int32_t count) {
   for (int i = 0; i < count; i++)
     if (index[i] < -(int64_t)size || index[i] >= size) return i + 1;
+  if (!inner || !count) return 0;
   for (int o = 0; o < outer; o++, src += (ptrdiff_t)size * inner)
     for (int i = 0; i < count; i++, dst += inner) {
       const int64_t at = index[i] < 0 ? index[i] + size : index[i];

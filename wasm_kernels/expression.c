@@ -207,14 +207,15 @@ static int run_expression(Vm *vm, const int32_t *w) {
   int32_t index[MAX_RANK] = {0};
   for (;;) {
     ptrdiff_t skip = 0;
-    for (int32_t done = 0; done < n; done += TILE) {
+    for (int32_t done = 0, count; done < n; done += count) {
+      count = n - done < TILE ? n - done : TILE;
       for (int i = 0; i < e.inputs + e.outputs; i++) {
         const Tensor *t = vm->tensor + (i < e.inputs ? e.input[i] : e.output[2 * (i - e.inputs)]);
         skip = y->rank ? (ptrdiff_t)done * t->stride[last] : 0;
         for (int a = 0; a < last; a++) skip += (ptrdiff_t)index[a] * t->stride[a];
         *(i < e.inputs ? in + i : out + i - e.inputs) = t->data + skip * ITEM[t->dtype];
       }
-      run_tile(vm, &e, in, out, n - done < TILE ? n - done : TILE);
+      run_tile(vm, &e, in, out, count);
     }
     int a = last - 1;
     for (; a >= 0; a--) {

@@ -20,6 +20,11 @@ INLINE int same_sizes(const Tensor *a, const Tensor *b) {
 INLINE int fits(int64_t count) { return count >= 0 && count <= INT32_MAX; }
 INLINE int64_t packed_floats(int64_t n, int64_t k) { return (n + GRAIN - 1) / GRAIN * GRAIN * k; }
 #define ASK(condition) REQUIRE(condition, BAD_OPERANDS)
+/* A result without elements may have any number of rows, which nobody should walk over: its other sizes need no memory. */
+#define DONE_IF_EMPTY(i) \
+  do {                   \
+    if (!T(i)->count) return OK; \
+  } while (0)
 
 static int check_require(Vm *vm, const int32_t *w) {
   REQUIRE(vm->size[w[0]] >= 0, BAD_SIZE);
@@ -89,6 +94,7 @@ static int check_gemm(Vm *vm, const int32_t *w) {
   return OK;
 }
 static int run_gemm(Vm *vm, const int32_t *w) {
+  DONE_IF_EMPTY(3);
   const Tensor *x = T(0), *y = T(3);
   const Output out = {(float *)y->data, y->stride[0], MAYBE(2), NULL, y->size[1]};
   gemm_in_step((float *)x->data, x->stride[0], F(1), x->size[0], x->size[1], out, w[4], float_of(w[5]), float_of(w[6]), vm->step);
@@ -104,6 +110,7 @@ static int check_matmul(Vm *vm, const int32_t *w) {
   return OK;
 }
 static int run_matmul(Vm *vm, const int32_t *w) {
+  DONE_IF_EMPTY(2);
   const Tensor *a = T(0), *b = T(1), *y = T(2);
   float *packed = F(3);
   for (int i = 0; i < y->size[0]; i++) {
@@ -134,6 +141,7 @@ static int check_rnn_cell(Vm *vm, const int32_t *w) {
   return check_activations(vm, w[3], w[4], 1);
 }
 static int run_rnn_cell(Vm *vm, const int32_t *w) {
+  DONE_IF_EMPTY(2);
   wr_rnn_cell(F(0), F(1), F(2), T(2)->size[0], T(2)->size[1], w[4], F(3));
   return OK;
 }
@@ -146,6 +154,7 @@ static int check_gru_cell(Vm *vm, const int32_t *w) {
   return check_activations(vm, w[4], w[5], 2);
 }
 static int run_gru_cell(Vm *vm, const int32_t *w) {
+  DONE_IF_EMPTY(3);
   wr_gru_cell(F(0), F(1), F(2), F(3), T(3)->size[0], T(3)->size[1], w[5], F(4));
   return OK;
 }
@@ -158,6 +167,7 @@ static int check_gru_reset(Vm *vm, const int32_t *w) {
   return check_activations(vm, w[5], w[6], 2);
 }
 static int run_gru_reset(Vm *vm, const int32_t *w) {
+  DONE_IF_EMPTY(3);
   wr_gru_reset(F(0), F(1), F(2), F(3), F(4), T(3)->size[0], T(3)->size[1], w[6], F(5));
   return OK;
 }
@@ -170,6 +180,7 @@ static int check_gru_update(Vm *vm, const int32_t *w) {
   return check_activations(vm, w[5], w[6], 2);
 }
 static int run_gru_update(Vm *vm, const int32_t *w) {
+  DONE_IF_EMPTY(4);
   wr_gru_update(F(0), F(1), F(2), F(3), F(4), T(4)->size[0], T(4)->size[1], w[6], F(5));
   return OK;
 }
@@ -183,6 +194,7 @@ static int check_lstm_cell(Vm *vm, const int32_t *w) {
   return check_activations(vm, w[6], w[7], 3);
 }
 static int run_lstm_cell(Vm *vm, const int32_t *w) {
+  DONE_IF_EMPTY(4);
   wr_lstm_cell(F(0), F(1), F(2), MAYBE(3), F(4), F(5), T(4)->size[0], T(4)->size[1], w[8], w[7], F(6));
   return OK;
 }
@@ -236,6 +248,7 @@ static int check_plain_sequence(Vm *vm, const int32_t *w, int gates) {
 
 static int check_rnn_sequence(Vm *vm, const int32_t *w) { return check_plain_sequence(vm, w, 1); }
 static int run_rnn_sequence(Vm *vm, const int32_t *w) {
+  DONE_IF_EMPTY(5);
   Sequence s = plain_sequence(vm, w, 1);
   const float *h = (float *)s.h0->data, *params = F(7);
   for (int t = 0; t < s.steps; t++) {
@@ -252,6 +265,7 @@ static int run_rnn_sequence(Vm *vm, const int32_t *w) {
 
 static int check_gru_sequence(Vm *vm, const int32_t *w) { return check_plain_sequence(vm, w, 3); }
 static int run_gru_sequence(Vm *vm, const int32_t *w) {
+  DONE_IF_EMPTY(5);
   Sequence s = plain_sequence(vm, w, 3);
   const float *h = (float *)s.h0->data, *params = F(7);
   for (int t = 0; t < s.steps; t++) {
@@ -278,6 +292,7 @@ static int check_lstm_sequence(Vm *vm, const int32_t *w) {
   return error ? error : check_activations(vm, w[10], w[11], 3);
 }
 static int run_lstm_sequence(Vm *vm, const int32_t *w) {
+  DONE_IF_EMPTY(7);
   Sequence s = lstm_sequence(vm, w);
   const float *h = (float *)s.h0->data, *peephole = MAYBE(5), *params = F(10);
   float *c = F(8);
@@ -306,6 +321,7 @@ static int check_reduce(Vm *vm, const int32_t *w) {
   return OK;
 }
 static int run_reduce(Vm *vm, const int32_t *w) {
+  DONE_IF_EMPTY(1);
   const Tensor *x = T(0);
   REDUCE_KERNELS[w[2]](F(0), F(1), x->size[0], x->size[1], x->size[2]);
   return OK;
@@ -316,6 +332,7 @@ static int check_softmax(Vm *vm, const int32_t *w) {
   return OK;
 }
 static int run_softmax(Vm *vm, const int32_t *w) {
+  DONE_IF_EMPTY(1);
   (w[2] ? wr_log_softmax : wr_softmax)(F(0), F(1), T(0)->size[0], T(0)->size[1]);
   return OK;
 }
@@ -326,6 +343,7 @@ static int check_layer_norm(Vm *vm, const int32_t *w) {
   return OK;
 }
 static int run_layer_norm(Vm *vm, const int32_t *w) {
+  DONE_IF_EMPTY(3);
   wr_layer_norm(F(0), F(1), MAYBE(2), F(3), T(0)->size[0], T(0)->size[1], float_of(w[4]));
   return OK;
 }
@@ -336,6 +354,7 @@ static int check_instance_norm(Vm *vm, const int32_t *w) {
   return OK;
 }
 static int run_instance_norm(Vm *vm, const int32_t *w) {
+  DONE_IF_EMPTY(3);
   wr_instance_norm(F(0), F(1), F(2), F(3), T(0)->size[0], T(0)->size[1], T(0)->size[2], float_of(w[4]));
   return OK;
 }
@@ -347,6 +366,7 @@ static int check_batch_norm(Vm *vm, const int32_t *w) {
   return OK;
 }
 static int run_batch_norm(Vm *vm, const int32_t *w) {
+  DONE_IF_EMPTY(5);
   wr_batch_norm(F(0), F(1), F(2), F(3), F(4), F(5), T(0)->size[0], T(0)->size[1], T(0)->size[2], float_of(w[6]));
   return OK;
 }
@@ -360,7 +380,7 @@ static int check_window(const Tensor *x, const Tensor *y, const int32_t *window)
   ASK(is_dense(x, 4) && is_dense(y, 4) && x->size[0] == y->size[0]);
   for (int i = 0; i < 8; i++) ASK(window[i] >= (i == 4 || i == 5 ? 0 : 1) && window[i] < 1 << 15);
   for (int a = 0; a < 2; a++) /* positions stay in range of an int */
-    ASK(fits(((int64_t)y->size[2 + a] + 1) * window[2 + a] + (int64_t)window[a] * window[6 + a] + x->size[2 + a]));
+    ASK(fits(((int64_t)y->size[2 + a] + 1) * window[2 + a] + (int64_t)window[a] * window[6 + a] + x->size[2 + a] + window[4 + a]));
   ASK(fits((int64_t)x->size[2] * x->size[3]) && fits((int64_t)y->size[2] * y->size[3]));
   return OK;
 }
@@ -378,6 +398,7 @@ static int check_conv(Vm *vm, const int32_t *w) {
   return OK;
 }
 static int run_conv(Vm *vm, const int32_t *w) {
+  DONE_IF_EMPTY(3);
   Window window = window_of(T(0), T(3), w + 5, w[13]);
   wr_conv(F(0), F(1), MAYBE(2), F(3), F(4), (const int32_t *)&window);
   return OK;
@@ -388,6 +409,7 @@ static int check_pool(Vm *vm, const int32_t *w) {
   return check_window(T(0), T(1), w + 3);
 }
 static int run_pool(Vm *vm, const int32_t *w) {
+  DONE_IF_EMPTY(1);
   Window window = window_of(T(0), T(1), w + 3, 1);
   if (w[2] == 0) wr_max_pool(F(0), F(1), (const int32_t *)&window);
   else wr_average_pool(F(0), F(1), (const int32_t *)&window, w[2] == 2);

@@ -219,9 +219,9 @@ INLINE void rows_times_panel(const int rows, const float *x, ptrdiff_t x_stride,
  * engines that compile quickly first and well later take the better code at a call, not in the middle of one. */
 NOINLINE void all_rows_times_panel(const float *x, ptrdiff_t x_stride, const float *w, int width, int m, int k, Output out) {
   int row = 0;
-  for (; row + TILE_ROWS <= m; row += TILE_ROWS)
+  for (; m - row >= TILE_ROWS; row += TILE_ROWS)
     rows_times_panel(TILE_ROWS, x + row * x_stride, x_stride, w, width, k, shifted(out, row, 0));
-  for (; TILE_ROWS > 2 && row + 2 <= m; row += 2)
+  for (; TILE_ROWS > 2 && m - row >= 2; row += 2)
     rows_times_panel(2, x + row * x_stride, x_stride, w, width, k, shifted(out, row, 0));
 }
 
@@ -229,7 +229,7 @@ NOINLINE void all_rows_times_panel(const float *x, ptrdiff_t x_stride, const flo
 /* All rows of X against two panels */
 NOINLINE void all_rows_times_two_panels(const float *x, ptrdiff_t x_stride, const float *w, int m, int k, Output out) {
   int row = 0;
-  for (; row + WIDE_ROWS <= m; row += WIDE_ROWS)
+  for (; m - row >= WIDE_ROWS; row += WIDE_ROWS)
     wide_tile_upto(WIDE_ROWS, x + row * x_stride, x_stride, w, k, shifted(out, row, 0));
   for (; row < m; row++) wide_tile_upto(1, x + row * x_stride, 0, w, k, shifted(out, row, 0));
 }

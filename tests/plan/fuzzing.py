@@ -103,23 +103,32 @@ def run(seeds: Sequence[int], checks: str = ADDRESS, missing_bytes: int = 0) -> 
 
     `missing_bytes` of each external are not there, which the sanitizer must find out.
     """
-    records = []
+    plans = []
     for seed in seeds:
         rng = random.Random(seed)
         sample, data = bad_plan(rng)
         symbols = (
             sample.symbols if rng.random() < 0.8 else tuple(rng.choice((0, 1, 2, 5, 1000)) for _ in sample.symbols)
         )
-        records.append(
-            struct.pack(f"<{3 + len(symbols)}i", len(data), seed & 0x7FFFFFFF, len(symbols), *symbols) + data
-        )
+        plans.append((f"seed {seed}", data, seed & 0x7FFFFFFF, symbols))
+    return run_plans(plans, checks, missing_bytes)
+
+
+def run_plans(
+    plans: Sequence[tuple[str, bytes, int, Sequence[int]]], checks: str = ADDRESS, missing_bytes: int = 0
+) -> Counter[str]:
+    """The same of given plans: (name, file, seed of what its memory holds, numbers of its symbols) each."""
+    records = [
+        struct.pack(f"<{3 + len(symbols)}i", len(data), seed, len(symbols), *symbols) + data
+        for _, data, seed, symbols in plans
+    ]
     command, environment = [str(driver(checks)), str(missing_bytes)], {**os.environ, **OPTIONS}
     done = subprocess.run(command, input=b"".join(records), capture_output=True, env=environment)
     if done.returncode:
         lines = done.stderr.decode(errors="replace").splitlines()
         at = max(index for index, line in enumerate(lines) if re.fullmatch(r"plan \d+", line))
         report = "\n".join(lines[at + 1 :])
-        raise AssertionError(f"seed {seeds[int(lines[at].split()[1])]}: exit code {done.returncode}\n{report[:6000]}")
+        raise AssertionError(f"{plans[int(lines[at].split()[1])][0]}: exit code {done.returncode}\n{report[:6000]}")
     return Counter({name: int(count) for name, count in (line.split() for line in done.stdout.decode().splitlines())})
 
 

@@ -98,7 +98,8 @@ class PlanFile:
             raise PlanError("the header is damaged")
         if len({port.name for port in inputs}) < len(inputs):
             raise PlanError("two inputs have the same name")
-        if len({port.name for port in outputs}) < len(set(outputs)):
+        # The same output may be listed twice, in one place or in two.
+        if len({port.name for port in outputs}) < len({(port.name, port.dtype, port.sizes) for port in outputs}):
             raise PlanError("two outputs have the same name")
         written = {place & ~opcodes.WRITABLE for place, _, _ in self._external_rows if place & opcodes.WRITABLE}
         counts = {port.taken for port in outputs if port.taken >= 0}

@@ -276,7 +276,9 @@ def _window(x: BoundTensor, y: BoundTensor, window: Sequence[int]) -> bool:
         0 <= p < 2**15 for p in pads
     ):
         return False
-    positions = [(y.shape[2 + a] + 1) * stride[a] + kernel[a] * dilation[a] + x.shape[2 + a] for a in range(2)]
+    positions = [
+        (y.shape[2 + a] + 1) * stride[a] + kernel[a] * dilation[a] + x.shape[2 + a] + pads[a] for a in range(2)
+    ]
     return all(map(fits, (*positions, x.shape[2] * x.shape[3], y.shape[2] * y.shape[3])))
 
 
