@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import webrnn
+from tests.engine.stream_models import stateful
 from webrnn.bench.models import BUILT_IN
 
 FILE = Path(__file__).resolve().parents[2] / "web_demo" / "python" / "workbench.py"
@@ -45,6 +46,7 @@ def test_results_and_the_plan(workbench: ModuleType, tmp_path: Path) -> None:
     model = BUILT_IN["gru_128_t1"]()
     opened, _ = call(workbench, "open", [model])
     assert opened["states"] == [["h", "h_n"]]
+    assert opened["unsure"] is None
     feeds = {port["name"]: np.full(port["shape"], 0.1, np.float32) for port in opened["inputs"]}
     rows = [{"name": name, "type": "float32", "shape": list(array.shape)} for name, array in feeds.items()]
     buffers = [array.tobytes() for array in feeds.values()]
@@ -56,6 +58,15 @@ def test_results_and_the_plan(workbench: ModuleType, tmp_path: Path) -> None:
     (tmp_path / "m.rnn").write_bytes(plan)
     again = webrnn.InferenceSession(tmp_path / "m.rnn").run(None, feeds)
     assert [array.tobytes() for array in again] == parts
+
+
+def test_states_that_are_not_sure_are_told_and_not_carried(workbench: ModuleType) -> None:
+    proto = stateful("LSTM")
+    del proto.graph.output[2:]
+    opened, _ = call(workbench, "open", [proto.SerializeToString()])
+    assert opened["states"] == []
+    assert "found h_in -> h_out" in opened["unsure"]
+    assert "c_in looks like a state" in opened["unsure"]
 
 
 def test_a_model_of_frames_becomes_an_audio_plan(workbench: ModuleType, tmp_path: Path) -> None:

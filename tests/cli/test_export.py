@@ -28,6 +28,7 @@ def test_states_and_about(tmp_path, capsys):
     assert "  c_in   c_out        f32   [1, batch, 5]  zeros" in out
     assert '{"labels": ["yes", "no"]}' in out
     assert f"{plan}: " in out
+    assert "found states\n  h_in -> h_out  by name: *_in -> *_out\n" in out
     assert "No state is carried" not in out
     session = webrnn.InferenceSession(plan)
     assert session.stream().carry == {"h_in": "h_out", "c_in": "c_out"}
@@ -50,6 +51,21 @@ def test_pairs(tmp_path, capsys):
     path = saved(tmp_path, stateful("LSTM"))
     assert main(["export", path, "--carry", "h_in=c_out", "c_in=h_out"]) == 0
     assert webrnn.InferenceSession(tmp_path / "m.rnn").stream().carry == {"h_in": "c_out", "c_in": "h_out"}
+
+
+def test_a_partial_finding_writes_nothing(tmp_path, capsys):
+    proto = stateful("LSTM")
+    del proto.graph.output[2:]
+    assert main(["export", saved(tmp_path, proto), "--carry", "auto"]) != 0
+    assert "c_in looks like a state, and no output is left for it" in (error := capsys.readouterr().err)
+    assert "--carry h_in=h_out" in error
+    assert not (tmp_path / "m.rnn").exists()
+    assert main(["info", str(tmp_path / "m.onnx")]) == 0
+    out = capsys.readouterr().out
+    assert "between runs  h_in  h_out  by name: *_in -> *_out" in out
+    assert "not sure\n  c_in looks like a state" in out
+    assert main(["export", str(tmp_path / "m.onnx")]) == 0
+    assert "h_in=h_out looks like one: --carry h_in=h_out ..." in capsys.readouterr().out
 
 
 def test_without_states_a_hint_names_them(tmp_path, capsys):

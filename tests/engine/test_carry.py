@@ -3,10 +3,9 @@ import pytest
 import webrnn
 from tests.backends import MAIN
 from tests.engine.stream_models import CARRY, counter, feed, growing, hidden_state, stateful
-from tests.models.fetch import model_path
 from tests.onnx.models import floats, model, recurrent
-from webrnn.engine.carry import guess, resolve
-from webrnn.ir import DType, Symbol, Value
+from webrnn.engine.carry import resolve
+from webrnn.ir import DType, Value
 
 
 def session(proto, **options):
@@ -48,55 +47,6 @@ def test_one_output_for_two_inputs():
 @pytest.mark.parametrize("op", CARRY)
 def test_auto_finds_the_states(op):
     assert session(stateful(op)).stream().carry == CARRY[op]
-
-
-def test_auto_with_names_that_fit_crosswise():
-    inputs = [value("h_in", 1, 4), value("c_in", 1, 4)]
-    assert guess(inputs, [value("c_out", 1, 4), value("h_out", 1, 4)]) == {"h_in": "h_out", "c_in": "c_out"}
-
-
-def test_auto_names_the_candidates_when_it_is_not_sure():
-    inputs = [value("state", 1, 4)]
-    with pytest.raises(webrnn.ModelError, match=r"not sure.*state: state_a or state_b\. Name the pairs"):
-        guess(inputs, [value("state_a", 1, 4), value("state_b", 1, 4)])
-
-
-def test_auto_does_not_give_one_output_to_two_inputs():
-    inputs = [value("state_a", 1, 4), value("state_a2", 1, 4)]
-    with pytest.raises(webrnn.ModelError, match="not sure"):
-        guess(inputs, [value("state_a_out", 1, 4)])
-
-
-@pytest.mark.parametrize(
-    ("before", "after"),
-    [
-        (value("h_in", 1, 4), value("h_out", 1, 5)),
-        (value("h_in", 1, 4), value("h_out", 1, 4, dtype=DType.DOUBLE)),
-        (value("h_in", 1, 4), value("h_out", 4)),
-        (value("x", 1, 4), value("y", 1, 4)),
-    ],
-)
-def test_auto_finds_nothing(before, after):
-    with pytest.raises(webrnn.ModelError, match=r'finds no input that looks like a state.*carry="internal"'):
-        guess([before], [after])
-
-
-def test_auto_on_sizes_that_are_not_numbers():
-    assert guess([value("h_in", Symbol("b"), 4)], [value("h_out", None, 4)]) == {"h_in": "h_out"}
-
-
-@pytest.mark.parametrize(
-    ("name", "fixed", "expected"),
-    [
-        ("riann", None, {"h0": "hn"}),
-        ("dtln_1", None, {"input_3": "tf_op_layer_stack_2"}),
-        ("dtln_2", None, {"input_5": "tf_op_layer_stack_5"}),
-        ("silero_v6", {"sr": 16000}, {"state": "stateN"}),
-        ("silero_v6_op18_ifless", {"sr": 16000}, {"state": "stateN"}),
-    ],
-)
-def test_auto_on_real_models(name, fixed, expected):
-    assert webrnn.InferenceSession(model_path(name), fixed=fixed).stream().carry == expected
 
 
 def test_a_word_that_is_no_carry():

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 import webrnn
-from webrnn.engine.states import carried_pairs
+from webrnn.engine.states import states_of
 from webrnn.ir import DType, Graph, Scan, Value, is_scan
 from webrnn.onnx.reader import read_model
 from webrnn.passes.op_sets import is_plain
@@ -69,10 +69,13 @@ class Workbench:
         seconds = time.perf_counter() - start
         self.session, self.model, self.fixed = session, model, fixed
         left = list(_left_the_loop(report))
+        found = states_of(before)
+        carry = {} if found.problem else found.carry()
         return {
             "inputs": [_port(item) for item in session.get_inputs()],
             "outputs": [_port(item) for item in session.get_outputs()],
-            "states": [list(pair) for pair in carried_pairs(before)],
+            "states": [list(pair) for pair in carry.items()],
+            "unsure": found.problem if found.answer or found.doubts else None,
             "inner_states": [
                 {"loop": node.label, "names": [value.name for state in Scan.of(node).states for value in state.body_in]}
                 for graph in report.graph.walk()
@@ -83,7 +86,7 @@ class Workbench:
             "before": _graph(before, report.before.nodes, {item["label"] for item in left}),
             "after": _graph(report.graph, report.after.nodes),
             "left": left,
-            "audio": _audio(report.graph, dict(carried_pairs(before))),
+            "audio": _audio(report.graph, carry),
             "backend": session.backend,
             "notes": session.report().splitlines(),
             "seconds": seconds,

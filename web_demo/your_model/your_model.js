@@ -30,7 +30,7 @@ class YourModel {
   #listening; // part 1, or null
   #python = null;
   #vm = null;
-  #model = null; // {name, file, kind, inputs, states, planFor, plan}
+  #model = null; // {name, file, kind, inputs, outputs, states, unsure, planFor, plan}
   #progress = new Progress("Opening the model");
   #problems = el("div", { class: "stack", "aria-live": "polite" });
   #report = el("div");
@@ -204,7 +204,9 @@ class YourModel {
       fixed,
       shapes,
       inputs,
+      outputs: opened.outputs,
       states: Object.fromEntries(opened.states),
+      unsure: opened.unsure,
       plan: null,
       audio: opened.audio,
     };
@@ -233,6 +235,7 @@ class YourModel {
     this.#runner.replaceChildren(
       el("h3", { text: "Run it" }),
       view.element,
+      this.#askForStates(shapes, onFix),
       el(
         "div",
         { class: "row" },
@@ -242,6 +245,45 @@ class YourModel {
       this.#audioOffer(),
     );
     this.#results.replaceChildren();
+  }
+
+  /** Where it is not sure which output becomes which input: why, and a field to name the pairs. */
+  #askForStates(shapes, onFix) {
+    const { unsure, states } = this.#model;
+    if (!unsure) return "";
+    const text = Object.entries(states).map((pair) => pair.join("="));
+    const field = el("input", { type: "text", value: text.join(" "), placeholder: "h_in=h_out", "aria-label": "States" });
+    const use = () =>
+      this.#busy(
+        () => "These are no states of it:",
+        async () => {
+          this.#model.states = this.#pairs(field.value);
+          this.#model.planFor = null;
+          this.#offerRun(shapes, onFix);
+        },
+      );
+    return el(
+      "div",
+      { class: "stack unsure" },
+      el("p", { class: "note", text: unsure }),
+      el(
+        "div",
+        { class: "row" },
+        field,
+        el("button", { class: "button", type: "button", text: "Carry these", click: use }),
+      ),
+    );
+  }
+
+  /** {input: output} of "h_in=h_out c_in=c_out". */
+  #pairs(text) {
+    const named = (ports, name) => ports.some((port) => port.name === name);
+    const pairs = text.split(/[\s,]+/).filter(Boolean).map((pair) => pair.split("="));
+    for (const [before, after] of pairs) {
+      if (!named(this.#model.inputs, before)) throw new Error(`there is no input '${before}'`);
+      if (!named(this.#model.outputs, after)) throw new Error(`there is no output '${after}'`);
+    }
+    return Object.fromEntries(pairs);
   }
 
   /** For a model of frames of numbers: it can run on samples, in the place of a model of part 1. */

@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 
 from webrnn import models
-from webrnn.engine.carry import guess
 from webrnn.engine.session import InferenceSession
+from webrnn.engine.states import states_of
 from webrnn.errors import Error, ModelError
 from webrnn.ir import DType, Graph, GraphBuilder, Value
 from webrnn.onnx.reader import read_model
@@ -111,7 +111,7 @@ class _Stage:
     """A model with one input and one output of a size, and one state."""
 
     def __init__(self, graph: Graph, size: int):
-        pairs = guess(graph.inputs, graph.outputs)
+        pairs = states_of(graph).carry()
         self.graph = graph
         self.fed = [value for value in graph.inputs if value.name not in pairs]
         given = [value for value in graph.outputs if value.name not in pairs.values()]

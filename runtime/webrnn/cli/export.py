@@ -10,8 +10,7 @@ from typing import Any
 
 from webrnn.engine.carry import Carry
 from webrnn.engine.session import InferenceSession
-from webrnn.engine.states import likely_pairs
-from webrnn.errors import OptionError, PlanError
+from webrnn.errors import ModelError, OptionError, PlanError
 from webrnn.plan.file import PlanFile, PlanPort
 from webrnn.tables import bytes_text, table
 
@@ -38,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="extend",
         default=[],
         metavar="INPUT=OUTPUT",
-        help='states: what an output was is an input in the next step; or "auto": found by names and shapes; '
+        help='states: what an output was is an input in the next step; or "auto": found by names and the graph; '
         'or "internal": of loops that start from constants',
     )
     parser.add_argument("--about", metavar="FILE.json", help="a JSON object to store: model.about in JavaScript")
@@ -51,6 +50,10 @@ def main(arguments: argparse.Namespace) -> None:
         arguments.model, disable=pass_names(arguments.disable), fixed=fixed_inputs(arguments.fixed)
     )
     output = arguments.output or Path(arguments.model).with_suffix(".rnn")
+    found = session.find_states()
+    if carry == "auto" and found.problem is not None:
+        line = " ".join(f"{before}={after}" for before, after in found.answer.items())
+        raise ModelError(f"{found.problem}; here: --carry {line or 'INPUT=OUTPUT ...'}")
     try:
         session.export(output, shapes or None, carry, about)
     except PlanError as error:
@@ -58,12 +61,14 @@ def main(arguments: argparse.Namespace) -> None:
     except OSError as error:
         raise OptionError(f"cannot write {str(output)!r}: {error.strerror}") from None
     print("\n\n".join(sections(PlanFile(output.read_bytes()))))
+    if carry == "auto":
+        reasons = [f"  {pair.before} -> {pair.after}  {pair.reason}" for pair in found.pairs]
+        print("\n".join(["\nfound states", *reasons]))
     if carry is None:
-        likely = [f"{before}={found[0]}" for before, found in likely_pairs(session.inputs, session.outputs).items()]
+        likely = [f"{pair.before}={pair.after}" for pair in found.pairs]
+        way = f"--carry {likely[0]} ..." if found.doubts and likely else "--carry auto"
         if likely:
-            print(
-                f"\nNo state is carried; {', '.join(likely)} looks like one: --carry auto, or --carry {likely[0]} ..."
-            )
+            print(f"\nNo state is carried; {', '.join(likely)} looks like one: {way}")
     print(f"\n{output}: {bytes_text(output.stat().st_size)}")
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from webrnn.engine.exporting import plan_bytes
 from webrnn.engine.session import NodeArg
-from webrnn.engine.states import carried_pairs
+from webrnn.engine.states import states_of
 from webrnn.ir import Graph, Scan, is_scan
 from webrnn.onnx.reader import read_model
 from webrnn.plan.file import PlanFile
@@ -42,10 +42,13 @@ def sections(graph: Graph) -> Iterator[str]:
     for title, values in (("inputs", graph.inputs), ("outputs", graph.outputs)):
         rows = [(item.name, item.type, _shape_text(item)) for item in map(NodeArg.of, values)]
         yield table(title, rows, ("name", "type", "shape"))
-    states = [("between runs", before, after) for before, after in carried_pairs(graph)]
-    states += [("inside", where, ", ".join(names)) for where, names in _loops(graph)]
+    found = states_of(graph)
+    states = [("between runs", pair.before, pair.after, pair.reason) for pair in found.pairs]
+    states += [("inside", where, ", ".join(names), "") for where, names in _loops(graph)]
     if states:
-        yield table("states", states, ("kind", "from", "to"))
+        yield table("states", states, ("kind", "from", "to", "found"))
+    if found.doubts:
+        yield "not sure\n" + "\n".join(f"  {doubt}" for doubt in found.doubts)
     counts = Counter(
         node.op if not node.domain else f"{node.domain}.{node.op}" for g in graph.walk() for node in g.nodes
     )

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from .batching import Batched
     from .carry import Carry
     from .pool import StreamPool
+    from .states import FoundStates
     from .stream import Stream
     from .streaming import StreamingModel
 
@@ -109,11 +110,18 @@ class InferenceSession:
     def stream(self, carry: Carry = "auto", check_finite: bool = False) -> Stream:
         """A stream: the state lives between calls of `step`.
 
-        `carry` says which output is which input in the next step: {"h_in": "h_out"}; "auto" finds the pairs where that
-        is unambiguous (`stream.carry` says which); "internal" carries the states of loops that start from constants.
+        `carry` says which output is which input in the next step: {"h_in": "h_out"}; "auto" finds the pairs by names
+        and by the graph, and raises where it is not sure (`stream.carry` says which, `find_states` why); "internal"
+        carries the states of loops that start from constants.
         With `check_finite` a step whose results are not finite raises.
         """
         return self._streaming(carry).stream(check_finite)
+
+    def find_states(self) -> FoundStates:
+        """The pairs that carry="auto" finds, each with its reason, and what it is not sure of."""
+        from .states import find_states
+
+        return find_states(self.inputs, self.outputs, self._source)
 
     def pool(self, max_streams: int = 64, carry: Carry = "auto", max_batch: int | None = None) -> StreamPool:
         """Many streams, one batched run a tick; `carry` as for `stream`.

@@ -14,11 +14,12 @@ from webrnn.plan.stored import PlanState
 
 from .backends import Program
 from .carriers import ArrayCarrier, Carrier, PlanCarrier
-from .carry import Carry, guess, resolve
+from .carry import Carry, resolve
 from .executor import Executor
 from .internal_states import expose_states
 from .plan_program import PlanProgram
 from .state_sizes import StateSizes
+from .states import find_states
 from .stream import Initial, Stream
 
 SAMPLE_SIZES = (2, 3)
@@ -54,7 +55,7 @@ class StreamingModel:
             carry, initial = dict(exposed.pairs), _initial_of(exposed.initial)
         inputs = [value.like(value.name) for value in graph.inputs]
         outputs = [value.like(value.name) for value in graph.outputs]
-        pairs = _pairs(carry, inputs, outputs)
+        pairs = _pairs(carry, inputs, outputs, graph)
         return StreamingModel(make_program(graph.copy()), inputs, outputs, pairs, initial, graph)
 
     @staticmethod
@@ -142,11 +143,13 @@ class StreamingModel:
         return [PlanCarrier(plan, self.pairs), arrays]
 
 
-def _pairs(carry: Carry, inputs: Sequence[Value], outputs: Sequence[Value]) -> list[tuple[int, int]]:
+def _pairs(
+    carry: Carry, inputs: Sequence[Value], outputs: Sequence[Value], graph: Graph | None = None
+) -> list[tuple[int, int]]:
     if isinstance(carry, str):
         if carry != "auto":
             raise ModelError(f'carry is {{"input": "output"}}, "auto" or "internal", not {carry!r}')
-        carry = guess(inputs, outputs)
+        carry = find_states(inputs, outputs, graph).carry()
     return resolve(carry, inputs, outputs)
 
 
