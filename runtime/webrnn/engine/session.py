@@ -112,7 +112,8 @@ class InferenceSession:
 
         `carry` says which output is which input in the next step: {"h_in": "h_out"}; "auto" finds the pairs by names
         and by the graph, and raises where it is not sure (`stream.carry` says which, `find_states` why); "internal"
-        carries the states of loops that start from constants.
+        carries the states of loops that start from constants, and refuses a model that by frames would give something
+        else than for the whole sequence.
         With `check_finite` a step whose results are not finite raises.
         """
         return self._streaming(carry).stream(check_finite)
@@ -154,7 +155,7 @@ class InferenceSession:
             return self._streaming_program(graph, source)
 
         assert self._source is not None
-        return StreamingModel.of_graph(self._source.copy(), carry, make_program)
+        return StreamingModel.of_graph(self._source.copy(), carry, make_program, self._disable)
 
     def _batched(self, model: StreamingModel) -> Batched | str:
         from .batching import find_batched

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -10,6 +10,8 @@ import numpy as np
 
 from webrnn.errors import ModelError, PlanError
 from webrnn.ir import Graph, SymbolicDim, Value
+from webrnn.passes import run_passes
+from webrnn.passes.pipeline import PLAIN_LOOPS
 from webrnn.plan.stored import PlanState
 
 from .backends import Program
@@ -46,9 +48,13 @@ class StreamingModel:
         self._starts = starts or {}
 
     @staticmethod
-    def of_graph(graph: Graph, carry: Carry, make_program: Callable[[Graph], Program]) -> StreamingModel:
+    def of_graph(
+        graph: Graph, carry: Carry, make_program: Callable[[Graph], Program], disable: Collection[str] = ()
+    ) -> StreamingModel:
+        """`disable` names passes that are not to run before states are looked for."""
         initial = None
         if carry == "internal":
+            run_passes(graph, PLAIN_LOOPS, disable=disable)
             exposed = expose_states(graph)
             if not exposed.pairs:
                 raise ModelError('carry="internal": no loop of the model starts from constants')

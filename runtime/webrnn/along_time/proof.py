@@ -1,0 +1,195 @@
+"""Which axis is time, and the proof that a model by frames gives what it gives for whole sequences.
+
+Time is the axis that loops with states of their own walk along. Where they walk along two axes of an input and one of
+them is of a fixed size, time is the other one; where that does not decide either, the model is refused.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import islice, product
+
+from webrnn.errors import ModelError
+from webrnn.ir import Dim, Graph, Node, Scan, SymbolicDim, Value, is_scan
+
+from .analysis import Analysis
+from .kinds import Along, Fault
+
+_ADVICE = "run whole sequences, or export the model with its state as inputs and outputs"
+_MOST_CHOICES = 64
+_BATCH = re.compile(r"batch|^(n|b|bs|streams?)$", re.IGNORECASE)
+_TIME = re.compile(r"time|frame|step|seq|len|^[tl]$", re.IGNORECASE)
+"""What exporters call the sizes of these axes."""
+
+
+@dataclass(frozen=True)
+class Proof:
+    """That a model runs by frames as it runs whole sequences."""
+
+    time: dict[Value, int]
+    """The axis of time of each input that has one."""
+    loops: list[Node]
+    """The loops that walk along it: their states are to be carried, and those of no other loop."""
+
+
+def prove(graph: Graph) -> Proof:
+    """Raises naming the node where frames depend on more than the states of loops; no loops if none has states."""
+    fed = frozenset(data_dependent(graph))
+    hidden = [node for node in graph.nodes if is_scan(node) and _has_hidden(node, fed)]
+    if not hidden:
+        return Proof({}, [])
+    found = _find_walks(graph, hidden, fed)
+    time = {value: _choose(value, axes) for value, axes in found.items() if axes}
+    if not time:
+        raise _without_walk(graph, hidden, fed)
+    analysis = _analyse(graph, time, fed)
+    fault = _first_fault(graph, analysis)
+    if fault is not None:
+        raise _refusal(fault)
+    loops = [node for node in analysis.walking if not _outputs_fault(node, analysis)]
+    return Proof(time, loops)
+
+
+def data_dependent(graph: Graph) -> set[Value]:
+    """Values that depend on elements of the inputs, not only on their sizes."""
+    found = set(graph.inputs)
+    for node in graph.nodes:
+        only_sizes = not node.domain and node.op in ("Shape", "Size")
+        read = node.inputs[:1] if node.op in ("ExpectShape", "CastLike") else node.inputs
+        if not only_sizes and any(value in found for value in read):
+            found.update(output for output in node.outputs if output is not None)
+    return found
+
+
+def _has_hidden(node: Node, fed: frozenset[Value]) -> bool:
+    return any(state.init not in fed for state in Scan.of(node).states)
+
+
+def _find_walks(graph: Graph, hidden: list[Node], fed: frozenset[Value]) -> dict[Value, dict[int, list[Node]]]:
+    """By input and axis: the loops with hidden states that walk along it."""
+    found: dict[Value, dict[int, list[Node]]] = {}
+    for value in graph.inputs:
+        if value.container or value.shape is None:
+            continue
+        for axis in range(len(value.shape)):
+            walking = [node for node in Analysis(graph, {value: axis}, fed).walking if node in hidden]
+            if walking:
+                found.setdefault(value, {})[axis] = walking
+    return found
+
+
+def _choose(value: Value, axes: Mapping[int, list[Node]]) -> int:
+    """Which of the axes of an input that loops walk along is time."""
+    assert value.shape is not None
+    opened = [axis for axis in axes if not isinstance(value.shape[axis], int)]
+    named = [axis for axis in opened if _is_named(value.shape[axis], _TIME)]
+    chosen = next((option for option in (list(axes), opened, named) if len(option) == 1), None)
+    if chosen is None:
+        loops = " and ".join(f"{nodes[0].label!r} along axis {axis}" for axis, nodes in sorted(axes.items()))
+        raise ModelError(
+            f'carry="internal": loops walk along different axes of the input {value.name!r} ({loops}), and which of '
+            f"them is time is not clear: {_ADVICE}",
+            node=axes[min(axes)][0].label,
+            op="Scan",
+        )
+    axis = chosen[0]
+    others = [size for other, size in enumerate(value.shape) if other != axis and not isinstance(size, int)]
+    is_fixed = isinstance(value.shape[axis], int)
+    doubts = [size for size in others if not _is_named(size, _BATCH)] if is_fixed else []
+    if not is_fixed and not _is_named(value.shape[axis], _TIME):
+        doubts = [size for size in others if _is_named(size, _TIME)]
+    if doubts:
+        size = f", of {value.shape[axis]} elements," if is_fixed else ""
+        raise ModelError(
+            f'carry="internal": it walks along axis {axis} of the input {value.name!r}{size} while another axis is '
+            f"open ({doubts[0] or '?'}); which of them is time is not clear: {_ADVICE}",
+            node=axes[axis][0].label,
+            op="Scan",
+        )
+    return axis
+
+
+def _is_named(size: Dim | None, pattern: re.Pattern[str]) -> bool:
+    return isinstance(size, SymbolicDim) and pattern.search(str(size)) is not None
+
+
+def _analyse(graph: Graph, time: dict[Value, int], fed: frozenset[Value]) -> Analysis:
+    """With time in the inputs where loops do not find it: where its size has the same name, or where it fits."""
+    sizes = {value.shape[axis] for value, axis in time.items() if value.shape is not None}
+    options: list[list[tuple[Value, int | None]]] = []
+    for value in graph.inputs:
+        if value in time or value.container or not value.shape:
+            continue
+        same = [axis for axis, size in enumerate(value.shape) if isinstance(size, SymbolicDim) and size in sizes]
+        if len(same) == 1:
+            time[value] = same[0]
+            continue
+        fitting = [axis for axis, size in enumerate(value.shape) if size is None or size in sizes]
+        options.append([(value, axis) for axis in (None, *fitting)])
+    first = None
+    for choice in islice(product(*options), _MOST_CHOICES):
+        chosen = {**time, **{value: axis for value, axis in choice if axis is not None}}
+        analysis = Analysis(graph, chosen, fed)
+        if _first_fault(graph, analysis) is None:
+            time.update(chosen)
+            return analysis
+        first = first or analysis
+    assert first is not None
+    return first
+
+
+def _first_fault(graph: Graph, analysis: Analysis) -> Fault | None:
+    for value in graph.outputs:
+        along = analysis.of(value)
+        if along.fault is not None:
+            return along.fault
+        reason = _reason_against_output(along, value, analysis)
+        if reason is not None:
+            node = graph.producers().get(value)
+            return Fault(node.label if node else value.name, node.op if node else "", reason)
+    return None
+
+
+def _reason_against_output(along: Along, value: Value, analysis: Analysis) -> str | None:
+    if along.counts:
+        return f"the output {value.name!r} is the number of frames of a step"
+    if along.axis is None or along.is_pure:
+        return None
+    shape = analysis.facts.shape(value)
+    if along.uniform and shape is not None and shape[along.axis] == analysis.frames:
+        return None
+    return f"an axis of the output {value.name!r} counts frames and others together"
+
+
+def _outputs_fault(node: Node, analysis: Analysis) -> bool:
+    return any(analysis.of(value).fault is not None for value in node.outputs)
+
+
+def _without_walk(graph: Graph, hidden: list[Node], fed: frozenset[Value]) -> ModelError:
+    """Why no loop walks along an axis: what stops it from being a plain walk, for the axis that tells most."""
+    labels = {node.label for node in hidden}
+    faults = []
+    for value in graph.inputs:
+        for axis in range(len(value.shape or ())):
+            analysis = Analysis(graph, {value: axis}, fed)
+            is_open = not isinstance((value.shape or ())[axis], int)
+            faults += [
+                (along.fault.node in labels, is_open, along.fault) for along in analysis.along.values() if along.fault
+            ]
+    if faults:
+        return _refusal(max(faults, key=lambda item: item[:2])[2])
+    unknown = [value.name for value in graph.inputs if value.shape is None]
+    reason = (
+        f"the rank of the input {unknown[0]!r} is not declared" if unknown else "it walks along no axis of an input"
+    )
+    return _refusal(Fault(hidden[0].label, "Scan", reason))
+
+
+def _refusal(fault: Fault) -> ModelError:
+    return ModelError(
+        f'carry="internal": {fault.reason}; by frames the model would give something else: {_ADVICE}',
+        node=fault.node,
+        op=fault.op or None,
+    )

@@ -1,0 +1,102 @@
+"""Models of random pieces: what is accepted is exact, by chunks of any size, and what is refused names a node."""
+
+import numpy as np
+import pytest
+
+import webrnn
+
+from .pieces import NEEDS_MORE, PLAIN, RECURRENT, build
+
+FRAMES, BATCH = 8, 2
+
+
+def feeds_of(session, rng, batch):
+    sizes = {"time": FRAMES, "batch": batch}
+    return {
+        value.name: rng.standard_normal([sizes.get(size, size) for size in value.shape]).astype(np.float32)
+        for value in session.get_inputs()
+    }
+
+
+def time_axes(session):
+    return {value.name: value.shape.index("time") for value in session.get_inputs() if "time" in value.shape}
+
+
+def by_chunks(session, feeds, lengths, axes):
+    stream = session.stream(carry="internal")
+    start, results = 0, []
+    for length in lengths:
+        chunk = {
+            name: array.take(range(start, start + length), axes[name]) if name in axes else array
+            for name, array in feeds.items()
+        }
+        results.append(stream.step(chunk))
+        start += length
+    return results
+
+
+def random_lengths(rng):
+    cuts = np.sort(rng.choice(np.arange(1, FRAMES), rng.integers(1, 5), replace=False))
+    return np.diff([0, *cuts, FRAMES])
+
+
+def largest_difference(proto, rng, batch=BATCH, backend="numpy", disable=()):
+    session = webrnn.InferenceSession(proto.SerializeToString(), backend=backend, disable=disable)
+    feeds = feeds_of(session, rng, batch)
+    (whole,) = session.run(None, feeds)
+    axes = time_axes(session)
+    parts = [result[0] for result in by_chunks(session, feeds, random_lengths(rng), axes)]
+    return np.abs(np.concatenate(parts, axis=axes["x"]) - whole).max()
+
+
+@pytest.mark.parametrize("name", [*PLAIN, *RECURRENT])
+@pytest.mark.parametrize("batch", [1, "batch"])
+def test_piece_that_works_by_frames(name, batch):
+    rng = np.random.default_rng(1)
+    pieces = [RECURRENT["gru"], (PLAIN | RECURRENT)[name], RECURRENT["lstm"]]
+    difference = largest_difference(build(pieces, rng, batch=batch), rng, 1 if batch == 1 else BATCH)
+    assert difference < 1e-5
+
+
+@pytest.mark.parametrize("name", NEEDS_MORE)
+@pytest.mark.parametrize("place", ["before", "after"])
+def test_piece_that_needs_more_than_a_frame_is_refused(name, place):
+    rng = np.random.default_rng(2)
+    pieces = [NEEDS_MORE[name], RECURRENT["gru"]]
+    proto = build(pieces if place == "before" else pieces[::-1], rng)
+    session = webrnn.InferenceSession(proto.SerializeToString(), backend="numpy")
+    session.run(None, feeds_of(session, rng, BATCH))
+    with pytest.raises(webrnn.ModelError, match=r'carry="internal".*run whole sequences') as raised:
+        session.stream(carry="internal")
+    assert raised.value.node
+
+
+@pytest.mark.parametrize("seed", range(16))
+def test_random_stacks_are_exact(seed):
+    rng = np.random.default_rng(seed)
+    plain = [PLAIN[name] for name in rng.choice(list(PLAIN), rng.integers(0, 4))]
+    pieces = [*plain, *(RECURRENT[name] for name in rng.choice(list(RECURRENT), rng.integers(1, 3)))]
+    rng.shuffle(pieces)
+    batch = 1 if rng.random() < 0.3 else "batch"
+    proto = build(pieces, rng, batch=batch, time_first=bool(rng.random() < 0.5))
+    disable = ("all",) if rng.random() < 0.2 and RECURRENT["walking_loop"] not in pieces else ()
+    assert largest_difference(proto, rng, 1 if batch == 1 else BATCH, disable=disable) < 1e-5
+
+
+@pytest.mark.parametrize("seed", range(16))
+def test_random_stacks_with_a_piece_that_needs_more_are_refused(seed):
+    rng = np.random.default_rng(100 + seed)
+    names = [*rng.choice(list(PLAIN), rng.integers(0, 3)), *rng.choice(list(RECURRENT), rng.integers(1, 3))]
+    pieces = [(PLAIN | RECURRENT)[name] for name in names] + [NEEDS_MORE[rng.choice(list(NEEDS_MORE))]]
+    rng.shuffle(pieces)
+    proto = build(pieces, rng, time_first=bool(rng.random() < 0.5))
+    with pytest.raises(webrnn.ModelError) as raised:
+        webrnn.InferenceSession(proto.SerializeToString(), backend="numpy").stream(carry="internal")
+    assert raised.value.node
+
+
+@pytest.mark.parametrize("names", [("gru", "dense", "lstm"), ("over_features", "gru"), ("walking_loop", "layer_norm")])
+def test_native_is_exact_to_the_bit(names):
+    rng = np.random.default_rng(5)
+    pieces = [(PLAIN | RECURRENT)[name] for name in names]
+    assert largest_difference(build(pieces, rng), rng, backend="native") == 0
