@@ -9,9 +9,9 @@
 
 import { warmUp } from "./audio_warmup.js";
 import { bytesOf, chooseVariant, compile } from "./instance.js";
-import { ModelError, PlanError, ShapeError, WebrnnError } from "./plan_file.js";
+import { ModelError, PlanError, ShapeError, StreamError, WebrnnError } from "./plan_file.js";
 
-const CLASSES = { ModelError, PlanError, ShapeError, RangeError, TypeError };
+const CLASSES = { ModelError, PlanError, ShapeError, StreamError, TypeError };
 
 /** The error that the audio thread has described. */
 function errorOf({ name, message, node }) {

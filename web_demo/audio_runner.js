@@ -1,6 +1,6 @@
 // One audio plan on a signal that comes by blocks of any size. Nothing is allocated for a block.
 
-import { PlanError } from "./webrnn.js";
+import { PlanError, shown } from "./plan_file.js";
 
 const LONGEST_FRAME = 1 << 16;
 const BORROW = { borrow: true };
@@ -20,7 +20,11 @@ export function audioOf(model, rate) {
   }
   const { kind, sample_rate, frame, hop, input, output } = audio;
   if (!["filter", "analyser"].includes(kind) || !isCount(frame, LONGEST_FRAME) || !isCount(hop, frame)) {
-    throw new PlanError(`a plan for audio of kind '${kind}', frames of ${frame} every ${hop} samples, cannot be run`);
+    const frames = `frames of ${shown(frame)} every ${shown(hop)} samples`;
+    throw new PlanError(`a plan for audio of kind '${shown(kind)}', ${frames}, cannot be run`);
+  }
+  if (typeof sample_rate !== "number" || typeof input !== "string" || typeof output !== "string") {
+    throw new PlanError("the plan does not say what audio it is for: a sample rate, an input and an output");
   }
   if (sample_rate !== rate) {
     const remedy = `new AudioContext({ sampleRate: ${sample_rate} })`;
@@ -32,7 +36,8 @@ export function audioOf(model, rate) {
   }
   const result = model.outputs.find(({ name }) => name === output);
   const size = result?.type === "float32" ? sizeOf(result) : NaN;
-  if (!isCount(size, LONGEST_FRAME) || (kind === "filter" && size !== frame)) {
+  const isCarried = Object.values(model.carry).includes(output);
+  if (isCarried || !isCount(size, LONGEST_FRAME) || (kind === "filter" && size !== frame)) {
     throw new PlanError(`the plan does not give ${kind === "filter" ? `frames of ${frame}` : "numbers"} as '${output}'`);
   }
   return { kind, sample_rate, frame, hop, input, output, size };

@@ -1,6 +1,9 @@
 // The wasm module of the kernels: which variant runs here, where it comes from, and the memory that it works on.
 
+import { PlanError, WebrnnError } from "./plan_file.js";
+
 const PAGE = 65536;
+const MOST_BYTES = 2 ** 32; // of a memory
 const OWN_PAGES = 4; // at least what the modules ask for: their stack and constants
 const ALIGNMENT = 64;
 
@@ -107,6 +110,7 @@ async function load(url, progress, use) {
     progress?.add(bytes.length)(bytes.length);
     return bytes;
   } catch (error) {
+    if (error instanceof WebrnnError) throw error;
     const text = `${url.pathname} could not be loaded: ${error.cause?.message ?? error.message}`;
     throw new Error(text, { cause: error });
   }
@@ -126,14 +130,18 @@ export async function bytesOf(source, progress) {
 /** Puts bytes into memory: {address, length}. */
 export function placeBytes(bytes, heap) {
   const { buffer, byteOffset } = ArrayBuffer.isView(bytes) ? bytes : { buffer: bytes, byteOffset: 0 };
-  const { address } = heap.allocate(bytes.byteLength);
-  heap.view(Uint8Array, address, bytes.byteLength).set(new Uint8Array(buffer, byteOffset, bytes.byteLength));
-  return { address, length: bytes.byteLength };
+  const length = bytes?.byteLength;
+  if (!Number.isInteger(length)) throw new TypeError(`the bytes of a file are expected, not ${typeof bytes}`);
+  const { address } = heap.allocate(length);
+  // Bytes that were transferred to another thread have no length, and no view can be made of them.
+  if (length) heap.view(Uint8Array, address, length).set(new Uint8Array(buffer, byteOffset, length));
+  return { address, length };
 }
 
 /** The same of a response, written there as it comes. */
 async function placeBody({ headers, body }, heap) {
-  let block = heap.allocate(Number(headers.get("content-length")) || PAGE);
+  const said = Number(headers.get("content-length"));
+  let block = heap.allocate(Number.isSafeInteger(said) && said > 0 ? said : PAGE);
   let length = 0;
   for (const reader = body.getReader(); ; ) {
     const { done, value } = await reader.read();
@@ -193,22 +201,30 @@ export class Heap {
   age = 0;
   #top = OWN_PAGES * PAGE;
   #free = [];
+  #bytes = new Uint8Array(this.memory.buffer);
 
-  /** A new block: {address, bytes}. What it holds is not defined. */
+  /** A new block of zeros: {address, bytes}. */
   allocate(bytes) {
     const index = this.#free.findIndex((block) => block.bytes >= bytes && block.bytes <= 2 * bytes);
-    if (index >= 0) return this.#free.splice(index, 1)[0];
-    const address = (Math.ceil(this.#top / ALIGNMENT) * ALIGNMENT) >>> 0;
-    const missing = Math.ceil((address + bytes) / PAGE) - this.memory.buffer.byteLength / PAGE;
+    if (index >= 0) {
+      const [block] = this.#free.splice(index, 1);
+      this.clear(block.address, block.bytes);
+      return block;
+    }
+    const address = Math.ceil(this.#top / ALIGNMENT) * ALIGNMENT;
+    const end = address + bytes;
+    const missing = Math.ceil(end / PAGE) - this.memory.buffer.byteLength / PAGE;
+    if (!(end <= MOST_BYTES)) throw noMemory(bytes);
     if (missing > 0) {
       try {
         this.memory.grow(missing);
       } catch (error) {
-        throw new RangeError(`${bytes} more bytes do not fit into WebAssembly memory`, { cause: error });
+        throw noMemory(bytes, error);
       }
       this.age++;
+      this.#bytes = new Uint8Array(this.memory.buffer);
     }
-    this.#top = address + bytes;
+    this.#top = end;
     return { address, bytes };
   }
 
@@ -224,7 +240,19 @@ export class Heap {
     if (block) this.#free.push(block);
   }
 
+  clear(address, bytes) {
+    this.#bytes.fill(0, address, address + bytes);
+  }
+
+  /** Copies a block to the start of another one. */
+  copy(from, to) {
+    this.#bytes.copyWithin(to.address, from.address, from.address + from.bytes);
+  }
+
   view(Type, address, length) {
     return new Type(this.memory.buffer, address, length);
   }
 }
+
+const noMemory = (bytes, cause) =>
+  Object.assign(new PlanError(`${bytes} more bytes do not fit into WebAssembly memory`), cause && { cause });

@@ -1,100 +1,19 @@
 // One run after the other: where inputs, outputs and states are, and how they are exchanged.
+//
+// A call that raises leaves the stream as it was: new sizes are bound beside the old ones, and a state moves on only when
+// the results of its step have been handed over.
 
-import { ShapeError, within } from "./plan_file.js";
+import { ModelError, ShapeError, StreamError, shown, within } from "./plan_file.js";
+import { Slot, allocated, count, refuseOthers, sameShape } from "./slot.js";
 
-const MAX_SIZE = 0x7fffffff;
+const MOST_STEPS = 0x7fffffff;
+const STEPS_BYTES = 8; // of the number of steps that a loop took
+const NOTHING = Object.freeze({});
 
-const count = (shape) => shape.reduce((a, b) => a * b, 1);
-
-function sameShape(a, b) {
-  for (let i = 0; i < b.length; i++) if (a[i] !== b[i]) return false;
-  return a.length === b.length;
-}
-
-/** Raises if something is given besides `slots`, all of which are. It has no closures, which would be allocated. */
-function refuseOthers(given, slots) {
-  let length = 0;
-  for (const _ in given) length++;
-  if (length !== slots.length) throw unexpected(Object.keys(given), slots.map(({ name }) => name));
-}
-
-function unexpected(given, names) {
-  const others = given.filter((name) => !names.includes(name));
-  return new ShapeError(`'${others[0]}' is not expected here, only ${names.join(", ") || "nothing"}`);
-}
-
-/** An input or output of a stream, and its place in memory. */
-class Slot {
-  block = null;
-  view = null;
-  shape = null; // as bound
-  count = 0;
-  state = null; // of an output that is carried: the input that it is carried to
-  start = null; // of an input that is carried: what it starts from, {data, shape}, or zeros
-
-  constructor(port, direction) {
-    Object.assign(this, port);
-    this.label = `${direction} '${port.name}'`;
-    this.tag = port.Array.name;
-    this.axes = port.shape;
-    this.shape = null;
-  }
-
-  /** Whether `feed` has the shape that is bound; raises if it is nothing that this input takes. */
-  fits(feed) {
-    const data = ArrayBuffer.isView(feed) ? feed : feed?.data;
-    if (data?.[Symbol.toStringTag] !== this.tag) {
-      const given = data?.[Symbol.toStringTag] ?? typeof (data ?? feed);
-      throw new ShapeError(`${this.label} takes a ${this.tag}, or {data, shape} with one, not ${given}`);
-    }
-    if (this.shape === null || data.length !== this.count) return false;
-    return data === feed || !feed.shape || sameShape(feed.shape, this.shape);
-  }
-
-  /** Raises unless `feed` has this shape. */
-  check(feed, shape) {
-    if (feed.shape && !sameShape(feed.shape, shape)) {
-      throw new ShapeError(`${this.label} has shape [${feed.shape}], the plan takes [${this.axes}]`);
-    }
-    const { length } = ArrayBuffer.isView(feed) ? feed : feed.data;
-    if (length !== count(shape)) {
-      throw new ShapeError(`${this.label} has ${length} elements, but [${shape}] has ${count(shape)}`);
-    }
-  }
-
-  /** Raises unless `array` has room for this output. */
-  takes(array) {
-    if (array?.[Symbol.toStringTag] !== this.tag || array.length !== this.count) {
-      const given = array?.[Symbol.toStringTag] ?? typeof array;
-      throw new ShapeError(
-        `out: ${this.label} needs a ${this.tag} of ${this.count} elements, not ${given} of ${array?.length}`,
-      );
-    }
-  }
-
-  write(feed) {
-    const data = ArrayBuffer.isView(feed) ? feed : feed.data;
-    if (this.tag !== "Uint8Array") this.view.set(data);
-    else for (let i = 0; i < data.length; i++) this.view[i] = data[i] ? 1 : 0;
-  }
-
-  /** Writes what a state starts from. */
-  begin() {
-    if (this.start) repeat(this.view, this.shape, this.start);
-    else this.view.fill(this.tag === "BigInt64Array" ? 0n : 0);
-  }
-}
-
-/** Fills `view`, of shape `shape`, with the elements of `data`, whose axes of one element are repeated. */
-function repeat(view, shape, { data, shape: given }) {
-  const index = shape.map(() => 0);
-  for (let i = 0; i < view.length; i++) {
-    let at = 0;
-    for (let axis = 0; axis < shape.length; axis++) at = at * given[axis] + (given[axis] === 1 ? 0 : index[axis]);
-    view[i] = data[at];
-    for (let axis = shape.length - 1; axis >= 0 && ++index[axis] === shape[axis]; axis--) index[axis] = 0;
-  }
-}
+// Where the states are from which the next step goes on.
+const AT_START = 0; // what the plan says
+const LOADED = 1; // what was given to load()
+const IN_MEMORY = 2; // what the last step left
 
 /** Runs of a model one after the other, and the states between them. */
 export class Stream {
@@ -102,270 +21,240 @@ export class Stream {
   #inputs;
   #outputs;
   #fed; // inputs that are not carried
-  #states; // outputs that are carried
-  #returned; // outputs that are not
+  #fedAxes; // names of their sizes
+  #states; // inputs that are carried; their partners are the outputs that they take
+  #returned; // outputs that are not carried
   #sizes;
   #symbols = null; // as bound
-  #loaded = {}; // states to begin with; those that are missing start as the plan says
-  #begun = false;
+  #origin = AT_START;
   #age = -1; // of the heap when the views were made
-  #tables;
+  #tables = null;
+  #arenaBytes = 0;
   #addresses; // of the externals; then the symbols
-  #others = new Map(); // blocks of externals that are no input or output
+  #blocks = []; // of the externals
   #words; // view of #addresses
-  #borrowed = {};
+  #borrowed;
+  #isBusy = false;
 
   constructor(vm, carry, sizes) {
-    const { heap, file, tableBytes } = (this.#vm = vm);
-    this.#sizes = sizes;
+    const { heap, file } = (this.#vm = vm);
+    this.#sizes = { ...sizes };
     this.#inputs = file.inputs.map((port) => new Slot(port, "input"));
-    this.#outputs = file.outputs.map((port) => new Slot(port, "output"));
-    this.#states = Object.entries(carry).map(([to, from]) => this.#pair(to, from));
-    this.#fed = this.#inputs.filter((slot) => !this.#states.some(({ state }) => state === slot));
-    this.#returned = this.#outputs.filter(({ state }) => !state);
-    for (const { name } of this.#returned) this.#borrowed[name] = null;
-    this.#tables = heap.allocate(tableBytes);
+    const outputs = new Map(file.outputs.map((port) => [port.name, new Slot(port, "output")])); // one may be listed twice
+    this.#outputs = [...outputs.values()];
+    this.#states = this.#paired(carry, outputs);
+    this.#fed = this.#inputs.filter(({ partner }) => !partner);
+    this.#fedAxes = new Set(this.#fed.flatMap(({ axes }) => axes));
+    this.#returned = this.#outputs.filter(({ partner }) => !partner);
+    this.#borrowed = this.#byName(() => null);
     this.#addresses = heap.allocate(4 * (file.externals + file.symbols.length));
   }
 
-  #pair(to, from) {
-    const input = this.#inputs.find((slot) => slot.name === to);
-    const output = this.#outputs.find((slot) => slot.name === from);
-    if (!input || !output) throw new ShapeError(`carry: there is no ${input ? `output '${from}'` : `input '${to}'`}`);
-    if (output.state) throw new ShapeError(`carry: ${output.label} is carried to two inputs`);
-    if (output.Array !== input.Array) throw new ShapeError(`carry: ${input.label} and ${output.label} differ in type`);
-    if (output.taken >= 0) throw new ShapeError(`carry: ${output.label} is as long as a loop takes steps`);
-    output.state = input;
-    input.start = this.#vm.file.states.find((state) => state.input === to)?.start ?? null;
-    return output;
+  #paired(carry, outputs) {
+    const inputs = new Map(this.#inputs.map((slot) => [slot.name, slot]));
+    const starts = new Map(this.#vm.file.states.map(({ input, start }) => [input, start]));
+    return Object.entries(carry).map(([to, from]) => {
+      const [input, output] = [inputs.get(to), outputs.get(from)];
+      if (!input || !output) throw new ShapeError(`carry: there is no ${input ? `output '${shown(from)}'` : `input '${to}'`}`);
+      if (output.partner) throw new ShapeError(`carry: ${output.label} is carried to two inputs`);
+      if (output.Array !== input.Array) throw new ShapeError(`carry: ${input.label} and ${output.label} differ in type`);
+      if (output.taken >= 0) throw new ShapeError(`carry: ${output.label} is as long as a loop takes steps`);
+      output.partner = input;
+      input.partner = output;
+      input.start = starts.get(to) ?? null;
+      return input;
+    });
+  }
+
+  /** An object of what is returned. Its names are its own properties, whatever they are, so that they can be assigned to. */
+  #byName(value) {
+    return Object.fromEntries(this.#returned.map((slot) => [slot.name, value(slot)]));
+  }
+
+  // --- calls -----------------------------------------------------------------------------------------------------------
+
+  #enter() {
+    if (this.#vm === null) throw new StreamError("the stream has been disposed of");
+    if (this.#isBusy) throw new StreamError("the stream is reading what was given to another call");
+    this.#isBusy = true;
+  }
+
+  #leave() {
+    const inputs = this.#inputs;
+    const outputs = this.#outputs;
+    for (let i = 0; i < inputs.length; i++) inputs[i].forget();
+    for (let i = 0; i < outputs.length; i++) outputs[i].forget();
+    this.#isBusy = false;
   }
 
   get shapes() {
-    if (!this.#symbols) return {};
-    this.#refreshViews();
-    return Object.fromEntries(this.#returned.map((slot) => [slot.name, this.#resultShape(slot)]));
+    this.#enter();
+    this.#leave();
+    const known = this.#returned.filter(({ resultShape }) => resultShape);
+    return Object.fromEntries(known.map((slot) => [slot.name, [...slot.resultShape]]));
   }
 
   get state() {
-    if (!this.#symbols) this.#bind({}, this.#sizes);
-    this.#begin();
-    return Object.fromEntries(this.#states.map(({ state }) => [state.name, state.view.slice()]));
+    this.#enter();
+    try {
+      return allocated(() => this.#copiedStates());
+    } finally {
+      this.#leave();
+    }
+  }
+
+  #copiedStates() {
+    if (this.#origin === IN_MEMORY) this.#refreshViews();
+    const isOpen = this.#origin === AT_START && this.#symbols === null;
+    const sizes = isOpen ? this.#vm.file.sizes(this.#resolved(this.#sizes)) : null;
+    const copy = (slot) => {
+      if (this.#origin === IN_MEMORY) return slot.view.slice();
+      if (this.#origin === LOADED) return slot.loaded.data.slice();
+      const shape = sizes ? slot.sizes.map((index) => sizes[index]) : slot.shape;
+      slot.checkShape(shape);
+      return slot.begin(new slot.Array(count(shape)), shape);
+    };
+    return Object.fromEntries(this.#states.map((slot) => [slot.name, copy(slot)]));
   }
 
   reset() {
-    this.#loaded = {};
-    this.#begun = false;
+    this.#enter();
+    for (const slot of this.#states) slot.loaded = null;
+    this.#origin = AT_START;
+    this.#leave();
   }
 
   load(states) {
-    const slots = this.#states.map(({ state }) => state);
-    for (const slot of slots) slot.fits(states[slot.name]);
-    refuseOthers(states, slots);
-    const copy = (feed) => (ArrayBuffer.isView(feed) ? feed.slice() : { data: feed.data.slice(), shape: feed.shape });
-    const loaded = Object.fromEntries(slots.map(({ name }) => [name, copy(states[name])]));
-    const [before, begun] = [this.#loaded, this.#begun];
-    this.#loaded = loaded;
-    this.#begun = false;
+    this.#enter();
+    const before = this.#origin;
     try {
-      if (this.#resolve({}, this.#sizes).includes(undefined)) this.#symbols = null; // bound by the next step
-      else this.#bind({}, this.#sizes);
+      this.#read(states ?? NOTHING, this.#states);
+      const loaded = allocated(() => this.#states.map((slot) => slot.copied()));
+      this.#origin = LOADED;
+      this.#checkLoaded(before);
+      this.#states.forEach((slot, i) => (slot.loaded = { data: loaded[i], shape: slot.given }));
     } catch (error) {
-      this.#loaded = before;
-      this.#begun = begun;
+      this.#origin = before;
       throw error;
+    } finally {
+      this.#leave();
     }
   }
 
   step(feeds, options) {
-    const vm = this.#vm;
-    if (vm === null) throw new Error("the stream has been disposed of");
-    const fed = this.#fed;
-    const out = options?.out;
-    let fits = this.#symbols !== null && !options?.sizes;
-    for (let i = 0; i < fed.length; i++) if (!fed[i].fits(feeds[fed[i].name])) fits = false;
-    refuseOthers(feeds, fed);
-    if (!fits) this.#bind(feeds, { ...this.#sizes, ...options?.sizes });
-    if (out) this.#checkOut(out);
-    this.#begin();
-    for (let i = 0; i < fed.length; i++) fed[i].write(feeds[fed[i].name]);
-    const error = vm.call.wr_plan_run(this.#tables.address, vm.arena.address, this.#addresses.address);
-    if (error) vm.raise(error, this.#tables.address);
-    const results = out ? this.#fill(out) : this.#results(options?.borrow);
-    for (let i = 0; i < this.#states.length; i++) this.#exchange(this.#states[i]);
-    return results;
-  }
-
-  #results(borrow) {
-    const returned = this.#returned;
-    const results = borrow ? this.#borrowed : {};
-    for (let i = 0; i < returned.length; i++) {
-      const view = this.#resultView(returned[i]);
-      results[returned[i].name] = borrow ? view : view.slice();
+    this.#enter();
+    try {
+      const { out, borrow, sizes } = options ?? NOTHING;
+      const fed = this.#fed;
+      this.#read(feeds ?? NOTHING, fed);
+      if (out) this.#readTargets(out);
+      const named = sizes ? { ...this.#sizes, ...sizes } : this.#sizes;
+      // From here on no code of the caller runs.
+      let fits = this.#symbols !== null && this.#origin !== LOADED && !sizes;
+      for (let i = 0; i < fed.length; i++) if (!fed[i].fits()) fits = false;
+      if (!fits) this.#prepare(named);
+      if (out) this.#checkTargets();
+      this.#run();
+      const results = out ? this.#fill(out) : borrow ? this.#borrow() : this.#copies();
+      this.#commit();
+      return results;
+    } finally {
+      this.#leave();
     }
-    return results;
-  }
-
-  /** Raises unless each array of `out` is of the type and length of an output. */
-  #checkOut(out) {
-    const returned = this.#returned;
-    let found = 0;
-    for (let i = 0; i < returned.length; i++) {
-      const array = out[returned[i].name];
-      if (array === undefined) continue;
-      returned[i].takes(array);
-      found++;
-    }
-    for (const _ in out) found--;
-    if (found) throw unexpected(Object.keys(out), returned.map(({ name }) => name));
-  }
-
-  #fill(out) {
-    const returned = this.#returned;
-    for (let i = 0; i < returned.length; i++) out[returned[i].name]?.set(this.#resultView(returned[i]));
-    return out;
   }
 
   dispose() {
     if (this.#vm === null) return;
+    this.#enter();
     const { heap } = this.#vm;
-    for (const slot of [...this.#inputs, ...this.#outputs]) heap.release(slot.block);
-    for (const block of [...this.#others.values(), this.#tables, this.#addresses]) heap.release(block);
+    for (const block of [...this.#blocks, this.#tables, this.#addresses]) heap.release(block);
     this.#vm = null;
   }
 
-  /** The numbers of the symbols, undefined where nothing says it. */
-  #resolve(feeds, sizes) {
-    const { file } = this.#vm;
-    const found = new Map(Object.entries(sizes));
-    const name = (slot, shape) => shape?.forEach((number, axis) => found.set(slot.axes[axis], number));
-    if (this.#begun) for (const { state } of this.#states) name(state, state.shape);
-    for (const slot of this.#inputs) name(slot, (feeds[slot.name] ?? this.#loaded[slot.name])?.shape);
-    for (const slot of this.#fed) if (feeds[slot.name]) this.#fromLength(slot, feeds[slot.name], found);
-    this.#fromOutputs(found);
-    const symbols = file.symbols.map((name) => found.get(name));
-    const wrong = symbols.find((number) => number !== undefined && !within(number, 0, MAX_SIZE));
-    if (wrong !== undefined) throw new ShapeError(`${wrong} is not a size`);
-    return symbols;
+  #read(given, slots) {
+    for (let i = 0; i < slots.length; i++) slots[i].read(slots[i].of(given));
+    refuseOthers(given, slots, slots.length);
   }
 
-  /** A plain array says how large the only axis is that nothing else says. */
-  #fromLength({ axes }, feed, found) {
-    const open = axes.filter((axis) => typeof axis === "string" && !found.has(axis));
-    if (feed.shape || open.length !== 1) return;
-    const others = count(axes.filter((axis) => axis !== open[0]).map((axis) => found.get(axis) ?? axis));
-    const { length } = ArrayBuffer.isView(feed) ? feed : feed.data;
-    if (others > 0 && length % others === 0) found.set(open[0], length / others);
+  #readTargets(out) {
+    const returned = this.#returned;
+    let found = 0;
+    for (let i = 0; i < returned.length; i++) {
+      const target = returned[i].of(out);
+      if (target === undefined) continue;
+      returned[i].target = target;
+      found++;
+    }
+    refuseOthers(out, returned, found);
   }
 
-  /** States that begin are as large as they will be after the step; what that leaves open is 1: one stream. */
-  #fromOutputs(found) {
-    const { file } = this.#vm;
-    const begin = this.#states.filter(({ state }) => !this.#begun && !this.#loaded[state.name]);
-    const isFed = (axis) => this.#fed.some(({ axes }) => axes.includes(axis));
-    for (;;) {
-      const sizes = file.sizes(file.symbols.map((name) => found.get(name) ?? NaN));
-      let open;
-      let known;
-      for (const output of begin) {
-        output.state.axes.forEach((axis, i) => {
-          if (typeof axis !== "string" || found.has(axis) || isFed(axis) || known) return;
-          open = axis;
-          if (!Number.isNaN(sizes[output.sizes[i]])) known = { axis, size: sizes[output.sizes[i]] };
-        });
-      }
-      if (open === undefined) return;
-      found.set(known?.axis ?? open, known?.size ?? 1);
-    }
+  #checkTargets() {
+    const returned = this.#returned;
+    const { memory } = this.#vm.heap;
+    for (let i = 0; i < returned.length; i++) if (returned[i].target !== undefined) returned[i].checkTarget(memory);
   }
 
-  /** Makes room for the sizes that follow from the feeds. */
-  #bind(feeds, sizes) {
-    const { file, call, plan, heap } = this.#vm;
-    const symbols = this.#resolve(feeds, sizes);
-    const missing = file.symbols.filter((_, i) => symbols[i] === undefined);
-    if (missing.length) throw new ShapeError(`how large is ${missing.join(", ")}? Pass {data, shape}, or sizes`);
-    const shapes = this.#checkedShapes(feeds, file.sizes(symbols));
-    if (this.#symbols && sameShape(symbols, this.#symbols)) return;
-
-    this.#symbols = null;
-    const { address } = this.#tables;
-    const words = this.#addresses.address;
-    heap.view(Int32Array, words + 4 * file.externals, symbols.length).set(symbols);
-    this.#vm.raise(call.wr_plan_bind(plan, words + 4 * file.externals, address), address);
-    this.#vm.arena = heap.enlarged(this.#vm.arena, call.wr_plan_arena_bytes(address));
-    const others = new Set(Array(file.externals).keys());
-    for (const [slot, shape] of shapes) {
-      const partner = this.#states.find(({ state }) => state === slot) ?? slot.state ?? slot;
-      const needed = [slot, partner].map(({ external }) => this.#vm.externalBytes(address, external));
-      slot.shape = shape;
-      slot.count = count(shape);
-      slot.block = heap.enlarged(slot.block, Math.max(...needed, slot.count * slot.Array.BYTES_PER_ELEMENT));
-      others.delete(slot.external);
-    }
-    for (const external of others) {
-      const bytes = Math.max(this.#vm.externalBytes(address, external), 8);
-      this.#others.set(external, heap.enlarged(this.#others.get(external), bytes));
-    }
-    this.#age = -1;
+  #run() {
+    const vm = this.#vm;
+    const fed = this.#fed;
     this.#refreshViews();
-    for (const [external, block] of this.#others) this.#words[external] = block.address;
-    for (const slot of shapes.keys()) this.#words[slot.external] = slot.block.address;
-    this.#symbols = symbols;
+    if (this.#origin !== IN_MEMORY) this.#writeStates();
+    for (let i = 0; i < fed.length; i++) fed[i].write();
+    const arena = vm.arenaFor(this, this.#arenaBytes);
+    let error;
+    try {
+      error = vm.call.wr_plan_run(this.#tables.address, arena, this.#addresses.address);
+    } catch (cause) {
+      this.#symbols = null; // the tables are as they were in the middle of a run
+      throw new ModelError(`the run was broken off: ${cause.message}`);
+    }
+    if (error) vm.raise(error, this.#tables.address);
   }
 
-  /** The shape of each slot for given sizes; raises if the feeds, or states as they are, have another one. */
-  #checkedShapes(feeds, sizes) {
-    const slots = [...this.#inputs, ...this.#outputs];
-    const shapes = new Map(slots.map((slot) => [slot, slot.sizes.map((index) => sizes[index])]));
-    for (const output of this.#states) {
-      const [now, next] = [shapes.get(output.state), shapes.get(output)];
-      if (!sameShape(now, next)) {
-        throw new ShapeError(`carry: ${output.label} has shape [${next}], ${output.state.label} has [${now}]`);
-      }
-      const { label, shape } = output.state;
-      if (this.#begun && !sameShape(now, shape)) {
-        throw new ShapeError(`${label} has shape [${now}] here, its state has [${shape}]: reset()?`);
-      }
+  #writeStates() {
+    for (const slot of this.#states) {
+      if (this.#origin === LOADED) slot.write(slot.loaded.data);
+      else slot.begin(slot.view, slot.shape);
     }
-    for (const slot of this.#inputs) {
-      const feed = feeds[slot.name] ?? this.#loaded[slot.name];
-      if (feed) slot.check(feed, shapes.get(slot));
-    }
-    return shapes;
   }
 
-  #refreshViews() {
-    const { heap, file } = this.#vm;
-    if (this.#age === heap.age) return;
-    for (const slots of [this.#inputs, this.#outputs]) {
-      for (const slot of slots) slot.view = heap.view(slot.Array, slot.block.address, slot.count);
-    }
-    this.#words = heap.view(Uint32Array, this.#addresses.address, file.externals);
-    this.#age = heap.age;
+  // --- results -----------------------------------------------------------------------------------------------------------
+
+  #copies() {
+    return allocated(() => this.#byName((slot) => this.#resultView(slot).slice()));
   }
 
-  /** Views as memory is now, and states, if none were carried here. */
-  #begin() {
-    this.#refreshViews();
-    if (this.#begun) return;
-    for (const { state } of this.#states) {
-      const loaded = this.#loaded[state.name];
-      if (loaded) state.write(loaded);
-      else state.begin();
-    }
-    this.#loaded = {};
-    this.#begun = true;
+  #borrow() {
+    const returned = this.#returned;
+    for (let i = 0; i < returned.length; i++) this.#borrowed[returned[i].name] = this.#resultView(returned[i]);
+    return this.#borrowed;
+  }
+
+  #fill(out) {
+    const returned = this.#returned;
+    for (let i = 0; i < returned.length; i++) returned[i].fill(this.#resultView(returned[i]));
+    return out;
+  }
+
+  #commit() {
+    const states = this.#states;
+    const returned = this.#returned;
+    for (let i = 0; i < returned.length; i++) returned[i].resultShape = this.#resultShape(returned[i]);
+    for (let i = 0; i < states.length; i++) this.#exchange(states[i], states[i].partner);
+    if (this.#origin === LOADED) for (const slot of states) slot.loaded = null;
+    this.#origin = IN_MEMORY;
   }
 
   /** The new state's place becomes that of the next step's input, and the other way round. */
-  #exchange(output) {
-    const input = output.state;
-    const { block, view } = input;
-    input.block = output.block;
+  #exchange(input, output) {
+    const blocks = this.#blocks;
+    const block = blocks[input.external];
+    blocks[input.external] = blocks[output.external];
+    blocks[output.external] = block;
+    const view = input.view;
     input.view = output.view;
-    output.block = block;
     output.view = view;
-    this.#words[input.external] = input.block.address;
+    this.#words[input.external] = blocks[input.external].address;
     this.#words[output.external] = block.address;
   }
 
@@ -375,8 +264,194 @@ export class Stream {
 
   /** An output that a loop makes step by step ends where the loop did. */
   #resultShape({ shape, taken }) {
-    if (taken < 0) return [...shape];
+    if (taken < 0) return shape;
     const [steps] = this.#vm.heap.view(Int32Array, this.#words[taken], 1);
     return [Math.max(0, Math.min(steps, shape[0])), ...shape.slice(1)];
   }
+
+  // --- sizes -------------------------------------------------------------------------------------------------------------
+
+  /** The numbers of the symbols, undefined where nothing says it. */
+  #resolve(sizes) {
+    const { file } = this.#vm;
+    const found = new Map(Object.entries(sizes));
+    const name = ({ axes }, shape) =>
+      shape.forEach((number, axis) => typeof axes[axis] === "string" && found.set(axes[axis], number));
+    if (this.#origin === IN_MEMORY) for (const slot of this.#states) name(slot, slot.shape);
+    for (const slot of this.#inputs) if (slot.given) name(slot, slot.given);
+    for (const slot of [...this.#states, ...this.#fed]) if (slot.data && !slot.given) this.#fromLength(slot, found);
+    if (this.#origin === AT_START) this.#fromOutputs(found);
+    const symbols = file.symbols.map((name) => found.get(name));
+    const wrong = symbols.findIndex((number) => number !== undefined && !within(number, 0, MOST_STEPS));
+    if (wrong >= 0) throw new ShapeError(`${shown(symbols[wrong])} is not a size`);
+    return symbols;
+  }
+
+  /** The same; raises where nothing says it. */
+  #resolved(sizes) {
+    const symbols = this.#resolve(sizes);
+    const missing = this.#vm.file.symbols.filter((_, i) => symbols[i] === undefined);
+    if (missing.length) throw new ShapeError(`how large is ${missing.join(", ")}? Pass {data, shape}, or sizes`);
+    return symbols;
+  }
+
+  /** A plain array says how large the only axis is that nothing else says. */
+  #fromLength({ axes, length }, found) {
+    const open = axes.filter((axis) => typeof axis === "string" && !found.has(axis));
+    if (open.length !== 1) return;
+    const others = count(axes.filter((axis) => axis !== open[0]).map((axis) => found.get(axis) ?? axis));
+    if (others > 0 && length % others === 0) found.set(open[0], length / others);
+  }
+
+  /** States that begin are as large as they will be after the step; what that leaves open is 1: one stream. */
+  #fromOutputs(found) {
+    const { file } = this.#vm;
+    const isOpen = (axis) => typeof axis === "string" && !found.has(axis) && !this.#fedAxes.has(axis);
+    let open = this.#states.flatMap(({ axes, partner }) => axes.map((axis, i) => [axis, partner.sizes[i]]));
+    for (open = open.filter(([axis]) => isOpen(axis)); open.length; open = open.filter(([axis]) => isOpen(axis))) {
+      const sizes = file.sizes(file.symbols.map((name) => found.get(name) ?? NaN));
+      const known = open.filter(([, size]) => !Number.isNaN(sizes[size]));
+      for (const [axis, size] of known) if (isOpen(axis)) found.set(axis, sizes[size]);
+      if (!known.length) found.set(open[0][0], 1);
+    }
+  }
+
+  /** Raises unless the states that were read fit the plan, as far as that can be told before feeds come. */
+  #checkLoaded(before) {
+    const states = this.#states;
+    // An array as long as the state is now has its shape; it need not say it.
+    if (this.#symbols) for (const slot of states) if (!slot.given && slot.length === slot.count) slot.given = slot.shape;
+    const symbols = this.#resolve(this.#sizes);
+    if (!symbols.includes(undefined)) {
+      this.#bind(symbols);
+      return;
+    }
+    const { file } = this.#vm;
+    const found = new Map(file.symbols.map((name, i) => [name, symbols[i]]));
+    for (const slot of states) {
+      const shape = slot.axes.map((axis) => found.get(axis) ?? axis);
+      const known = shape.filter((size) => typeof size === "number");
+      const isWhole = known.length === shape.length;
+      const others = count(known);
+      const fits = slot.given
+        ? slot.given.length === shape.length && shape.every((size, i) => typeof size === "string" || size === slot.given[i]) &&
+          slot.length === count(slot.given)
+        : isWhole || others === 0 ? slot.length === others : slot.length % others === 0;
+      if (!fits) throw new ShapeError(`${slot.label} has ${described(slot)}, the plan takes [${shape}]`);
+      // Feeds may still say it; but the state that there is must not be given up for one that may not fit.
+      if (!slot.given && !isWhole && before === IN_MEMORY) {
+        const open = shape.filter((size) => typeof size === "string");
+        throw new ShapeError(`${slot.label}: how large is ${open.join(", ")}? Pass {data, shape}`);
+      }
+    }
+  }
+
+  /** Binds the sizes that follow from what was read. */
+  #prepare(sizes) {
+    if (this.#origin === LOADED) {
+      for (const slot of this.#states) {
+        slot.data = slot.loaded.data;
+        slot.given = slot.loaded.shape;
+      }
+    }
+    this.#bind(this.#resolved(sizes));
+  }
+
+  /** Makes room for sizes. Only when all of it is there does it take the place of what was bound before. */
+  #bind(symbols) {
+    const { file, call, plan, heap, tableBytes } = this.#vm;
+    const sizes = file.sizes(symbols);
+    const shapes = this.#checkedShapes(sizes);
+    if (this.#symbols && sameShape(symbols, this.#symbols)) return;
+
+    // What was borrowed of the memory is lost when that grows.
+    for (const slot of this.#fed) if (slot.data && slot.isIn(heap.memory)) slot.data = allocated(() => slot.copied());
+    const made = [];
+    const allocate = (bytes) => made[made.push(heap.allocate(bytes)) - 1];
+    let tables;
+    let blocks;
+    let arenaBytes;
+    try {
+      tables = allocate(tableBytes);
+      const words = this.#addresses.address + 4 * file.externals;
+      heap.view(Int32Array, words, symbols.length).set(symbols);
+      this.#vm.raise(call.wr_plan_bind(plan, words, tables.address), tables.address);
+      arenaBytes = call.wr_plan_arena_bytes(tables.address);
+      this.#vm.reserveArena(arenaBytes);
+      const fits = (block, bytes) => block?.bytes >= bytes;
+      blocks = this.#neededBytes(sizes, shapes).map((bytes, external) =>
+        fits(this.#blocks[external], bytes) ? this.#blocks[external] : allocate(bytes));
+    } catch (error) {
+      for (const block of made) heap.release(block);
+      throw error;
+    }
+    this.#takeBlocks(blocks);
+    heap.release(this.#tables);
+    this.#tables = tables;
+    this.#arenaBytes = arenaBytes;
+    for (const [slot, shape] of shapes) {
+      slot.shape = shape;
+      slot.count = count(shape);
+    }
+    this.#age = -1;
+    this.#refreshViews();
+    this.#blocks.forEach((block, external) => (this.#words[external] = block.address));
+    this.#symbols = symbols;
+  }
+
+  /** Bytes of the block of each external: as many as the program and the host use, and those of a state as many as the other. */
+  #neededBytes(sizes, shapes) {
+    const needed = this.#vm.file.externalBytes(sizes);
+    const enlarge = (external, bytes) => (needed[external] = Math.max(needed[external], bytes));
+    for (const [slot, shape] of shapes) {
+      enlarge(slot.external, count(shape) * slot.Array.BYTES_PER_ELEMENT);
+      if (slot.taken >= 0) enlarge(slot.taken, STEPS_BYTES);
+    }
+    for (const { external, partner } of this.#states) {
+      enlarge(partner.external, needed[external]);
+      enlarge(external, needed[partner.external]);
+    }
+    return needed;
+  }
+
+  #takeBlocks(blocks) {
+    const { heap } = this.#vm;
+    if (this.#origin === IN_MEMORY) {
+      for (const { external } of this.#states) {
+        if (blocks[external] !== this.#blocks[external]) heap.copy(this.#blocks[external], blocks[external]);
+      }
+    }
+    this.#blocks.forEach((block, external) => block !== blocks[external] && heap.release(block));
+    this.#blocks = blocks;
+  }
+
+  /** The shape of each slot for given sizes; raises if what was read, or states as they are, have another one. */
+  #checkedShapes(sizes) {
+    const slots = [...this.#inputs, ...this.#outputs];
+    const shapes = new Map(slots.map((slot) => [slot, slot.sizes.map((index) => sizes[index])]));
+    for (const slot of this.#states) {
+      const [now, next] = [shapes.get(slot), shapes.get(slot.partner)];
+      if (!sameShape(now, next)) {
+        throw new ShapeError(`carry: ${slot.partner.label} has shape [${next}], ${slot.label} has [${now}]`);
+      }
+      if (this.#origin === IN_MEMORY && !sameShape(now, slot.shape)) {
+        throw new ShapeError(`${slot.label} has shape [${now}] here, its state has [${slot.shape}]: reset()?`);
+      }
+    }
+    for (const slot of this.#inputs) if (slot.data) slot.check(shapes.get(slot));
+    for (const [slot, shape] of shapes) slot.checkShape(shape);
+    return shapes;
+  }
+
+  #refreshViews() {
+    const { heap, file } = this.#vm;
+    if (this.#age === heap.age) return;
+    for (const slots of [this.#inputs, this.#outputs]) {
+      for (const slot of slots) slot.view = heap.view(slot.Array, this.#blocks[slot.external].address, slot.count);
+    }
+    this.#words = heap.view(Uint32Array, this.#addresses.address, file.externals);
+    this.#age = heap.age;
+  }
 }
+
+const described = ({ given, length }) => (given ? `shape [${given}] and ${length} elements` : `${length} elements`);

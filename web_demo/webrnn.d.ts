@@ -22,7 +22,7 @@ export interface StepOptions {
    * call on this model or one of its streams. The returned object is the same each time. */
   borrow?: boolean;
   /** Results are copied into these arrays, by the names of outputs, and nothing is allocated. Outputs that are left out
-   * are not copied; this very object is returned. */
+   * are not copied; this very object is returned. Arrays that were borrowed are refused. */
   out?: Results;
   /** Numbers for named sizes, instead of shapes. */
   sizes?: Readonly<Record<string, number>>;
@@ -34,19 +34,20 @@ export interface Progress {
   readonly total: number | null;
 }
 
+/** A call that raises leaves the stream as it was. */
 export interface Stream {
-  /** One run, from the states that the last one left: the outputs that are not carried. Raises before anything changed
-   * if a feed is wrong. */
+  /** One run, from the states that the last one left: the outputs that are not carried. */
   step(feeds: Feeds, options?: StepOptions): Results;
   /** Copies of the states by the names of their inputs; before the first step what they start from. */
   readonly state: Results;
-  /** Goes on from these states; all that are carried. */
+  /** Goes on from these states; all that are carried. Raises if they do not fit the plan or each other. Where several sizes
+   * of a state are open and other ones than before, it needs {data, shape}. */
   load(states: Feeds): void;
   /** Back to what the states start from: zeros, unless the plan says otherwise. Afterwards states may have other sizes. */
   reset(): void;
   /** The shapes of the last results. */
   readonly shapes: Record<string, number[]>;
-  /** Gives its memory back to the model; it cannot be used any more. */
+  /** Gives its memory back to the model. Any other call raises StreamError then. */
   dispose(): void;
 }
 
@@ -99,9 +100,11 @@ export function supportedVariants(): Variant[];
 export class WebrnnError extends Error {
   readonly node?: string;
 }
-/** A plan is malformed, of another version, or failed verification. */
+/** A plan is malformed, of another version, failed verification, or needs more memory than there is. */
 export class PlanError extends WebrnnError {}
 /** An input, or a value inside the model, has the wrong type or size. */
 export class ShapeError extends WebrnnError {}
 /** The model does what it must not, such as looping without end. */
 export class ModelError extends WebrnnError {}
+/** A stream cannot be called now: it was disposed of, or a getter of what is given to it calls it. */
+export class StreamError extends WebrnnError {}

@@ -6,11 +6,11 @@
 //   const { y } = stream.step({ x: frame }, { borrow: true }); // synchronous; a view, overwritten by the next step
 
 import { Heap, Progress, chooseVariant, compile, place, placeBytes } from "./instance.js";
-import { PlanError, PlanFile } from "./plan_file.js";
+import { PlanError, PlanFile, ShapeError } from "./plan_file.js";
 import { Stream } from "./stream.js";
 
 export { supportedVariants } from "./instance.js";
-export { ModelError, PlanError, ShapeError, WebrnnError } from "./plan_file.js";
+export { ModelError, PlanError, ShapeError, StreamError, WebrnnError } from "./plan_file.js";
 
 const NO_STATES =
   "the plan does not say which states are carried: export it with carry, or name them here, as in " +
@@ -58,14 +58,16 @@ export class Model {
   }
 
   stream({ carry = this.carry, sizes = {} } = {}) {
-    if (!Object.keys(carry).length && carry === this.carry) throw new TypeError(NO_STATES);
+    if (carry === null || typeof carry !== "object") throw new ShapeError(`carry is an object, not ${typeof carry}`);
+    if (!Object.keys(carry).length && carry === this.carry) throw new ShapeError(NO_STATES);
     return new Stream(this.#vm, carry, sizes);
   }
 }
 
 /** What the streams of a model share: the instance, the plan in its memory, and the arena, which keeps nothing. */
 class Vm {
-  arena = null;
+  #arena = null;
+  #user = null; // the stream whose run was the last one in the arena
 
   constructor({ address, length }, heap, exports) {
     this.file = new PlanFile(heap.view(Uint8Array, address, length));
@@ -82,10 +84,17 @@ class Vm {
     if (error) throw this.file.error(error, tables && this.call.wr_plan_where(tables));
   }
 
-  /** Bytes that an external needs for the sizes that are bound in `tables`. */
-  externalBytes(tables, external) {
-    const bytes = this.call.wr_plan_external_bytes(tables, external);
-    if (bytes < 0) throw new PlanError("the memory is too small");
-    return bytes;
+  reserveArena(bytes) {
+    this.#arena = this.heap.enlarged(this.#arena, bytes);
+    this.#user = null;
+  }
+
+  /** The address of the arena, without what another stream has left in it: a plan may read what it never wrote. */
+  arenaFor(stream, bytes) {
+    if (this.#user !== stream) {
+      this.heap.clear(this.#arena.address, bytes);
+      this.#user = stream;
+    }
+    return this.#arena.address;
   }
 }

@@ -31,8 +31,9 @@ def site(demo: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_webrnn_js(site: Path) -> None:
-    script = HERE / "webrnn.test.mjs"
+@pytest.mark.parametrize("name", ["webrnn.test.mjs", "webrnn_trust.test.mjs"])
+def test_webrnn_js(site: Path, name: str) -> None:
+    script = HERE / name
     assert "# fail 0" in node("--test-reporter=tap", str(script), f"{site.as_uri()}/")
 
 

@@ -8,6 +8,7 @@ import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
 
+import { withMeta, withMetaText } from "./plan_edits.mjs";
 import { check, readCase } from "./webrnn_cases.mjs";
 
 const base = process.argv[2];
@@ -248,30 +249,13 @@ test("damaged plans raise PlanError", async () => {
   await rejected(words((w) => (w[13] += 4)), /metadata/);
   await rejected(plan.slice(0, -1), /metadata do not fit/);
   await rejected(words((w, bytes) => (bytes[bytes.length - 1] = 0)), /the metadata are damaged/);
-  await rejected(words((w) => (w[15] = 77)), /a table is damaged/);
+  await rejected(words((w) => (w[15] = 77)), /the metadata of 'x' are damaged/);
 });
-
-/** Makes `edit` change the metadata of a plan. */
-function withMeta(plan, edit) {
-  const head = new DataView(plan.slice().buffer);
-  const [start, length] = [head.getInt32(52, true), head.getInt32(56, true)];
-  const text = edit(new TextDecoder().decode(plan.subarray(start, start + length)));
-  const meta = new TextEncoder().encode(text);
-  head.setInt32(56, meta.length, true);
-  const bytes = new Uint8Array(start + meta.length);
-  bytes.set(new Uint8Array(head.buffer, 0, start));
-  bytes.set(meta, start);
-  return bytes;
-}
 
 test("damaged states and metadata raise PlanError", async () => {
   const plan = await read("stored_start.rnn");
   const rejected = (edit, message) => {
-    const bytes = withMeta(plan, (text) => {
-      const meta = JSON.parse(text);
-      edit(meta, meta.states[0]);
-      return JSON.stringify(meta);
-    });
+    const bytes = withMeta(plan, (meta) => edit(meta, meta.states[0]));
     return assert.rejects(Model.load(bytes), { name: "PlanError", message });
   };
   await rejected((meta) => (meta.about = [1]), /the metadata are damaged/);
@@ -300,9 +284,9 @@ test("metadata with anything anywhere raise PlanError, or do no harm", async () 
     if (inner && typeof inner === "object" && Object.keys(inner).length && random(5)) damage(inner);
     else part[key] = parts[random(parts.length)];
   };
-  const seen = { ran: 0, PlanError: 0, ShapeError: 0, TypeError: 0 };
+  const seen = { ran: 0, PlanError: 0, ShapeError: 0 };
   for (let i = 0; i < 1000; i++) {
-    const bytes = withMeta(plan, (text) => {
+    const bytes = withMetaText(plan, (text) => {
       const meta = JSON.parse(text);
       damage(meta);
       const damaged = JSON.stringify(meta);
@@ -314,7 +298,6 @@ test("metadata with anything anywhere raise PlanError, or do no harm", async () 
       seen.ran++;
     } catch (error) {
       assert.ok(error.name in seen, error.stack);
-      assert.ok(error.name !== "TypeError", error.stack);
       seen[error.name]++;
     }
   }
@@ -337,7 +320,7 @@ test("plans with flipped bits raise what they should, or run", async () => {
         Model.loadSync(damaged, { wasm }).run(runs[0]);
         ran++;
       } catch (error) {
-        const expected = [PlanError, ShapeError, ModelError, RangeError].some((Kind) => error instanceof Kind);
+        const expected = [PlanError, ShapeError, ModelError].some((Kind) => error instanceof Kind);
         assert.ok(expected, `bit ${bit} of ${name}: ${error.stack}`);
         messages.set(error.message, (messages.get(error.message) ?? 0) + 1);
       }

@@ -78,7 +78,8 @@ def write(folder: Path, cases: Sequence[Case]) -> None:
     (folder / "cases.json").write_text(json.dumps([case.name for case in cases]))
     (folder / "gather.rnn").write_bytes(plan_of(gather()))
     (folder / "endless.rnn").write_bytes(plan_of(endless()))
-    (folder / "expectations.json").write_text(json.dumps({"errors": opcodes.ERRORS}))
+    names = [name for name, _ in opcodes.INSTRUCTIONS]
+    (folder / "expectations.json").write_text(json.dumps({"errors": opcodes.ERRORS, "instructions": names}))
     write_stored(folder, cases)
 
 

@@ -159,7 +159,8 @@ export class InputsView {
 
   constructor(ports, { states, shapes = {}, onFix }) {
     const sizes = new Sizes(ports, shapes);
-    this.inputs = ports.map((port) => new Input(port, sizes, { state: states[port.name], onFix }));
+    const stateOf = new Map(Object.entries(states));
+    this.inputs = ports.map((port) => new Input(port, sizes, { state: stateOf.get(port.name), onFix }));
     const labelled = (text, field) => el("label", {}, el("code", { text }), field);
     const fields = [...sizes.fields.values()].map(({ label, field }) => labelled(label, field));
     const hasStates = Object.keys(states).length > 0;

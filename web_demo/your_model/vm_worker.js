@@ -70,6 +70,6 @@ answer({
 
   async run({ feeds, steps = 1, carry = {} }) {
     const { outputs, ms } = steps > 1 ? runSteps(feeds, steps, carry) : runOnce(feeds);
-    return { outputs, ms, transfer: outputs.map(({ data }) => data.buffer) };
+    return { outputs, ms, transfer: [...new Set(outputs.map(({ data }) => data.buffer))] };
   },
 });

@@ -32,7 +32,7 @@ from webrnn.web.site import page_folder
 from .case import Case
 
 HERE = Path(__file__).resolve().parent
-HOST_FILES = ("webrnn.js", "stream.js", "instance.js", "plan_file.js")
+HOST_FILES = ("webrnn.js", "stream.js", "slot.js", "instance.js", "plan_file.js")
 PAGE = (
     '<!doctype html><meta charset="utf-8"><title>webrnn bench</title><script type="module" src="web_host.mjs"></script>'
 )

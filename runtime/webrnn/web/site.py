@@ -30,7 +30,7 @@ from . import bundled, listening, native_timings
 PACKAGE = Path(webrnn.__file__).resolve().parent
 CHECKOUT = PACKAGE.parents[1]
 PAGE_FILES = ("*.html", "*.js", "*/*.css", "*/*.js", "python/*.py")
-RUNTIME_FILES = ("webrnn.js", "stream.js", "plan_file.js", "instance.js", "wasm_relaxed.wasm")
+RUNTIME_FILES = ("webrnn.js", "stream.js", "slot.js", "plan_file.js", "instance.js", "wasm_relaxed.wasm")
 """What a page has to load to run plans."""
 PEER_FILES = ("ort.wasm.min.mjs", "ort-wasm-simd-threaded.mjs", "ort-wasm-simd-threaded.wasm")
 
