@@ -477,6 +477,13 @@ async function allocatedBy(step) {
   return total(profile.head);
 }
 
+/** The least of three times: the engine allocates too, when it compiles; what a step allocates is there each time. */
+async function alwaysAllocatedBy(step) {
+  const times = [];
+  while (times.length < 3 && !(times.at(-1) < 50_000)) times.push(await allocatedBy(step));
+  return Math.min(...times);
+}
+
 test("steps that borrow, or fill given arrays, allocate nothing", async () => {
   for (const name of ["gru_stream", "lstm_stream"]) {
     const model = await load(name);
@@ -485,11 +492,11 @@ test("steps that borrow, or fill given arrays, allocate nothing", async () => {
     const feeds = frame();
     const [borrow, fill] = [{ borrow: true }, { out: { y: new Float32Array(20) } }];
     for (const options of [borrow, fill]) {
-      const bytes = await allocatedBy(() => stream.step(feeds, options));
+      const bytes = await alwaysAllocatedBy(() => stream.step(feeds, options));
       assert.ok(bytes < 50_000, `${bytes} bytes in 100,000 steps with ${Object.keys(options)}`);
     }
     const shaped = { x: { data: feeds.x, shape: [1, 1, 12] } };
-    const bytes = await allocatedBy(() => stream.step(shaped, borrow));
+    const bytes = await alwaysAllocatedBy(() => stream.step(shaped, borrow));
     assert.ok(bytes < 50_000, `${bytes} bytes in 100,000 steps with shapes`);
     const kept = { last: null };
     const one = await allocatedBy(() => (kept.last = { ...stream.step(feeds, borrow) }));
