@@ -1,0 +1,242 @@
+"""What each backend makes of a model, and whether they agree.
+
+A verdict does not depend on when a model is refused: opening it and running it are one thing here. Backends agree if
+all refuse, or if all give results of the same types and shapes whose numbers are as near as the arithmetic allows.
+"""
+
+from __future__ import annotations
+
+import re
+import traceback
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+import webrnn
+from tests.backends import BACKENDS, KERNELS
+from tests.onnx.fuzz_feeds import make_feeds
+
+RELATIVE, ABSOLUTE = 1e-4, 1e-5
+HALF = 5e-3
+"""Of results of 16 bits."""
+NUDGES = 4
+
+
+@dataclass
+class Outcome:
+    """What a backend did with the feeds of one run."""
+
+    results: list[Any] | None = None
+    error: BaseException | None = None
+
+    @property
+    def verdict(self) -> str:
+        if self.results is not None:
+            return "ran"
+        return "refused" if isinstance(self.error, webrnn.Error) else "foreign"
+
+    def __str__(self) -> str:
+        if self.results is not None:
+            return "ran: " + "; ".join(_spell(result) for result in self.results)
+        return f"{self.verdict}: {type(self.error).__name__}: {str(self.error)[:300]}"
+
+
+@dataclass
+class Finding:
+    kind: str
+    """foreign, verdict, result, bits, onnxruntime"""
+    where: str
+    """What is the same for all findings of one cause: an op, or a place in the code, and which backends did what."""
+    what: str
+
+    @property
+    def signature(self) -> str:
+        return f"{self.kind}: {self.where}"
+
+
+@dataclass
+class Trial:
+    """A model on all backends, with several feeds."""
+
+    data: bytes
+    known: Mapping[str, Any]
+    seed: int
+    limits: webrnn.Limits
+    backends: Sequence[str] = BACKENDS
+    feeds: list[dict[str, Any]] = field(default_factory=list)
+    outcomes: list[dict[str, Outcome]] = field(default_factory=list)
+    """For each of the feeds, by backend."""
+
+    def run(self, n_feeds: int = 2) -> None:
+        sessions: dict[str, Any] = {}
+        for backend in self.backends:
+            sessions[backend] = _attempt(
+                lambda backend=backend: webrnn.InferenceSession(self.data, backend=backend, limits=self.limits)
+            )
+        opened = [item for item in sessions.values() if isinstance(item, webrnn.InferenceSession)]
+        if not opened:
+            self.outcomes.append({backend: Outcome(error=error) for backend, error in sessions.items()})
+            self.feeds.append({})
+            return
+        for index in range(n_feeds):
+            feeds = make_feeds(opened[0].get_inputs(), self.known, 2 * self.seed + index)
+            self.feeds.append(feeds)
+            self.outcomes.append({backend: _outcome(item, feeds) for backend, item in sessions.items()})
+
+    @property
+    def ran(self) -> bool:
+        return any(outcome.results is not None for row in self.outcomes for outcome in row.values())
+
+    def findings(self) -> list[Finding]:
+        for row in self.outcomes:
+            found = [_foreign(backend, row[backend]) for backend in row if row[backend].verdict == "foreign"]
+            found = found or _verdict_difference(row)
+            if found:
+                return found
+        found = []
+        for feeds, row in zip(self.feeds, self.outcomes, strict=True):
+            if all(outcome.results is not None for outcome in row.values()):
+                found += self._result_difference(feeds, row)
+        return found[:1]
+
+    def _result_difference(self, feeds: dict[str, Any], row: Mapping[str, Outcome]) -> list[Finding]:
+        """Of backends whose results differ by more than they do when inputs and constants move by a last bit."""
+        wanted = row["numpy"].results
+        assert wanted is not None
+        for backend in KERNELS:
+            if backend not in row:
+                continue
+            results = row[backend].results
+            assert results is not None
+            what = difference(wanted, results)
+            if what and not (what.startswith("numbers") and self.is_sensitive(feeds, wanted, results)):
+                return [Finding("result", f"{backend}, {self.last_ops()}", what)]
+        first, *others = [row[backend].results for backend in KERNELS if backend in row]
+        for other in others:
+            what = difference(first or [], other or [], exact=True)
+            if what:
+                return [Finding("bits", f"{' and '.join(KERNELS)}, {self.last_ops()}", what)]
+        return []
+
+    def is_sensitive(self, feeds: dict[str, Any], wanted: list[Any], results: list[Any]) -> bool:
+        """Whether numpy's own results move as far when its inputs move by some 1e-6 of their size."""
+        spread = [np.zeros(np.shape(item)) for item in wanted]
+        session = webrnn.InferenceSession(self.data, backend="numpy", limits=self.limits)
+        for nudge in range(NUDGES):
+            rng = np.random.default_rng(nudge)
+            moved = {name: _nudged(value, rng) for name, value in feeds.items()}
+            outcome = _outcome(session, moved)
+            if outcome.results is None or difference(wanted, outcome.results).startswith("shape"):
+                return True
+            for index, (a, b) in enumerate(zip(wanted, outcome.results, strict=True)):
+                spread[index] = np.maximum(spread[index], _distance(a, b))
+        return not difference(wanted, results, slack=[10 * item for item in spread])
+
+    def last_ops(self) -> str:
+        """Which ops the model has: what a difference in results is grouped by."""
+        try:
+            graph = webrnn.onnx.reader.read_model(self.data)
+        except webrnn.Error:
+            return "?"
+        return " ".join(dict.fromkeys(node.op for inner in graph.walk() for node in inner.nodes))[:80]
+
+
+def _attempt(action: Any) -> Any:
+    try:
+        return action()
+    except Exception as error:
+        return error
+
+
+def _outcome(session: Any, feeds: dict[str, Any]) -> Outcome:
+    if isinstance(session, Exception):
+        return Outcome(error=session)
+    result = _attempt(lambda: session.run(None, feeds))
+    return Outcome(error=result) if isinstance(result, Exception) else Outcome(results=result)
+
+
+def _foreign(backend: str, outcome: Outcome) -> Finding:
+    error = outcome.error
+    assert error is not None
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if "webrnn" in frame.filename]
+    last = frames[-1] if frames else None
+    place = f"{last.filename.partition('webrnn/')[2].rpartition('webrnn/')[2]}:{last.name}" if last else "?"
+    return Finding("foreign", f"{backend} {type(error).__name__} in {place}", str(error)[:200])
+
+
+def _verdict_difference(row: Mapping[str, Outcome]) -> list[Finding]:
+    if len({outcome.verdict for outcome in row.values()}) == 1:
+        return []
+    refused = {backend: outcome.error for backend, outcome in row.items() if outcome.results is None}
+    error = next(iter(refused.values()))
+    assert isinstance(error, webrnn.Error)
+    message = re.sub(r"'[^']*'|\"[^\"]*\"", "_", re.sub(r"\[[^]]*\]|\([^)]*\)", "_", error.message))
+    message = re.sub(r"-?\d+", "#", message)[:70]
+    return [Finding("verdict", f"{'+'.join(refused)} refuses, {error.op or '?'}: {message}", str(error)[:200])]
+
+
+def difference(wanted: Sequence[Any], results: Sequence[Any], exact: bool = False, slack: Any = None) -> str:
+    """How results differ: in their types, shapes or numbers; empty if they do not."""
+    if len(wanted) != len(results):
+        return f"shape: {len(wanted)} and {len(results)} results"
+    for index, (a, b) in enumerate(zip(wanted, results, strict=True)):
+        if isinstance(a, list) or isinstance(b, list) or a is None or b is None:
+            if type(a) is not type(b) or (isinstance(a, list) and difference(a, b, exact)):
+                return f"shape: output {index}: {_spell(a)} and {_spell(b)}"
+            continue
+        if a.shape != b.shape or a.dtype != b.dtype:
+            return f"shape: output {index}: {a.dtype}{list(a.shape)} and {b.dtype}{list(b.shape)}"
+        if exact or a.dtype.kind not in "fc":
+            near = _equal(a, b)
+        else:
+            near = _near(a, b)
+        if slack is not None:
+            near = near | (_distance(a, b) <= slack[index])
+        if not np.all(near):
+            at = tuple(int(i) for i in np.argwhere(~np.asarray(near))[0])
+            return f"numbers: output {index} at {list(at)}: {a[at]!r} and {b[at]!r}"
+    return ""
+
+
+def _equal(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    if a.dtype.kind in "fc":
+        return np.asarray((a == b) | (np.isnan(a) & np.isnan(b)))
+    return np.asarray(a == b)
+
+
+def _near(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    relative = HALF if a.dtype.itemsize == 2 else RELATIVE
+    wide = np.complex128 if a.dtype.kind == "c" else np.float64
+    x, y = a.astype(wide), b.astype(wide)
+    with np.errstate(all="ignore"):
+        close = np.abs(x - y) <= relative * np.abs(x) + max(ABSOLUTE, relative / 10) * max(1.0, _typical(x))
+    return np.asarray(_equal(a, b) | close)
+
+
+def _typical(x: np.ndarray) -> float:
+    """The size of the numbers of a result; sums of them may cancel."""
+    finite = np.abs(x[np.isfinite(x)])
+    return float(finite.max()) if finite.size else 1.0
+
+
+def _distance(a: Any, b: Any) -> np.ndarray:
+    if not isinstance(a, np.ndarray) or a.dtype.kind not in "iufcb":
+        return np.zeros(np.shape(a))
+    with np.errstate(all="ignore"):
+        distance = np.abs(a.astype(np.complex128) - b.astype(np.complex128))
+    return np.where(_equal(a, b), 0.0, np.where(np.isfinite(distance), distance, np.inf))
+
+
+def _nudged(value: Any, rng: np.random.Generator) -> Any:
+    if not isinstance(value, np.ndarray) or value.dtype.kind != "f":
+        return value
+    with np.errstate(all="ignore"):
+        return (value * (1 + 1e-6 * rng.choice((-1, 1), value.shape))).astype(value.dtype)
+
+
+def _spell(result: Any) -> str:
+    if isinstance(result, np.ndarray):
+        return f"{result.dtype}{list(result.shape)} {np.array2string(result.reshape(-1)[:6], separator=', ')}"
+    return repr(result)[:80]
