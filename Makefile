@@ -1,7 +1,7 @@
 PYTHON ?= python3
 PY := .venv/bin/python
 
-.PHONY: pictures setup demo test test-exhaustive fuzz-plans fuzz-passes soak audio-realtime baseline bench bench-kernels bench-passes peers scan-study pyodide npm lint clean
+.PHONY: pictures setup demo test test-exhaustive fuzz-plans fuzz-passes fuzz-models soak audio-realtime baseline bench bench-kernels bench-passes peers scan-study pyodide npm lint clean
 
 # Everything a checkout needs. Quick the second time: pip is called only when pyproject.toml changed.
 setup: .venv/ready
@@ -41,6 +41,10 @@ fuzz-passes: .venv/ready
 fuzz-plans: setup
 	$(PY) -m tests.plan.libfuzzer --runs $(or $(N),1000000)
 	$(PY) -m tests.plan.fuzzing --plans 10000 --undefined
+
+# 10,000 mutated models on numpy, native and wasm, and on onnxruntime: verdicts and results; N=200000 for more
+fuzz-models: setup
+	$(PY) -m tests.onnx.model_fuzzing --models $(or $(N),10000) --seed $(or $(SEED),0)
 
 # DTLN and Silero on the audio thread for half a minute; fails if a quantum is missed. Needs an idle machine
 audio-realtime: setup

@@ -14,20 +14,29 @@ from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto,
 
 EDGES = (-(2**63), -(2**31) - 1, -(10**18), -2, -1, 0, 1, 2, 3, 4, 5, 7, 64, 2**31 - 1, 2**31, 2**32, 10**18, 2**63 - 1)
 FLOATS = (0.0, -0.0, 1.0, -1.0, 0.5, 1e-30, 1e30, float("inf"), float("-inf"), float("nan"), 3.4e38)
-TEXTS = ("", "reflect", "wrap", "edge", "constant", "NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID", "forward", "reverse",
-         "bidirectional", "linear", "nearest", "cubic", "add", "mul", "max", "min", "floor", "ceil", "tanh", "LEFT", "RIGHT",
-         "Tanh", "Sigmoid", "Relu", "Affine", "HardSigmoid", "ij,jk->ik", "half_pixel", "align_corners", "asymmetric", "\0", "ünïcödé",
-         "a" * 3000)  # fmt: skip
+TEXTS = (
+    "", "reflect", "wrap", "edge", "constant", "NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID", "forward", "reverse",
+    "bidirectional", "linear", "nearest", "cubic", "add", "mul", "max", "min", "floor", "ceil", "tanh", "LEFT",
+    "RIGHT", "Tanh", "Sigmoid", "Relu", "Affine", "HardSigmoid", "ij,jk->ik", "half_pixel", "align_corners",
+    "asymmetric", "\0", "ünïcödé", "a" * 3000
+)  # fmt: skip
 TYPES = (
-    TensorProto.FLOAT, TensorProto.INT64, TensorProto.INT32, TensorProto.BOOL, TensorProto.DOUBLE, TensorProto.FLOAT16, TensorProto.INT8,
-    TensorProto.UINT8, TensorProto.UINT64, TensorProto.STRING, TensorProto.BFLOAT16,
+    TensorProto.FLOAT, TensorProto.INT64, TensorProto.INT32, TensorProto.BOOL, TensorProto.DOUBLE,
+    TensorProto.FLOAT16, TensorProto.INT8, TensorProto.UINT8, TensorProto.UINT64, TensorProto.STRING,
+    TensorProto.BFLOAT16,
 )  # fmt: skip
 OPSETS = (0, 1, 6, 7, 9, 10, 11, 12, 13, 14, 16, 17, 18, 19, 20, 21, 22, 23, 24, 99, -1, 2**31)
 NAMES = ("", "x", "y", "\0", "a\0b", "n" * 5000, "../x", "ä", " ", "__proto__")
-UNARY = ("Relu", "Neg", "Abs", "Exp", "Log", "Sqrt", "Tanh", "Sigmoid", "Floor", "Identity", "Softmax", "Flatten", "Not", "Cast", "Shape",
-         "Transpose", "ReduceSum", "ReduceMax", "Squeeze", "Erf", "Sign", "GlobalAveragePool", "NonZero", "Softplus", "Round")  # fmt: skip
-BINARY = ("Add", "Sub", "Mul", "Div", "Pow", "Mod", "Max", "Min", "MatMul", "Equal", "Less", "And", "Concat", "Gather", "Reshape", "Expand",
-          "Tile", "PRelu", "BitShift", "CumSum", "ReduceMean", "Unsqueeze", "Gemm", "Sum", "Split", "Pad")  # fmt: skip
+UNARY = (
+    "Relu", "Neg", "Abs", "Exp", "Log", "Sqrt", "Tanh", "Sigmoid", "Floor", "Identity", "Softmax", "Flatten", "Not",
+    "Cast", "Shape", "Transpose", "ReduceSum", "ReduceMax", "Squeeze", "Erf", "Sign", "GlobalAveragePool", "NonZero",
+    "Softplus", "Round"
+)  # fmt: skip
+BINARY = (
+    "Add", "Sub", "Mul", "Div", "Pow", "Mod", "Max", "Min", "MatMul", "Equal", "Less", "And", "Concat", "Gather",
+    "Reshape", "Expand", "Tile", "PRelu", "BitShift", "CumSum", "ReduceMean", "Unsqueeze", "Gemm", "Sum", "Split",
+    "Pad"
+)  # fmt: skip
 
 Mutation = Callable[[ModelProto, random.Random], str | None]
 
@@ -137,14 +146,16 @@ def drop_attribute(model: ModelProto, rng: random.Random) -> str | None:
 
 
 KNOWN_ATTRIBUTES = {
-    "axis": 1, "axes": [0], "keepdims": 0, "noop_with_empty_axes": 1, "to": 7, "perm": [1, 0], "group": 2, "pads": [1, 1], "strides": [2],
-    "dilations": [2], "kernel_shape": [2], "auto_pad": "SAME_LOWER", "ceil_mode": 1, "count_include_pad": 1, "mode": "linear", "alpha": 0.5,
-    "beta": 2.0, "epsilon": 0.1, "transA": 1, "transB": 1, "direction": "reverse", "layout": 1, "clip": 1.0, "linear_before_reset": 1,
-    "allowzero": 1, "num_outputs": 2, "start": 1, "end": -1, "batch_dims": 1, "fmod": 1, "exclusive": 1, "reverse": 1, "largest": 0,
-    "select_last_index": 1, "stash_type": 1, "training_mode": 1, "onesided": 1, "inverse": 1, "scan_input_axes": [1], "scan_input_directions": [1],
-    "scan_output_axes": [1], "scan_output_directions": [1], "num_scan_inputs": 1, "hidden_size": 2, "input_forget": 1, "saturate": 0,
-    "block_size": 2, "output_padding": [1], "output_shape": [3], "storage_order": 1, "upper": 0, "no_such_attribute": 3, "blocksize": 1,
-    "activations": ["Relu"], "activation_alpha": [0.5], "coordinate_transformation_mode": "align_corners", "approximate": "tanh",
+    "axis": 1, "axes": [0], "keepdims": 0, "noop_with_empty_axes": 1, "to": 7, "perm": [1, 0], "group": 2, "pads": [1,
+    1], "strides": [2], "dilations": [2], "kernel_shape": [2], "auto_pad": "SAME_LOWER", "ceil_mode": 1,
+    "count_include_pad": 1, "mode": "linear", "alpha": 0.5, "beta": 2.0, "epsilon": 0.1, "transA": 1, "transB": 1,
+    "direction": "reverse", "layout": 1, "clip": 1.0, "linear_before_reset": 1, "allowzero": 1, "num_outputs": 2,
+    "start": 1, "end": -1, "batch_dims": 1, "fmod": 1, "exclusive": 1, "reverse": 1, "largest": 0,
+    "select_last_index": 1, "stash_type": 1, "training_mode": 1, "onesided": 1, "inverse": 1, "scan_input_axes": [1],
+    "scan_input_directions": [1], "scan_output_axes": [1], "scan_output_directions": [1], "num_scan_inputs": 1,
+    "hidden_size": 2, "input_forget": 1, "saturate": 0, "block_size": 2, "output_padding": [1], "output_shape": [3],
+    "storage_order": 1, "upper": 0, "no_such_attribute": 3, "blocksize": 1, "activations": ["Relu"],
+    "activation_alpha": [0.5], "coordinate_transformation_mode": "align_corners", "approximate": "tanh",
 }  # fmt: skip
 
 
@@ -162,7 +173,9 @@ def add_attribute(model: ModelProto, rng: random.Random) -> str | None:
     if isinstance(value, int) and rng.random() < 0.5:
         value = _number(rng, value)
     elif isinstance(value, list) and isinstance(value[0], int):
-        value = [_number(rng, value[0]) if rng.random() < 0.4 else value[0] for _ in range(rng.choice((0, 1, 1, 2, 2, 4)))]
+        value = [
+            _number(rng, value[0]) if rng.random() < 0.4 else value[0] for _ in range(rng.choice((0, 1, 1, 2, 2, 4)))
+        ]
     given = any(attribute.name == name for attribute in node.attribute)
     if given and rng.random() < 0.9:
         return None
@@ -206,7 +219,10 @@ def _change_tensor(tensor: TensorProto, rng: random.Random) -> str:
         return f"declared as {list(tensor.dims)[:8]}"
     tensor.data_location = TensorProto.EXTERNAL
     entry = tensor.external_data.add()
-    entry.key, entry.value = "location", rng.choice(("weights.bin", "w" * 5000, "", "..", "\0", "/etc/passwd", "a/" * 2500))
+    entry.key, entry.value = (
+        "location",
+        rng.choice(("weights.bin", "w" * 5000, "", "..", "\0", "/etc/passwd", "a/" * 2500)),
+    )
     return f"in the file {entry.value[:20]!r}"
 
 
@@ -221,7 +237,9 @@ def _changed_array(array: np.ndarray, kind: int, rng: random.Random) -> tuple[np
             array.reshape(-1)[position : position + 1] = np.asarray(number).astype(array.dtype)
         return array, f"[{position}] = {number}"
     if kind == 2:
-        wanted = rng.choice((np.float32, np.int64, np.int32, np.bool_, np.float64, np.float16, np.int8, np.uint8, np.uint64))
+        wanted = rng.choice(
+            (np.float32, np.int64, np.int32, np.bool_, np.float64, np.float16, np.int8, np.uint8, np.uint64)
+        )
         try:
             with np.errstate(all="ignore"):
                 return array.astype(wanted), f"as {np.dtype(wanted)}"
@@ -279,7 +297,9 @@ def declare_input(model: ModelProto, rng: random.Random) -> str | None:
     if kind == 6:
         dim.Clear()
         return f"{name} declared with an open size"
-    dim.dim_value = rng.choice((0, 1, 2, 3, 4, 5, 8, 17, -1, 2**31, 10**18)) if rng.random() < 0.6 else dim.dim_value + 1
+    dim.dim_value = (
+        rng.choice((0, 1, 2, 3, 4, 5, 8, 17, -1, 2**31, 10**18)) if rng.random() < 0.6 else dim.dim_value + 1
+    )
     return f"{name} declared with the size {dim.dim_value}"
 
 
@@ -341,7 +361,9 @@ def exchange_op(model: ModelProto, rng: random.Random) -> str | None:
     if node is None:
         return None
     others = [other.op_type for graph in graphs(model.graph) for other in graph.node]
-    table = (BINARY if len(node.input) > 1 else UNARY) if rng.random() < 0.85 else (*UNARY, *BINARY, "NoSuchOp", *others)
+    table = (
+        (BINARY if len(node.input) > 1 else UNARY) if rng.random() < 0.85 else (*UNARY, *BINARY, "NoSuchOp", *others)
+    )
     was, node.op_type = node.op_type, rng.choice(table)
     if rng.random() < 0.6:
         del node.attribute[:]
@@ -488,7 +510,8 @@ def extend(model: ModelProto, rng: random.Random) -> str | None:
 
 
 MUTATIONS: tuple[Mutation, ...] = (
-    change_attribute, add_attribute, drop_attribute, retype_attribute, duplicate_attribute, change_initializer, declare_input, rewire, exchange_op,
-    change_opset, rename, nest, make_sparse, drop_something, duplicate_something, extend,
+    change_attribute, add_attribute, drop_attribute, retype_attribute, duplicate_attribute, change_initializer,
+    declare_input, rewire, exchange_op, change_opset, rename, nest, make_sparse, drop_something, duplicate_something,
+    extend,
 )  # fmt: skip
 WEIGHTS = (20, 12, 4, 3, 1, 16, 10, 10, 8, 3, 2, 3, 2, 2, 2, 10)

@@ -132,7 +132,7 @@ def test_round_trip_of_sizes():
 
 def test_a_size_that_is_too_large_raises():
     view = dense_view(Storage("arena", "f32", 2**31), ())
-    with pytest.raises(OverflowError, match="a size of"):
+    with pytest.raises(PlanError, match="a size of"):
         encode(Program([], [], [Instruction("copy", [view, view])]))
 
 

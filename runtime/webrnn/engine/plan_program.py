@@ -15,6 +15,7 @@ from webrnn.ir import Dim, DType, Symbol, Value
 from webrnn.plan.file import PlanFile, PlanPort
 from webrnn.plan.opcodes import ERRORS
 from webrnn.plan.stored import ARRAY_TYPES
+from webrnn.reference.limits import max_bytes
 
 from .kernels import Buffer, Kernels
 
@@ -235,6 +236,8 @@ class PlanProgram:
         bind = kernels.function("plan_bind")
         self._raise_for(bind(self._plan.address, self._symbols.address, self._tables.address))
         arena_bytes = kernels.function("plan_arena_bytes")(self._tables.address)
+        if arena_bytes > max_bytes():
+            raise PlanError(f"the plan would need {arena_bytes} bytes; the limit is {max_bytes()}")
         if arena_bytes > self._arena.nbytes:
             self._arena = kernels.empty(arena_bytes + (arena_bytes // 2 if self._arena.nbytes else 0), np.uint8)
         promised = self.file.external_bytes(sizes)
@@ -244,6 +247,8 @@ class PlanProgram:
             if port.taken >= 0:
                 needed[port.taken] = max(needed[port.taken], 8)
         for external, n_bytes in enumerate(needed):
+            if n_bytes > max_bytes():
+                raise PlanError(f"an input or output would need {n_bytes} bytes; the limit is {max_bytes()}")
             self._make_room(external, n_bytes)
         self._externals.array[: len(needed)] = [self._places[external].address for external in range(len(needed))]
         inputs = [self._array(port, sizes) for port in self.file.inputs]

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
+from webrnn import net
 from webrnn.errors import PlanError
 from webrnn.ir import Graph, Node, Symbol, Value
 from webrnn.ir.dims import Shape
@@ -40,8 +41,15 @@ class Setting:
     """Called with a line for each decision that a reader of the report should know of."""
 
     def plan(self, graph: Graph) -> PlanProgram:
-        data = encode(lower(graph, self.options, self.limits.loop_steps))
-        return PlanProgram(data, self.kernels(), fills_outputs=True)
+        program = lower(graph, self.options, self.limits.loop_steps)
+        try:
+            data = encode(program)
+        except PlanError as error:
+            raise NotLowered(None, str(error)) from error
+        try:
+            return PlanProgram(data, self.kernels(), fills_outputs=True)
+        except PlanError as error:
+            raise NotLowered(None, net.catch(error)) from error
 
 
 class VmProgram:
@@ -78,7 +86,13 @@ class VmProgram:
                     self._for_shapes.pop(next(iter(self._for_shapes)))
                 program = self._for_shapes[shapes] = self._program_for(shapes)
         self.recent = program if isinstance(program, PlanProgram) else None
-        return program.run(arguments)
+        try:
+            return program.run(arguments)
+        except PlanError as reason:  # no plan holds for these sizes: numpy runs them, or says why not
+            self._setting.say(f"in numpy, for {list(map(list, shapes))}: {reason}")
+            self.recent = None
+            program = self._for_shapes[shapes] = SplitProgram(self._graph_for(shapes), self._setting, None)
+            return program.run(arguments)
 
     def ran_on(self, arguments: Sequence[Any]) -> PlanProgram | SplitProgram:
         """What the last run, of these arguments, ran on."""
@@ -107,7 +121,16 @@ class VmProgram:
 class SplitProgram:
     """A graph in parts: plans, and numpy for the nodes that have no instructions."""
 
-    def __init__(self, graph: Graph, setting: Setting, reason: NotLowered):
+    def __init__(self, graph: Graph, setting: Setting, reason: NotLowered | None):
+        """`reason` is why there is no plan of all of it; without one numpy runs all."""
+        self.graph = graph
+        self.steps: list[tuple[list[Value], list[Value], Any]] = []
+        """Inputs, outputs and program of each part."""
+        if reason is None or not self._has_parts(graph, setting, reason):
+            self.steps = [(graph.inputs, graph.outputs, _executor(graph, setting))]
+
+    def _has_parts(self, graph: Graph, setting: Setting, reason: NotLowered) -> bool:
+        """Find the nodes for numpy, and make the programs of the parts that remain."""
         facts = infer(graph)
         refused = {node for node in graph.nodes if has_foreign_operands(node, facts)}
         for node in refused:
@@ -116,9 +139,6 @@ class SplitProgram:
             if node not in refused and opens_a_shape(node, facts):
                 setting.say(f"in numpy: {node.op} {node.label}: the shape of its result is known only when it has run")
                 refused.add(node)
-        self.graph = graph
-        self.steps: list[tuple[list[Value], list[Value], Any]] = []
-        """Inputs, outputs and program of each part."""
         while True:
             if not refused or self.steps:
                 if reason.outermost is None or reason.outermost in refused:
@@ -127,11 +147,11 @@ class SplitProgram:
                 refused.add(reason.outermost)
             try:
                 self._make(graph, refused, setting)
-                return
+                return True
             except NotLowered as another:
                 reason = another
         setting.say(f"in numpy, all of it: {reason}")
-        self.steps = [(graph.inputs, graph.outputs, _executor(graph, setting))]
+        return False
 
     def _make(self, graph: Graph, refused: set[Node], setting: Setting) -> None:
         parts = split(graph, refused)

@@ -182,7 +182,12 @@ class ModelReader:
         inputs = [scope.lookup(name) if name else None for name in proto.inputs]
         outputs = [scope.produce(name) if name else None for name in proto.outputs]
         node = Node(proto.op, inputs, outputs, attrs, proto.name, domain)
-        self._place(node, scope)
+        if proto.op in controlflow.READERS:  # graphs inside a node do not see what it makes
+            made = {name: scope.names.pop(name) for name in proto.outputs if name}
+            self._place(node, scope)
+            scope.names.update(made)
+        else:
+            self._place(node, scope)
 
     def _read_constant(self, proto: NodeProto, attributes: Sequence[Attribute], scope: Scope) -> None:
         if len(attributes) != 1 or len(proto.outputs) != 1:

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from webrnn import net
+from webrnn.errors import Error, PlanError
 from webrnn.ir import Dim, SymbolicDim
 from webrnn.ir.dims import floor_division
 
@@ -22,8 +24,13 @@ _ALIGNMENT = 64
 
 
 def encode(program: Program) -> bytes:
-    """The plan file of a program."""
-    return _Encoder(program).encode()
+    """The plan file of a program. A program that does not fit into one, as its sizes are too large, raises PlanError."""
+    try:
+        return _Encoder(program).encode()
+    except Error:
+        raise
+    except Exception as error:
+        raise PlanError(f"the program does not fit into a plan: {net.catch(error)}") from error
 
 
 class _Encoder:
@@ -82,7 +89,7 @@ class _Encoder:
     def _size(self, dim: Dim) -> int:
         if isinstance(dim, int):
             if not -(2**31) < dim < 2**31:
-                raise OverflowError(f"a size of {dim}")
+                raise PlanError(f"a size of {dim} does not fit into a plan")
             return self._size_row("number", dim, 0)
         total = -1
         for monomial, factor in dim.terms:

@@ -11,6 +11,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from webrnn import net
+from webrnn.errors import Error
 from webrnn.ir import Dim, DType, Graph, Node, Scan, TraceSpec, Value, is_scan
 from webrnn.ir.dims import is_nonnegative
 from webrnn.passes.facts import Facts
@@ -44,7 +46,12 @@ def lower(graph: Graph, options: frozenset[str] = frozenset(), most_steps: int =
 
     `options` switches alternatives off: "fused_sequences". `most_steps` bounds loops that only a condition ends.
     """
-    return Lowering(graph, options, most_steps).run()
+    try:
+        return Lowering(graph, options, most_steps).run()
+    except (NotLowered, Error):
+        raise
+    except Exception as error:
+        raise NotLowered(None, net.catch(error)) from error
 
 
 class Lowering:
@@ -75,6 +82,9 @@ class Lowering:
     # --- graphs ------------------------------------------------------------------------------------------------------
 
     def run(self) -> Program:
+        for values in (self.graph.inputs, self.graph.outputs):
+            if len({value.name for value in values}) < len(values):
+                raise NotLowered(None, "two inputs or two outputs have the same name")
         inputs = [self._input(value) for value in self.graph.inputs]
         for value in self.graph.outputs:
             self._place_output(value)
@@ -225,11 +235,19 @@ class Lowering:
             rule = RULES.get((node.domain, node.op))
             if rule is None:
                 raise NotLowered(node, "it has no instruction")
-            rule(self, node)
+            self._apply(rule, node)
             for output in node.outputs:
                 if output is not None:
                     self._settle(output)
         self.node = outer
+
+    def _apply(self, rule: Rule, node: Node) -> None:
+        try:
+            rule(self, node)
+        except (NotLowered, Error):
+            raise
+        except Exception as error:
+            raise NotLowered(node, net.catch(error)) from error
 
     def _is_known(self, value: Value) -> bool:
         """Whether it is integers that follow from sizes, such as a shape."""

@@ -25,6 +25,10 @@ def set_max_bytes(limit: int) -> int:
     return previous
 
 
+def max_bytes() -> int:
+    return _max_bytes
+
+
 def check_size(shape: Iterable[int], dtype: npt.DTypeLike) -> tuple[int, ...]:
     """The shape as a tuple, or ShapeError if it has a negative dimension or needs too many bytes."""
     dims = tuple(int(dim) for dim in shape)
