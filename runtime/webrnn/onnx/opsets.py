@@ -197,7 +197,16 @@ def dft_axis_to_input(b: GraphBuilder, node: Node) -> Node:
 
 
 def group_normalization_by_group(b: GraphBuilder, node: Node) -> Node:
-    raise UnsupportedOp("the scale for each group of opset 18 was withdrawn by ONNX and is not supported")
+    """Scale and bias had an element for each group; they have one for each channel now."""
+    x, groups = node.inputs[0], node.attrs.get("num_groups")
+    if not isinstance(groups, int) or groups < 1:
+        raise ModelError("a positive integer is required", attribute="num_groups")
+    of_a_group = b.op("Div", b.op("Shape", x, start=1, end=2), b.ints(groups))
+    shape = b.op("Concat", b.ints(groups), of_a_group, axis=0)
+    for index in range(1, len(node.inputs)):
+        column = b.op("Reshape", node.inputs[index], b.ints(groups, 1))
+        node.inputs[index] = b.op("Reshape", b.op("Expand", column, shape), b.ints(-1))
+    return node
 
 
 _REDUCTIONS = {

@@ -130,7 +130,7 @@ def _parts_of_gemm(graph: Graph, node: Node, new: Additions) -> list[Node]:
                 nodes.append(Node("Transpose", [operands[index]], [turned], {"perm": [1, 0]}))
                 operands[index] = turned
     alpha, beta = node.attrs.get("alpha", 1.0), node.attrs.get("beta", 1.0)
-    added = node.inputs[2] if len(node.inputs) > 2 else None
+    added = node.inputs[2] if len(node.inputs) > 2 and beta != 0 else None
     steps: list[tuple[str, Value]] = [("Mul", _scalar(alpha, new))] if alpha != 1 else []
     if added is not None:
         array = constant_of(graph, added)

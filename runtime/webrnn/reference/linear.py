@@ -46,7 +46,8 @@ def gemm(
     if c is not None:
         if np.broadcast_shapes(c.shape, y.shape) != y.shape:
             raise ShapeError(f"C {list(c.shape)} cannot be broadcast to {list(y.shape)}")
-        y = y + (widen(c) if beta == 1 else _scaled(widen(c), beta))
+        if beta != 0:  # C is not looked at, even if it is not finite
+            y = y + (widen(c) if beta == 1 else _scaled(widen(c), beta))
     return y.astype(a.dtype, copy=False)
 
 

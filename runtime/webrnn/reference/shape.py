@@ -166,12 +166,14 @@ def slice_(x: Array, starts: Array, ends: Array, axes: Array | None = None, step
     for axis, start, end, step in zip(positions, first, last, stride, strict=True):
         if step == 0:
             raise ShapeError(f"the step of axis {axis} is 0")
-        index[axis] = _clamped_slice(start, end, step, x.shape[axis])
+        index[axis] = clamped_slice(start, end, step, x.shape[axis])
     return x[tuple(index)]
 
 
-def _clamped_slice(start: int, end: int, step: int, length: int) -> slice:
-    """As Python's, except that with a negative step an end below -length means 'beyond the first element'."""
+def clamped_slice(start: int, end: int, step: int, length: int) -> slice:
+    """As Python's, except that with a negative step an end below -length means 'beyond the first element', and a start
+    below -length the first element.
+    """
     if start < 0:
         start += length
     if end < 0:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from webrnn.ir import WEBRNN, Dim, Node
+from webrnn.reference.shape import clamped_slice
 
 from ..lowering import Lowering, Rule, attribute, present
 from ..program import ExpressionOp
@@ -51,7 +52,7 @@ def _slice(l: Lowering, node: Node) -> None:
 
 def _start(l: Lowering, start: int, end: int, step: int, size: Dim) -> Dim:
     if isinstance(size, int):
-        return slice(start, end if end > -size - 1 or step > 0 else None, step).indices(size)[0]
+        return int(clamped_slice(start, end, step, size).start)
     if start == 0 and step > 0:
         return 0
     if start == -1 and step < 0:

@@ -69,11 +69,17 @@ def _layer_norm(l: Lowering, node: Node) -> None:
     axis = attribute(node, "axis", -1) % view.rank
     shape = (count_of(view.shape[:axis]), count_of(view.shape[axis:]))
     for value in (scale, bias):
-        if value is not None and count_of(l.shape(value)) != shape[1]:
+        if value is not None and not _has_one_for_each(l.shape(value), view.shape[axis:]):
             raise l.refuse("its scale is broadcast")
     target = l.dense_output(output).reshaped(shape)
     vectors = [None if value is None else _shaped(l, l.view(value), shape[1]) for value in (scale, bias)]
     l.emit("layer_norm", _shaped(l, view, *shape), *vectors, target, attribute(node, "epsilon", 1e-5))
+
+
+def _has_one_for_each(shape: tuple[Dim, ...], normalized: tuple[Dim, ...]) -> bool:
+    """Whether a scale has an element for each of the normalized ones, and the same for all others."""
+    extra = len(shape) - len(normalized)
+    return extra >= 0 and all(size == 1 for size in shape[:extra]) and shape[extra:] == normalized
 
 
 def _channels(l: Lowering, view: View) -> tuple[Dim, Dim, Dim]:
