@@ -47,7 +47,7 @@ UNARY(softsign, v / (vset(1.0f) + vabs(v)))
 
 ACTIVATION(affine, a *v + b)
 ACTIVATION(leaky_relu, vsel(v < vset(0.0f), a *v, v))
-ACTIVATION(thresholded_relu, vsel((v > a) | visnan(v), v, vset(0.0f)))
+ACTIVATION(thresholded_relu, vsel(v > a, v, vset(0.0f)))
 ACTIVATION(scaled_tanh, a *vtanh(b *v))
 ACTIVATION(hard_sigmoid, vmax(vset(0.0f), vmin(vset(1.0f), a *v + b)))
 ACTIVATION(elu, vsel(v < vset(0.0f), a *vexpm1(v), v))

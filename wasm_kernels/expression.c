@@ -33,7 +33,7 @@ INLINE int64_t divided(int64_t a, int64_t b) {
 }
 
 INLINE int64_t to_int(float x) {
-  if (!(x > -9.2e18f && x < 9.2e18f)) return INT64_MIN;
+  if (!(x >= -9223372036854775808.0f && x < 9223372036854775808.0f)) return INT64_MIN;
   return (int64_t)x;
 }
 

@@ -109,7 +109,7 @@ def leaky_relu(x, n, alpha, beta):
 
 
 def thresholded_relu(x, n, alpha, beta):
-    return np.where((x > f32(alpha)) | np.isnan(x), x, f32(0))
+    return np.where(x > f32(alpha), x, f32(0))
 
 
 def scaled_tanh(x, n, alpha, beta):

@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
-from . import loop_cases, number_cases, resize_cases, shape_cases
+from . import arithmetic_cases, index_cases, loop_cases, number_cases, resize_cases, shape_cases
 
-CASES = [*shape_cases.CASES, *resize_cases.CASES, *number_cases.CASES, *loop_cases.CASES]
+CASES = [
+    *shape_cases.CASES,
+    *index_cases.CASES,
+    *arithmetic_cases.CASES,
+    *resize_cases.CASES,
+    *number_cases.CASES,
+    *loop_cases.CASES,
+]

@@ -160,15 +160,15 @@ def _require_operands(*tensors: Array) -> None:
 
 @op("Clip")
 def clip(x: Array, low: Array | None = None, high: Array | None = None) -> Array:
-    """Where low > high the result is high."""
-    if low is not None:
-        x = np.maximum(x, _bound(x, low, "min"))
-    if high is not None:
-        x = np.minimum(x, _bound(x, high, "max"))
-    return x
+    """Where low > high the result is high. A bound that is not given is the last finite number."""
+    x = np.maximum(x, _bound(x, low, "min"))
+    return np.minimum(x, _bound(x, high, "max"))
 
 
-def _bound(x: Array, bound: Array, name: str) -> Array:
+def _bound(x: Array, bound: Array | None, name: str) -> Array:
+    if bound is None:
+        limits = np.finfo(x.dtype) if x.dtype.kind == "f" else np.iinfo(x.dtype)
+        return np.array(getattr(limits, name), x.dtype)
     require_same_type(x, bound)
     if bound.size != 1:
         raise ShapeError(f"{name} must be a scalar, its shape is {list(bound.shape)}")

@@ -28,6 +28,7 @@ _ACTIVATIONS: dict[str, tuple[str, tuple[float, float]]] = {
     "Elu": ("elu", (1.0, 0.0)),
 }
 _SUFFIX = {"f32": "", "i64": "_i", "u8": "_u", "i32": "_j"}
+_LAST_FINITE = (2 - 2.0**-23) * 2.0**127
 _CASTS = {"f32": "f", "i64": "i", "u8": "u", "i32": "j"}
 _RESULTS = {"equal", "less", "less_or_equal", "greater", "greater_or_equal", "isnan"}
 _HAS_INT = {"add", "sub", "mul", "div", "min", "max", "neg", "abs", "equal", "less", "less_or_equal", "greater",
@@ -140,11 +141,15 @@ def _translate(w: _Writer, node: Node) -> tuple[str, int]:
 
 
 def _clip(w: _Writer, node: Node) -> tuple[str, int]:
-    """ONNX: min(max(x, low), high)."""
+    """ONNX: min(max(x, low), high). A bound that is not given is the last finite number."""
     result = w.operand(present(node.inputs[0]))
-    for code, bound in zip(("max", "min"), node.inputs[1:], strict=False):
+    is_float = w.types[result] == "f32"
+    bounds = [*node.inputs[1:3], None, None]
+    for code, bound, last in zip(("max", "min"), bounds, (-_LAST_FINITE, _LAST_FINITE), strict=False):
         if bound is not None:
             result = w.op(code, result, w.operand(bound))
+        elif is_float:
+            result = w.op(code, result, w.number(last))
     return w.op("copy", result) if result[0] != "op" else result
 
 
