@@ -239,6 +239,7 @@ x=1,40 y_prev=1,10 h=1,64 -> y=1,10 h_out=1,64 |
 x=1,40 x_lens=1@i64 h=1,64 -> y=1,10 new_x_lens=1@i64 h_out=1,64 |
 prev_tokens=1,1@i64 h=1,64 -> next_tokens=1,1@i64 h_out=1,64 |
 in0=1,40 in1=1,64 -> out0=1,10 out1=1,64 |
+input_1=1,4 input_2=1,4 -> activation=1,9 tf_op_layer_stack=1,4 |
 input_1=1,257 input_2=1,64 -> Identity=1,257 Identity_1=1,3 |
 x=1,40 s0=1,64 s1=1,64 -> y=1,10 n0=1,64 n1=1,64 |
 x=1,40 h=1,64 -> y=1,10 h_out=1,64 h_out_2=1,64 |
@@ -258,6 +259,8 @@ x=1,T,40 lengths=1@i64 mask=1,T@bool state=1,64 -> y=1,T,40 out_lengths=1@i64 ou
 x=1,40 speaker_embedding=1,64 h=1,64 -> y=1,40 embedding=1,64 hn=1,64 | h=>hn
 x=1,40 hx=1,64 -> 85=1,10 91=1,64 | hx=>91
 serving_default_x:0=1,40 serving_default_state:0=1,64 -> StatefulPartitionedCall:0=1,10 StatefulPartitionedCall:1=1,64 | serving_default_state:0=>StatefulPartitionedCall:1
+input_2=1,1,257 input_3=1,2,128,2 -> activation_2=1,1,257 tf_op_layer_stack_2=1,2,128,2 | input_3=>tf_op_layer_stack_2
+input_4=1,1,512 input_5=1,2,128,2 -> conv1d_3=N,1,512 tf_op_layer_stack_5=N,2,128,2 | input_5=>tf_op_layer_stack_5
 x=1,40 input_3=1,2,64 -> y=1,10 state_out=1,2,64 | input_3=>state_out
 input_1=1,40 state_in=1,64 -> Identity=1,10 Identity_1=1,64 | state_in=>Identity_1
 """

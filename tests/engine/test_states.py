@@ -254,6 +254,18 @@ def test_a_buffer_that_rolls():
     assert "moves on in Concat" in found.pairs[0].reason
 
 
+def test_a_signal_that_starts_a_loop_is_none():
+    proto = renamed(stateful("GRU"), {"h_in": "frame", "h_out": "last"})
+    with pytest.raises(webrnn.ModelError, match="finds no input"):
+        by_graph(proto).carry()
+
+
+def test_a_highway_around_a_signal_is_no_state():
+    proto = written_out("GRU", {"p": "audio", "v": "audio_out"})
+    with pytest.raises(webrnn.ModelError, match="finds no input"):
+        by_graph(proto).carry()
+
+
 def test_a_mask_on_a_signal_is_no_state():
     nodes = [
         helper.make_node("Sigmoid", ["q"], ["mask"]),
@@ -278,6 +290,13 @@ def test_the_only_pair_that_a_tool_can_have_meant():
     found = by_graph(model(nodes, *ports))
     assert found.carry() == {"input_2": "Identity_1"}
     assert found.pairs[0].reason.startswith("by elimination")
+
+
+def test_a_malformed_node_is_left_to_others():
+    graph = read_model(written_out("LSTM", {}).SerializeToString())
+    for node in graph.nodes:
+        del node.inputs[1:]
+    assert states_of(graph).problem is not None
 
 
 def test_a_state_that_grows_and_one_of_any_size():

@@ -6,6 +6,7 @@ may be so all the same.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum
@@ -168,11 +169,11 @@ class _Walk:
         return any(value not in self.constants for value in others)
 
     def _difference(self, node: Node, output: Value) -> None:
-        first, second = node.inputs
-        if first in self.constants and second in self.gates:
-            self.gates[output] = self.gates[second]  # 1 - z
-        elif second in self.candidates:
-            self.differences[output] = self.views.get(first, set()) if first is not None else set()
+        for first, second in list(_both_ways(node))[:1]:
+            if first in self.constants and second in self.gates:
+                self.gates[output] = self.gates[second]  # 1 - z
+            elif second in self.candidates:
+                self.differences[output] = self.views.get(first, set())
 
     def _product(self, node: Node, output: Value) -> None:
         self.products[output] = node
@@ -202,20 +203,20 @@ class _Walk:
 
     def _kept_or_new(self, node: Node, output: Value) -> None:
         """A state that is kept where a step does not count."""
-        _, first, second = node.inputs
-        for new, old in ((first, second), (second, first)):
-            kept = self.views.get(old, set()) if old is not None else set()
-            later = {origin: way for origin, way in self.lives.get(new, {}).items() if origin in kept} if new else {}
+        operands = [value for value in node.inputs[1:] if value is not None]
+        for new, old in itertools.permutations(operands, 2):
+            kept = self.views.get(old, set())
+            later = {origin: way for origin, way in self.lives.get(new, {}).items() if origin in kept}
             if later:
                 self.lives[output] = later
 
 
 def _both_ways(node: Node) -> Iterator[tuple[Value, Value]]:
-    first, second = node.inputs
-    assert first is not None
-    assert second is not None
-    yield first, second
-    yield second, first
+    """The operands of an op that has two; none for a node that is malformed, which others refuse."""
+    operands = [value for value in node.inputs if value is not None]
+    if len(operands) == 2:
+        yield operands[0], operands[1]
+        yield operands[1], operands[0]
 
 
 def dependents(graph: Graph) -> dict[str, set[str]]:

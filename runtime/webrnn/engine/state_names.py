@@ -156,6 +156,11 @@ class Name:
         """`hidden_states` and the like: what layers of a transformer hand on is no state between steps."""
         return bool(re.search(r"(encoder|decoder|last|all)_?hidden_?states?$|state_?value", self.text, re.I))
 
+    @property
+    def is_stack(self) -> bool:
+        """`tf_op_layer_stack_2`: Keras models stack the states that their layers return, as DTLN does."""
+        return {"layer", "stack"} <= set(self.words)
+
     @cached_property
     def is_signal(self) -> bool:
         words = set(self.words)

@@ -230,8 +230,8 @@ class _Search:
         before, ways = self.inputs[name], self.flow.ways.get(name, {})
         found = []
         for o, way in ways.items():
-            if not fits(before, self.outputs[o]) or (way.kind is not Kind.STATE and parts(name).is_signal):
-                continue
+            if not fits(before, self.outputs[o]) or parts(name).is_signal:
+                continue  # signals start loops, too: a mean from the first frame, tokens to go on from
             if way.kind is Kind.BUFFER and (before.shape is None or before.shape != self.outputs[o].shape):
                 continue  # it may grow, or be something else: names decide
             found.append(o)
@@ -266,7 +266,8 @@ class _Search:
             else:
                 self._doubt(i, f"{i}: {' or '.join(candidates)}", candidates)
         for o in self._free_outputs():
-            if not (parts(o).speaks_of_state and _GIVEN_BACK & set(parts(o).words)):
+            is_given_back = parts(o).speaks_of_state and _GIVEN_BACK & set(parts(o).words)
+            if not is_given_back and not parts(o).is_stack:
                 continue
             fitting = [i for i in self._free_inputs() if o in self._fitting(i) and not parts(i).is_signal]
             if len(fitting) == 1 and parts(fitting[0]).is_opaque and fitting[0] not in self.doubts:
@@ -338,7 +339,7 @@ class _Search:
             if self._is_hinted(i) and not is_bare:
                 known = f": {' or '.join(free)}" if free else " looks like a state, and no output is left for it"
                 self._doubt(i, f"{i}{known}", free)
-            elif i in self.flow.starts:
+            elif i in self.flow.starts and not parts(i).is_signal:
                 self._doubt(i, f"{i} {self.flow.starts[i]}, and no output has what it becomes")
 
     def _open_outputs(self) -> None:
@@ -360,7 +361,7 @@ class _Search:
         for i in self.inputs:
             if self._is_hinted(i):
                 self._doubt(i, f"{i} looks like a state, and no output is left for it")
-            elif i in self.flow.starts:
+            elif i in self.flow.starts and not parts(i).is_signal:
                 self._doubt(i, f"{i} {self.flow.starts[i]}, and no output has what it becomes")
 
 
