@@ -1,7 +1,7 @@
 PYTHON ?= python3
 PY := .venv/bin/python
 
-.PHONY: pictures setup demo test test-exhaustive fuzz-plans fuzz-passes fuzz-models soak audio-realtime baseline bench bench-kernels bench-passes peers scan-study pyodide npm lint clean
+.PHONY: pictures setup demo test test-exhaustive fuzz-plans fuzz-hosts fuzz-passes fuzz-models soak audio-realtime baseline bench bench-kernels bench-passes peers scan-study pyodide npm lint clean
 
 # Everything a checkout needs. Quick the second time: pip is called only when pyproject.toml changed.
 setup: .venv/ready
@@ -45,6 +45,11 @@ fuzz-plans: setup
 # 10,000 mutated models on numpy, native and wasm, and on onnxruntime: verdicts and results; N=200000 for more
 fuzz-models: setup
 	$(PY) -m tests.onnx.model_fuzzing --models $(or $(N),10000) --seed $(or $(SEED),0)
+
+# 10,000 damaged plan files through Python's host, natively under AddressSanitizer and on wasmtime; N=300000 for more
+fuzz-hosts: setup
+	$(PY) -m tests.plan.host_fuzzing --plans $(or $(N),10000)
+	$(PY) -m tests.plan.host_fuzzing --plans $(or $(N),10000) --backend wasm:relaxed
 
 # DTLN and Silero on the audio thread for half a minute; fails if a quantum is missed. Needs an idle machine
 audio-realtime: setup

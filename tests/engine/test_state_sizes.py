@@ -11,6 +11,7 @@ from tests.backends import BACKENDS
 from tests.engine.stream_models import HIDDEN, feed, growing, stateful
 from tests.engine.test_stream import bits, session
 from tests.onnx.models import floats, model
+from tests.plan.handmade import Handmade
 
 
 def unnamed(op="GRU", name="another"):
@@ -63,3 +64,38 @@ def test_what_nothing_says_is_one_stream():
     stream = session(proto).stream()
     assert stream.step({"x": np.float32([2])})[0].tolist() == [[-2]]
     assert stream.state["h_in"].shape == (1, 1)
+
+
+def _plan_with_sizes(rows):
+    """A plan whose state is as large as the last of these sizes."""
+    plan = Handmade()
+    plan.symbol("n")
+    plan.size_rows += rows
+    last = len(plan.size_rows) - 1
+    for name, external in (("x", 0), ("y", 1)):
+        port = {"name": name, "dtype": "f32", "shape": ["open"], "sizes": [last], "external": external}
+        (plan.inputs if name == "x" else plan.outputs).append(port)
+    plan.n_externals = 2
+    return plan.data(states=[{"input": "x", "output": "y"}])
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [(3, i, i) for i in range(60)],
+        [(0, 1, 0), (2, 0, 1), *((3, i, i) for i in range(2, 60))],
+        [row for i in range(60) for row in ((2, 2 * i, 0), (4, 2 * i + 1, 3))],
+        [(0, 2**30, 0), *((3, i, i) for i in range(1, 60))],
+    ],
+    ids=["powers", "polynomials", "quotients", "numbers"],
+)
+def test_sizes_that_grow_without_end_are_refused(rows):
+    stream = webrnn.InferenceSession(_plan_with_sizes(rows), backend="native").stream()
+    with pytest.raises(webrnn.Error):
+        stream.step({})
+
+
+def test_states_of_negative_size_are_refused():
+    stream = webrnn.InferenceSession(_plan_with_sizes([(0, -1, 0), (3, 0, 1)]), backend="native").stream()
+    with pytest.raises(webrnn.Error):
+        stream.step({})

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
-from webrnn.errors import ShapeError
+from webrnn.errors import PlanError, ShapeError
 from webrnn.ir import Dim, Graph, Symbol, SymbolicDim
 from webrnn.ir.dims import Shape, floor_divide
 from webrnn.passes.infer_shapes import infer
 from webrnn.plan import opcodes
 from webrnn.plan.file import PlanFile
+
+MOST_LETTERS = 10_000_000
+"""Of all sums, products and quotients in a table of sizes, written out; those of models have some thousands."""
 
 
 class StateSizes:
@@ -53,7 +57,11 @@ class StateSizes:
                 )
         while (found := self._next(known)) is not None:
             known.update([found])
-        return [tuple(_number(dim, known) for dim in self._shape(before)) for before, _ in self._pairs]
+        shapes = [tuple(_number(dim, known) for dim in self._shape(before)) for before, _ in self._pairs]
+        for (before, _), shape in zip(self._pairs, shapes, strict=True):
+            if min(shape, default=0) < 0 or prod(max(size, 1) for size in shape) >= 2**31:
+                raise ShapeError(f"state {self._names[before]!r} would be of shape {list(shape)}")
+        return shapes
 
     def _next(self, known: dict[str, int]) -> tuple[str, int] | None:
         """A size that is not known yet; those that follow come first."""
@@ -92,10 +100,15 @@ def _number(dim: Dim | None, known: dict[str, int]) -> int:
 
 
 def _dims(file: PlanFile) -> list[Dim]:
-    """The table of sizes, as sizes of symbols."""
+    """The table of sizes, as sizes of symbols; PlanError where they would grow without end."""
     found: list[Dim] = []
+    total = 0
     for kind, a, b in file.size_rows:
         name = opcodes.SIZE_KINDS[kind]
+        if name not in ("number", "symbol"):
+            total += _length(found[a]) * (_length(found[b]) if name == "product" else 1)
+            if total > MOST_LETTERS:
+                raise PlanError("the sizes of the plan are too intricate")
         if name == "number":
             found.append(a)
         elif name == "symbol":
@@ -104,4 +117,16 @@ def _dims(file: PlanFile) -> list[Dim]:
             found.append(floor_divide(found[a], b))
         else:
             found.append(found[a] + found[b] if name == "sum" else found[a] * found[b])
+        if _largest(found[-1]) >= 2**63:
+            raise PlanError("a size of the plan is too large")
     return found
+
+
+def _length(dim: Dim) -> int:
+    """How long it is when it is written out."""
+    return sum(1 + sum(map(len, names)) for names, _ in dim.terms) if isinstance(dim, SymbolicDim) else 1
+
+
+def _largest(dim: Dim) -> int:
+    """The largest factor in it."""
+    return max((abs(factor) for _, factor in dim.terms), default=0) if isinstance(dim, SymbolicDim) else abs(dim)
