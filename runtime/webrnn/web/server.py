@@ -1,18 +1,29 @@
-"""A web server for the page, on this machine only."""
+"""A web server for the page, on this machine only.
+
+It gives the files of one folder, to requests that name this machine as their host: a page elsewhere whose name is made
+to lead here (DNS rebinding) gets nothing. Folders are not listed, and links that leave the folder are not followed.
+"""
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
+from http import HTTPStatus
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 PORT, PORTS_TO_TRY = 8000, 20
+METHODS = ("GET", "HEAD")
+_OWN_HOST = re.compile(r"(127\.0\.0\.1|localhost|\[::1\])(:[0-9]{1,5})?", re.I)
+_SEGMENT = re.compile(r"(?!\.{1,2}$)[^\\:\x00-\x1f\x7f]+")
+"""A name in a path: no parent, no separator or drive of another system, no control characters."""
 
 
 class Handler(SimpleHTTPRequestHandler):
@@ -29,9 +40,52 @@ class Handler(SimpleHTTPRequestHandler):
         "": "application/octet-stream",
     }
 
+    timeout = 60  # seconds that a connection may be silent
+
     def __init__(self, *arguments: Any, policy: str, **options: Any):
         self.policy = policy
+        self._file: Path | None = None
         super().__init__(*arguments, **options)
+
+    def parse_request(self) -> bool:
+        """Whether the request goes on; otherwise it has been answered."""
+        if not super().parse_request():
+            return False
+        hosts = self.headers.get_all("Host", [])
+        if self.command not in METHODS:
+            self.send_error(HTTPStatus.METHOD_NOT_ALLOWED)
+        elif len(hosts) != 1 or not _OWN_HOST.fullmatch(hosts[0].strip()):
+            self.send_error(HTTPStatus.FORBIDDEN, "This server answers requests to 127.0.0.1 or localhost only")
+        else:
+            return True
+        return False
+
+    def send_head(self) -> Any:
+        try:
+            self._file = self._found()
+        except (OSError, ValueError):  # not there, too long, a circle of links, not UTF-8
+            self._file = None
+        if self._file is None:
+            self.send_error(HTTPStatus.NOT_FOUND, "File not found")
+            return None
+        return super().send_head()
+
+    def translate_path(self, path: str) -> str:
+        return str(self._file)
+
+    def _found(self) -> Path | None:
+        """The regular file that is asked for, if it is in the folder, wherever links lead."""
+        path = self.path.split("?", 1)[0].split("#", 1)[0]
+        if not path.startswith("/") or not path.isascii():
+            return None
+        names = unquote(path, errors="strict").removeprefix("/").split("/")
+        if not names[-1]:
+            names[-1] = "index.html"
+        if not all(map(_SEGMENT.fullmatch, names)):
+            return None
+        root = Path(self.directory).resolve()
+        file = Path(os.path.realpath(root.joinpath(*names), strict=True))
+        return file if file.is_relative_to(root) and file.is_file() else None
 
     def guess_type(self, path: Any) -> str:
         return self.extensions_map.get(Path(path).suffix, self.extensions_map[""])
