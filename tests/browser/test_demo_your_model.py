@@ -12,6 +12,7 @@ from onnx import TensorProto, helper
 from playwright.sync_api import Browser, Page, expect
 
 import webrnn
+from tests.engine.stream_models import stateful
 from webrnn.audio import write_wav
 
 from .demo_page import demo_page, fits, problems, screenshot, wait_for
@@ -82,6 +83,23 @@ def test_a_gru_is_optimized_run_and_checked_on_the_bare_vm(page: Page) -> None:
     assert list(outputs(page)) == ["y", "h_n"]
     expect(page.locator("#your-model-app [data-identical]")).to_have_attribute("data-identical", "true")
     screenshot(page, "your-model", "your-model")
+
+
+def test_states_that_are_not_sure_can_be_named(page: Page, tmp_path: Path) -> None:
+    proto = stateful("LSTM", steps=1, batch=1)
+    for value in proto.graph.output[1:]:
+        value.name = {"h_out": "c_out", "c_out": "h_out"}[value.name]
+    proto.graph.node[0].output[1:] = ["c_out", "h_out"]
+    (tmp_path / "crossed.onnx").write_bytes(proto.SerializeToString())
+    drop(page, tmp_path / "crossed.onnx")
+    unsure = page.locator("#your-model-app .unsure")
+    expect(unsure).to_contain_text("h_in -> c_out by flow")
+    expect(page.locator("#your-model-app .input .badge")).to_have_count(0)
+    unsure.get_by_role("textbox").fill("h_in=c_out c_in=h_out")
+    unsure.get_by_role("button").click()
+    expect(page.locator("#your-model-app .input .badge")).to_have_text(["state → c_out", "state → h_out"])
+    run(page)
+    assert problems(page, "your-model") == []
 
 
 def test_silero_loses_its_branches_and_keeps_its_state(page: Page) -> None:
