@@ -89,6 +89,14 @@ def test_dynamic_quantize_lstm(direction, batch, per_column, signed):
     )
 
 
+def test_dynamic_quantize_lstm_of_required_inputs_only():
+    rng = np.random.default_rng(0)
+    x, scale, zero_point = rng.standard_normal((3, 1, 6)).astype(np.float32), np.float32([0.01]), np.uint8([128])
+    w, r = (rng.integers(0, 256, (1, rows, 16)).astype(np.uint8) for rows in (6, 4))
+    inputs = (x, w, r, None, None, None, None, None, scale, zero_point, scale, zero_point)
+    check("DynamicQuantizeLSTM", *inputs, domain="com.microsoft", n_outputs=3, hidden_size=4)
+
+
 @pytest.mark.parametrize("to", [1, 2, 3, 6, 7, 9, 10, 11])
 @pytest.mark.parametrize("dtype", [np.float32, np.int64, np.bool_, np.uint8, np.float16])
 def test_cast(to, dtype):

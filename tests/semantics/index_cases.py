@@ -94,6 +94,22 @@ CASES = [
         Citation("CumSum", 14, "If set to 1 will return exclusive sum in which the top element is not included."),
     ),
     case(
+        "StringSplit of white space, once",
+        node("StringSplit", np.array(["  x  y z  "], object), opset=20, outputs=2, maxsplit=1),
+        (np.array([["x", "y z"]], object), ints(2)),
+        "both",
+        "white space at the end is no part of the rest, as it is in Python and in ONNX's reference",
+        Citation("StringSplit", 20, "leading or trailing whitespace is removed in the output."),
+    ),
+    case(
+        "StringSplit of nothing",
+        node("StringSplit", np.array(["", "a,"], object), opset=20, outputs=2, delimiter=","),
+        (np.array([["", ""], ["a", ""]], object), ints(1, 2)),
+        "spec",
+        "a string without the delimiter is one piece, also an empty one; onnxruntime finds none in it",
+        Citation("StringSplit", 20, "Consecutive delimiters are not grouped together and are deemed to delimit empty"),
+    ),
+    case(
         "ScatterND max of what is not a number",
         node("ScatterND", floats(np.nan, 1), ints(0, 1).reshape(2, 1), floats(1, np.nan), opset=18, reduction="max"),
         floats(np.nan, np.nan),

@@ -40,7 +40,7 @@ class _Weights:
         return product.astype(np.float32) * (scale * self.scale)
 
 
-@op("DynamicQuantizeLSTM", domain="com.microsoft")
+@op("DynamicQuantizeLSTM", domain="com.microsoft", may_be_none=(3, 4, 5, 6, 7))
 def dynamic_quantize_lstm(
     x: Array,
     w: Array,

@@ -25,13 +25,16 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 _ops: dict[tuple[str, str], Callable[..., Any]] = {}
 _attributes: dict[Callable[..., Any], frozenset[str]] = {}
 _any_type: set[Callable[..., Any]] = set()
+_may_be_none: dict[Callable[..., Any], tuple[int, ...]] = {}
 
 
-def op(*names: str, domain: str = "", any_type: bool = False) -> Callable[[Function], Function]:
+def op(
+    *names: str, domain: str = "", any_type: bool = False, may_be_none: tuple[int, ...] = ()
+) -> Callable[[Function], Function]:
     """Register a function as the implementation of the ops called `names`.
 
     `any_type` says that it also takes tensors of the types that numpy cannot calculate with (see `narrow`), and
-    complex ones.
+    complex ones. `may_be_none` are the inputs that a node may leave out although required ones follow them.
     """
 
     def register(function: Function) -> Function:
@@ -40,6 +43,7 @@ def op(*names: str, domain: str = "", any_type: bool = False) -> Callable[[Funct
         _attributes[function] = frozenset(keywords)
         if any_type:
             _any_type.add(function)
+        _may_be_none[function] = may_be_none
         family = function.__module__.rpartition(".")[2]
         for name in names:
             if MODULE_OF.get((domain, name)) != family:
@@ -122,7 +126,8 @@ def _check_signature(
         most = "any number" if variadic else str(code.co_argcount)
         raise ModelError(f"{len(inputs)} inputs given, it takes {required} to {most}", op=op_type)
     for position, value in enumerate(inputs):
-        if value is None and (position < required or position >= code.co_argcount):
+        is_optional = required <= position < code.co_argcount or position in _may_be_none[function]
+        if value is None and not is_optional:
             raise ModelError(f"input {position} is required", op=op_type)
     missing = known - attrs.keys() - (function.__kwdefaults__ or {}).keys() - {"n_outputs"}
     if missing:

@@ -28,7 +28,8 @@ def string_split(x: Array, *, delimiter: str | None = None, maxsplit: int | None
     """The parts of each string on a new last axis, filled up with empty strings, and their numbers."""
     _require_strings(x)
     limit = -1 if maxsplit is None else maxsplit
-    parts = [text.split(delimiter or None, limit) for text in x.reshape(-1)]
+    # Without a delimiter, white space at both ends is no part of the last piece either.
+    parts = [text.split(delimiter, limit) if delimiter else text.strip().split(None, limit) for text in x.reshape(-1)]
     counts = np.array([len(words) for words in parts], np.int64)
     result = np.full(check_size((len(parts), int(counts.max(initial=0))), object), "", object)
     for row, words in zip(result, parts, strict=True):
