@@ -5,14 +5,18 @@ import pytest
 from onnx import TensorProto, helper
 
 import webrnn
+from tests.backends import BACKENDS, MAIN
 from tests.onnx.models import bools, floats, graph, initializer, integers, model, model_of, recurrent
+from webrnn import net
 from webrnn.onnx.wire import MAX_DEPTH
+from webrnn.plan.lowerings import RULES
+from webrnn.reference import limits
 
 X = np.zeros((3, 2, 4), np.float32)
 
 
-def session(proto, **options):
-    return webrnn.InferenceSession(proto.SerializeToString(), backend="numpy", **options)
+def session(proto, backend="numpy", **options):
+    return webrnn.InferenceSession(proto.SerializeToString(), backend=backend, **options)
 
 
 def relu(source, target, name):
@@ -289,3 +293,86 @@ def test_opset_out_of_range(opset):
 def test_file_that_is_not_there(tmp_path):
     with pytest.raises(webrnn.ModelError, match="cannot read"):
         webrnn.InferenceSession(tmp_path / "none.onnx")
+
+
+@pytest.mark.parametrize("path", ["a\0b", "m" * 5000])
+def test_path_that_cannot_be(path):
+    with pytest.raises(webrnn.ModelError, match="cannot read"):
+        webrnn.InferenceSession(path)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("steps", [10**18, 2**31, 2**63 - 1])
+def test_loop_of_more_steps_than_a_plan_can_count(steps, backend):
+    body = graph(
+        [helper.make_node("Tanh", ["s"], ["t"]), helper.make_node("Identity", ["go"], ["on"])],
+        [integers("i", []), bools("go", []), floats("s", [2])],
+        [bools("on", []), floats("t", [2])],
+    )
+    node = helper.make_node("Loop", ["n", "", "x"], ["y"], body=body, name="long")
+    data = model([node], [floats("x", [2])], [floats("y", None)], [initializer("n", np.int64(steps))])
+    with pytest.raises(webrnn.Error, match="did not end within 1000 steps"):
+        session(data, backend, limits=webrnn.Limits(loop_steps=1000)).run(None, {"x": np.float32([1, 2])})
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_size_that_is_squared_again_and_again(backend):
+    nodes = [helper.make_node("Shape", ["x"], ["s0"])]
+    nodes += [helper.make_node("Mul", [f"s{i}", f"s{i}"], [f"s{i + 1}"]) for i in range(60)]
+    nodes.append(helper.make_node("Reshape", ["x", "s60"], ["y"]))
+    opened = session(model(nodes, [floats("x", ["n"])], [floats("y", None)]), backend=backend)
+    np.testing.assert_array_equal(opened.run(None, {"x": np.float32([3])})[0], [3])
+    with pytest.raises(webrnn.ShapeError):
+        opened.run(None, {"x": np.float32([1, 2, 3])})
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("op", ["Concat", "Add", "Where", "MatMul", "Gather"])
+def test_results_beyond_the_limit_are_refused(op, backend, small_tensors):
+    row, column = np.ones((1, 3000), np.float32), np.ones((3000, 1), np.float32)
+    operands = {
+        "Concat": [np.ones((1000, 1000), np.float32)] * 3,
+        "Add": [row, column],
+        "Where": [np.bool_(True), row, column],
+        "MatMul": [column, row],
+        "Gather": [row, np.zeros(3000, np.int64)],
+    }[op]
+    feeds = {f"x{i}": np.asarray(operand) for i, operand in enumerate(operands)}
+    kinds = {"f": floats, "i": integers, "b": bools}
+    inputs = [kinds[x.dtype.kind](name, list(x.shape)) for name, x in feeds.items()]
+    node = helper.make_node(op, list(feeds), ["y"], name="large", **({"axis": 0} if op == "Concat" else {}))
+    with pytest.raises(webrnn.ShapeError, match=r"'large'.*the limit is"):
+        session(model([node], inputs, [floats("y", None)]), backend=backend).run(None, feeds)
+
+
+@pytest.fixture
+def small_tensors():
+    previous = limits.set_max_bytes(1 << 23)
+    yield
+    limits.set_max_bytes(previous)
+
+
+def test_a_branch_does_not_see_what_its_node_makes():
+    inside = graph([helper.make_node("Neg", ["y"], ["z"])], [], [floats("z", None)])
+    other = graph([helper.make_node("Neg", ["x"], ["z"])], [], [floats("z", None)])
+    node = helper.make_node("If", ["c"], ["y"], then_branch=inside, else_branch=other, name="choose")
+    with pytest.raises(webrnn.ModelError, match="'choose'"):
+        session(model([node], [floats("x", [1]), bools("c", [])], [floats("y", None)]))
+
+
+@pytest.mark.parametrize("is_strict", [True, False])
+def test_a_mistake_in_a_lowering_leaves_the_node_to_numpy(is_strict, monkeypatch):
+    def fails(lowering, node):
+        raise IndexError("nobody foresaw this")
+
+    monkeypatch.setitem(RULES, ("", "Softmax"), fails)
+    monkeypatch.setattr(net, "strict", is_strict)
+    data = model([helper.make_node("Softmax", ["x"], ["y"])], [floats("x", [1, 2])], [floats("y", None)])
+    if is_strict:
+        with pytest.raises(IndexError):
+            session(data, backend=MAIN)
+        return
+    net.caught.clear()
+    (y,) = session(data, backend=MAIN).run(None, {"x": np.float32([[0, 0]])})
+    np.testing.assert_array_equal(y, [[0.5, 0.5]])
+    assert sum(net.caught.values()) == 2  # for all sizes, and for these

@@ -189,3 +189,46 @@ def test_sparse_initializer():
     proto = helper.make_model(main, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     (y,) = webrnn.InferenceSession(proto.SerializeToString()).run(None, {})
     np.testing.assert_array_equal(y, [[5, 0], [0, 6]])
+
+
+def sparse_model(values, indices, dims):
+    main = graph([helper.make_node("Identity", ["w"], ["y"])], [], [floats("y", None)])
+    sparse = main.sparse_initializer.add(dims=dims)
+    sparse.values.CopyFrom(numpy_helper.from_array(values, "w"))
+    sparse.indices.CopyFrom(numpy_helper.from_array(indices, "i"))
+    return helper.make_model(main, opset_imports=[helper.make_opsetid("", 17)], ir_version=8).SerializeToString()
+
+
+@pytest.mark.parametrize(
+    ("values", "indices", "dims"),
+    [
+        (np.float32(1), np.int64([0]), [5]),
+        (np.float32([1]), np.int64(0), [5]),
+        (np.float32([1]), np.float32([0]), [5]),
+        (np.float32([1]), np.array(["0"], object), [5]),
+        (np.float32([1, 2]), np.int64([0]), [5]),
+        (np.float32([1, 2]), np.int64([[0, 1]]), [5]),
+        (np.float32([1, 2]), np.int64([1, 1]), [5]),
+        (np.float32([1]), np.int64([-1]), [5]),
+        (np.float32([1]), np.int64([5]), [5]),
+        (np.float32([1]), np.int64([[0, 2]]), [2, 2]),
+        (np.float32([[1]]), np.int64([0]), [5]),
+        (np.float32([]), np.int64([]), [2**40, 2**40, 0]),
+        (np.float32([1]), np.int64([0]), [-1]),
+    ],
+)
+def test_sparse_initializer_that_contradicts_itself(values, indices, dims):
+    with pytest.raises(webrnn.ModelError, match="tensor 'w'"):
+        webrnn.InferenceSession(sparse_model(values, indices, dims))
+
+
+def test_sparse_strings():
+    data = sparse_model(np.array(["a"], object), np.int64([1]), [3])
+    (y,) = webrnn.InferenceSession(data).run(None, {})
+    assert y.tolist() == ["", "a", ""]
+
+
+@pytest.mark.parametrize("location", ["w" * 5000, "a/" * 2500, "\0"])
+def test_external_data_of_an_impossible_name(location, tmp_path):
+    with pytest.raises(webrnn.ModelError, match="'w'"):
+        webrnn.InferenceSession(external(tmp_path, location=location))

@@ -20,6 +20,14 @@ from typing import TypeAlias
 _Monomial: TypeAlias = tuple[str, ...]
 """The sorted names that are multiplied; () is the constant term."""
 
+MOST_TERMS, MOST_FACTORS, LONGEST_QUOTIENT = 200, 30, 2000
+"""How many terms a polynomial has, how many names a term, and how many letters a quotient, at most. Sizes of real
+models are far from it; a model that multiplies a size by itself again and again doubles them each time."""
+
+
+class TooComplex(ValueError):
+    """A size that cannot be followed; whoever asks for it has to do without."""
+
 
 class SymbolicDim:
     """A polynomial with integer coefficients, at least one of its terms not constant. Immutable, compared by value."""
@@ -27,6 +35,8 @@ class SymbolicDim:
     __slots__ = ("_terms",)
 
     def __init__(self, terms: Mapping[_Monomial, int]):
+        if len(terms) > MOST_TERMS:
+            raise TooComplex(f"a size of {len(terms)} terms")
         self._terms = tuple(sorted(terms.items()))
 
     def __add__(self, other: Dim) -> Dim:
@@ -40,6 +50,8 @@ class SymbolicDim:
         for left, left_factor in self._terms:
             for right, right_factor in _terms_of(other):
                 monomial = tuple(sorted(left + right))
+                if len(monomial) > MOST_FACTORS:
+                    raise TooComplex(f"a size of {len(monomial)} factors")
                 total[monomial] = total.get(monomial, 0) + left_factor * right_factor
         return _simplest(total)
 
@@ -123,6 +135,8 @@ class FloorQuotient(str):
 
     def __new__(cls, numerator: SymbolicDim, divisor: int) -> FloorQuotient:
         text = str(numerator)
+        if len(text) > LONGEST_QUOTIENT:
+            raise TooComplex(f"a quotient of {len(text)} letters")
         self = super().__new__(cls, f"({text})//{divisor}" if " " in text or "*" in text else f"{text}//{divisor}")
         self.numerator, self.divisor = numerator, divisor
         return self

@@ -61,7 +61,7 @@ def read_model(source: str | os.PathLike[str] | bytes, fixed: Mapping[str, Any] 
         path = Path(source)
         try:
             data, folder = path.read_bytes(), path.parent
-        except OSError as error:
+        except (OSError, ValueError) as error:  # ValueError: a NUL in the path
             raise ModelError(f"cannot read the model: {error}") from None
     with collector_paused():
         return _read_bytes(data, folder, fixed)

@@ -75,20 +75,26 @@ class TensorReader:
         if sparse.values is None or sparse.indices is None:
             raise ModelError("a sparse tensor lacks its values or its indices")
         values, dtype = self.read(sparse.values)
-        indices, _ = self.read(sparse.indices)
+        indices, index_type = self.read(sparse.indices)
         name = sparse.values.name
         shape = _checked_shape(sparse.dims, name)
-        if math.prod(shape) > max(2**24, 1000 * len(values)):
+        if values.ndim != 1 or index_type is not DType.INT64:
+            raise ModelError(f"sparse tensor {name!r} needs a list of values and int64 indices")
+        if indices.shape not in ((values.size,), (values.size, len(shape))):
+            raise ModelError(
+                f"sparse tensor {name!r} has {values.size} values and indices of shape {list(indices.shape)}"
+            )
+        if math.prod(shape) > max(2**24, 1000 * values.size):
             raise UnsupportedOp(f"sparse tensor {name!r} of {shape} is too large to be made dense")
-        dense = np.zeros(shape, values.dtype)
-        try:
-            if indices.ndim == 1:
-                dense.reshape(-1)[indices] = values
-            else:
-                dense[tuple(indices.T)] = values
-        except (IndexError, ValueError) as error:
-            raise ModelError(f"sparse tensor {name!r}: {error}") from None
-        return dense, dtype
+        sizes = shape if indices.ndim == 2 else (math.prod(shape),)
+        positions = indices.reshape(values.size, len(sizes))
+        if np.any(positions < 0) or np.any(positions >= np.array(sizes, np.int64)):
+            raise ModelError(f"sparse tensor {name!r} of {list(shape)} has an index outside of it")
+        if len(np.unique(positions, axis=0)) < values.size:
+            raise ModelError(f"sparse tensor {name!r} has two values for one element")
+        dense = np.full(sizes, "", object) if dtype is DType.STRING else np.zeros(sizes, values.dtype)
+        dense[tuple(positions.T)] = values
+        return dense.reshape(shape), dtype
 
     def floats(self, spans: Sequence[Span], type_name: str = "<f4") -> np.ndarray:
         """The numbers in the spans of a repeated float or double field."""
@@ -177,11 +183,15 @@ class TensorReader:
         try:
             path = (folder / location).resolve()
         except (OSError, RuntimeError, ValueError) as error:
-            raise ModelError(f"external data of tensor {name!r}: {error}") from None
+            raise ModelError(f"external data of tensor {name!r}: {str(error)[:200]}") from None
         parts = location.replace("\\", "/").split("/")
         if not location or ".." in parts or location.startswith(("/", "\\")) or not path.is_relative_to(folder):
             raise ModelError(f"external data of tensor {name!r} is outside of the model's folder: {location!r}")
-        if not path.is_file():
+        try:
+            is_file = path.is_file()
+        except OSError as error:  # a name that is too long
+            raise ModelError(f"external data of tensor {name!r}: {error.strerror}") from None
+        if not is_file:
             raise ModelError(f"external data of tensor {name!r}: there is no file {location!r}")
         return path
 
@@ -206,7 +216,7 @@ def _unpacked(packed: np.ndarray, bits: int, n_elements: int) -> np.ndarray:
 
 
 def _checked_shape(dims: Sequence[int], name: str) -> tuple[int, ...]:
-    if min(dims, default=0) < 0 or math.prod(dims) >= 2**62 or len(dims) > 32:
+    if min(dims, default=0) < 0 or math.prod(filter(None, dims)) >= 2**62 or len(dims) > 32:
         raise ModelError(f"tensor {name!r} has the impossible shape {list(dims[:33])}")
     return tuple(dims)
 

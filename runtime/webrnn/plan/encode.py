@@ -24,7 +24,7 @@ _ALIGNMENT = 64
 
 
 def encode(program: Program) -> bytes:
-    """The plan file of a program. A program that does not fit into one, as its sizes are too large, raises PlanError."""
+    """The plan file of a program; PlanError for one that does not fit, because its sizes are too large."""
     try:
         return _Encoder(program).encode()
     except Error:

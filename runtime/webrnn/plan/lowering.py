@@ -14,7 +14,7 @@ import numpy as np
 from webrnn import net
 from webrnn.errors import Error
 from webrnn.ir import Dim, DType, Graph, Node, Scan, TraceSpec, Value, is_scan
-from webrnn.ir.dims import is_nonnegative
+from webrnn.ir.dims import TooComplex, is_nonnegative
 from webrnn.passes.facts import Facts
 from webrnn.passes.infer_shapes import infer, trip_count
 
@@ -50,6 +50,8 @@ def lower(graph: Graph, options: frozenset[str] = frozenset(), most_steps: int =
         return Lowering(graph, options, most_steps).run()
     except (NotLowered, Error):
         raise
+    except TooComplex as error:
+        raise NotLowered(None, str(error)) from error
     except Exception as error:
         raise NotLowered(None, net.catch(error)) from error
 
@@ -246,6 +248,8 @@ class Lowering:
             rule(self, node)
         except (NotLowered, Error):
             raise
+        except TooComplex as error:
+            raise NotLowered(node, str(error)) from error
         except Exception as error:
             raise NotLowered(node, net.catch(error)) from error
 

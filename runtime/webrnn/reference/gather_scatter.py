@@ -7,6 +7,7 @@ import numpy as np
 from webrnn.errors import ModelError, ShapeError, UnsupportedOp
 
 from .arrays import Array, normalize_axis, require_bool, require_rank, require_rank_at_least, require_same_type
+from .limits import check_size
 from .registry import op
 
 
@@ -24,6 +25,7 @@ def checked_indices(indices: Array, length: int | Array, name: str = "indices") 
 @op("Gather", any_type=True)
 def gather(data: Array, indices: Array, *, axis: int = 0) -> Array:
     axis = normalize_axis(axis, data.ndim)
+    check_size((*data.shape[:axis], *indices.shape, *data.shape[axis + 1 :]), data.dtype)
     return np.take(data, checked_indices(indices, data.shape[axis]), axis=axis)
 
 
@@ -43,7 +45,9 @@ def gather_nd(data: Array, indices: Array, *, batch_dims: int = 0) -> Array:
     batch = np.indices(indices.shape[:batch_dims]).reshape(
         batch_dims, *indices.shape[:batch_dims], *_ones(indices, batch_dims)
     )
-    return data[(*batch, *_tuple_index(data.shape[batch_dims:], indices))]
+    index = _tuple_index(data.shape[batch_dims:], indices)
+    check_size((*indices.shape[:-1], *data.shape[batch_dims + len(index) :]), data.dtype)
+    return data[(*batch, *index)]
 
 
 def _ones(indices: Array, batch_dims: int) -> tuple[int, ...]:

@@ -5,8 +5,9 @@ Ops whose output can be much larger than their inputs (Expand, Tile, Range, Pad 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+import math
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,6 +28,21 @@ def set_max_bytes(limit: int) -> int:
 
 def max_bytes() -> int:
     return _max_bytes
+
+
+BROADCASTING = frozenset({
+    "Add", "Sub", "Mul", "Div", "Mod", "Pow", "Max", "Min", "Sum", "Mean", "And", "Or", "Xor", "Equal", "Less",
+    "LessOrEqual", "Greater", "GreaterOrEqual", "Where", "PRelu", "BitShift", "BitwiseAnd", "BitwiseOr",
+    "BitwiseXor",
+})  # fmt: skip
+"""Ops whose result may have as many elements as their operands multiplied."""
+
+
+def check_broadcast(arrays: Sequence[Any]) -> None:
+    """ShapeError if operands are broadcast to more than the limit."""
+    shapes = [array.shape for array in arrays if isinstance(array, np.ndarray)]
+    if math.prod(map(math.prod, shapes)) * 16 > _max_bytes:
+        check_size(np.broadcast_shapes(*shapes), arrays[-1].dtype)
 
 
 def check_size(shape: Iterable[int], dtype: npt.DTypeLike) -> tuple[int, ...]:

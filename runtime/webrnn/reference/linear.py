@@ -6,8 +6,9 @@ import numpy as np
 
 from webrnn.errors import ModelError, ShapeError
 
-from .arrays import Array, require_rank, require_rank_at_least, require_same_type, widen
+from .arrays import Array, broadcast_shape, require_rank, require_rank_at_least, require_same_type, widen
 from .conv import exact_integers
+from .limits import check_size
 from .registry import op
 
 
@@ -23,6 +24,8 @@ def _require_inner_dimension(a: Array, b: Array) -> None:
     require_rank_at_least(b, 1, "B")
     if a.shape[-1] != b.shape[-2 if b.ndim > 1 else 0]:
         raise ShapeError(f"A {list(a.shape)} and B {list(b.shape)} differ in their inner dimension")
+    batch = broadcast_shape(a.shape[:-2], b.shape[:-2])
+    check_size((*batch, *a.shape[-2:-1], *(b.shape[-1:] if b.ndim > 1 else ())), a.dtype)
 
 
 @op("Gemm")

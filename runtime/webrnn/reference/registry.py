@@ -19,6 +19,7 @@ from webrnn.errors import Error, ModelError, ShapeError, UnsupportedOp
 
 from .arrays import Array
 from .families import MODULE_OF
+from .limits import BROADCASTING, check_broadcast
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -89,6 +90,8 @@ def call(op_type: str, domain: str, inputs: Sequence[Any], attrs: Mapping[str, A
     if "n_outputs" in _attributes[function]:
         keywords["n_outputs"] = n_outputs
     try:
+        if len(inputs) > 1 and op_type in BROADCASTING:
+            check_broadcast(inputs)
         with np.errstate(all="ignore"):
             result = function(*inputs, **keywords)
     except Error as error:

@@ -112,6 +112,8 @@ def concat(*tensors: Array, axis: int) -> Array:
             a != b for i, (a, b) in enumerate(zip(x.shape, first.shape, strict=True)) if i != axis
         ):
             raise ShapeError(f"{list(first.shape)} and {list(x.shape)} cannot be joined on axis {axis}")
+    total = sum(x.shape[axis] for x in tensors)
+    check_size([total if i == axis else dim for i, dim in enumerate(first.shape)], first.dtype)
     return np.concatenate(tensors, axis=axis)
 
 

@@ -157,4 +157,5 @@ def _calculated(function: Callable[[Dim, Dim], Dim | None], inputs: Sequence[Fac
         arrays.append(array.reshape([size for size in fact.shape if isinstance(size, int)]))
     first, second = np.broadcast_arrays(*arrays)
     pairs = zip(first.reshape(-1).tolist(), second.reshape(-1).tolist(), strict=True)
-    return tuple(None if a is None or b is None else function(a, b) for a, b in pairs)
+    found = (None if a is None or b is None else function(a, b) for a, b in pairs)
+    return tuple(None if isinstance(size, int) and not -(2**63) <= size < 2**63 else size for size in found)
