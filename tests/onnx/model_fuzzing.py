@@ -303,7 +303,7 @@ def campaign(models: int, seed: int, jobs: int = 1, use_onnxruntime: bool = True
     """Try the models of seeds from `seed` on."""
     all_seeds()
     tally, started = Tally(), time.monotonic()
-    last = started
+    last, shown = started, 0
     with tempfile.TemporaryDirectory() as folder:
         workers = [Worker(range(seed + job, seed + models, jobs), use_onnxruntime, folder) for job in range(jobs)]
         try:
@@ -312,10 +312,16 @@ def campaign(models: int, seed: int, jobs: int = 1, use_onnxruntime: bool = True
                 for worker in active:
                     if worker.pipe in ready:
                         worker.receive(tally)
+                if not quiet:
+                    for signature in list(tally.failures)[shown:]:
+                        shown += 1
+                        print(f"  {signature} ({tally.failures[signature][0][0]})", flush=True)
                 if not quiet and time.monotonic() - last > SECONDS_BETWEEN_LINES:
                     last = time.monotonic()
                     rate = tally.models / (last - started)
                     print(f"{tally.models} models, {rate:.0f} a second, {len(tally.failures)} kinds", flush=True)
+        except KeyboardInterrupt:
+            print("stopped")
         finally:
             for worker in workers:
                 worker.stop()

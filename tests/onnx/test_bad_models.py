@@ -352,6 +352,15 @@ def small_tensors():
     limits.set_max_bytes(previous)
 
 
+@pytest.mark.parametrize("op", ["Softmax", "Upsample", "Dropout", "Clip", "Squeeze"])
+def test_more_results_than_an_older_op_has(op):
+    node = helper.make_node(op, ["x"], ["a", "b", "c"], name="many")
+    with pytest.raises(webrnn.Error):
+        session(model([node], [floats("x", [1, 2])], [floats("a", None), floats("c", None)], opset=9)).run(
+            None, {"x": np.float32([[1, 2]])}
+        )
+
+
 def test_a_branch_does_not_see_what_its_node_makes():
     inside = graph([helper.make_node("Neg", ["y"], ["z"])], [], [floats("z", None)])
     other = graph([helper.make_node("Neg", ["x"], ["z"])], [], [floats("z", None)])

@@ -127,6 +127,7 @@ class ModelReader:
         if not builder.graph.outputs:
             raise ModelError("the graph has no outputs")
         builder.graph.drop_unused_constants()
+        _require_makers(builder.graph)
         return builder.graph
 
     def read_body(self, proto: GraphProto, scope: Scope) -> None:
@@ -257,6 +258,17 @@ class ModelReader:
         for outer_name, inner_name in zip(call.outputs, function.outputs, strict=False):
             if outer_name:
                 scope.define(outer_name, inner.lookup(inner_name))
+
+
+def _require_makers(graph: Graph) -> None:
+    """An older op that is brought to the newest opset loses results that it does not have."""
+    for inner in graph.walk():
+        made: set[Value | None] = {None, *inner.inputs, *inner.constants}
+        for node in inner.nodes:
+            made.update(node.outputs)
+        read = {value for node in inner.nodes for value in node.inputs}.union(inner.outputs)
+        for value in read - made:
+            raise ModelError(f"no op makes {value.name!r}" if value else "a value is missing")
 
 
 def _opset_versions(imports: Iterable[OperatorSet]) -> dict[str, int]:
