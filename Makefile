@@ -1,7 +1,7 @@
 PYTHON ?= python3
 PY := .venv/bin/python
 
-.PHONY: pictures setup demo test test-exhaustive fuzz-plans fuzz-hosts fuzz-passes fuzz-models soak audio-realtime baseline bench bench-kernels bench-passes peers scan-study pyodide npm lint clean
+.PHONY: pictures setup demo test test-exhaustive fuzz-plans fuzz-hosts fuzz-node fuzz-passes fuzz-models soak audio-realtime baseline bench bench-kernels bench-passes peers scan-study pyodide npm lint clean
 
 # Everything a checkout needs. Quick the second time: pip is called only when pyproject.toml changed.
 setup: .venv/ready
@@ -50,6 +50,10 @@ fuzz-models: setup
 fuzz-hosts: setup
 	$(PY) -m tests.plan.host_fuzzing --plans $(or $(N),10000)
 	$(PY) -m tests.plan.host_fuzzing --plans $(or $(N),10000) --backend wasm:relaxed
+
+# 10,000 damaged plan files through webrnn.js in Node; N=100000 for more
+fuzz-node: setup
+	$(PY) -m tests.browser.fuzz_plans --plans $(or $(N),10000)
 
 # DTLN and Silero on the audio thread for half a minute; fails if a quantum is missed. Needs an idle machine
 audio-realtime: setup

@@ -56,7 +56,7 @@ export class Slot {
   partner = null; // of a state: the output that is carried to this input, or the input that this output is carried to
   start = null; // of an input that is carried: what it starts from, {data, shape}, or zeros
   loaded = null; // of an input that is carried: what it goes on from, {data, shape}
-  resultShape = null; // of an output: that of the last result
+  resultShape = null; // that of the last result, or of the state after the last step
   data = null; // of an input: what the caller gives, during a call
   given = null; // the shape of that, or null
   own = null; // of an output: the array that was filled last
@@ -169,7 +169,8 @@ export class Slot {
 
   /** Raises unless a plan may give this input or output this shape. */
   checkShape(shape) {
-    if (!shape.every((size) => within(size, 0, MAX_SIZE)) || count(shape) > MAX_SIZE) {
+    const bytes = count(shape) * this.Array.BYTES_PER_ELEMENT;
+    if (!shape.every((size) => within(size, 0, MAX_SIZE)) || bytes > MAX_SIZE) {
       throw new PlanError(`${this.label} would be of shape [${shape}]`);
     }
   }
@@ -177,11 +178,14 @@ export class Slot {
 
 /** Fills `view`, of shape `shape`, with the elements of `data`, whose axes of one element are repeated. */
 function repeat(view, shape, { data, shape: given }) {
-  const index = shape.map(() => 0);
-  for (let i = 0; i < view.length; i++) {
-    let at = 0;
-    for (let axis = 0; axis < shape.length; axis++) at = at * given[axis] + (given[axis] === 1 ? 0 : index[axis]);
-    view[i] = data[at];
-    for (let axis = shape.length - 1; axis >= 0 && ++index[axis] === shape[axis]; axis--) index[axis] = 0;
+  const [outer, inner] = [shape.slice(0, -1), shape.at(-1) ?? 1];
+  const width = given.at(-1) ?? 1;
+  const index = outer.map(() => 0);
+  for (let i = 0; i < view.length; i += inner) {
+    let row = 0;
+    for (let axis = 0; axis < outer.length; axis++) row = row * given[axis] + (given[axis] === 1 ? 0 : index[axis]);
+    if (width === 1) view.fill(data[row], i, i + inner);
+    else view.set(data.subarray(row * width, (row + 1) * width), i);
+    for (let axis = outer.length - 1; axis >= 0 && ++index[axis] === outer[axis]; axis--) index[axis] = 0;
   }
 }

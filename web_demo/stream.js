@@ -105,12 +105,12 @@ export class Stream {
 
   #copiedStates() {
     if (this.#origin === IN_MEMORY) this.#refreshViews();
-    const isOpen = this.#origin === AT_START && this.#symbols === null;
-    const sizes = isOpen ? this.#vm.file.sizes(this.#resolved(this.#sizes)) : null;
+    const isNew = this.#origin === AT_START && this.#states.some(({ resultShape }) => !resultShape);
+    const sizes = isNew ? this.#vm.file.sizes(this.#resolved(this.#sizes)) : null;
     const copy = (slot) => {
       if (this.#origin === IN_MEMORY) return slot.view.slice();
       if (this.#origin === LOADED) return slot.loaded.data.slice();
-      const shape = sizes ? slot.sizes.map((index) => sizes[index]) : slot.shape;
+      const shape = sizes ? slot.sizes.map((index) => sizes[index]) : slot.resultShape;
       slot.checkShape(shape);
       return slot.begin(new slot.Array(count(shape)), shape);
     };
@@ -240,7 +240,10 @@ export class Stream {
     const states = this.#states;
     const returned = this.#returned;
     for (let i = 0; i < returned.length; i++) returned[i].resultShape = this.#resultShape(returned[i]);
-    for (let i = 0; i < states.length; i++) this.#exchange(states[i], states[i].partner);
+    for (let i = 0; i < states.length; i++) {
+      states[i].resultShape = states[i].shape;
+      this.#exchange(states[i], states[i].partner);
+    }
     if (this.#origin === LOADED) for (const slot of states) slot.loaded = null;
     this.#origin = IN_MEMORY;
   }

@@ -124,6 +124,17 @@ test("a run that fails leaves the states, also those that were loaded", async ()
   assert.deepEqual(gather.shapes, { y: [1] });
 });
 
+test("sizes of a step that failed are not those of the state", async () => {
+  const symbolic = (await load("lstm_symbolic")).stream({ carry: STATES });
+  const short = { out: { y: new Float32Array(3) } };
+  assert.throws(() => symbolic.step(timed(2, 3), short), /needs a Float32Array of 120 elements/);
+  assert.throws(() => symbolic.state, /how large is/);
+  symbolic.step(timed(2, 3));
+  symbolic.reset();
+  assert.throws(() => symbolic.step(timed(2, 4), short), /needs a Float32Array of 160 elements/);
+  assert.equal(symbolic.state.h.length, 60);
+});
+
 test("a stream that was disposed of says so", async () => {
   const stream = (await load("gru_stream")).stream({ carry: { h: "y_h" } });
   stream.step(frame());
