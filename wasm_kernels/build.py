@@ -112,8 +112,9 @@ def _steps_wasm(tool: Toolchain, variant: str, work: Path, output: Path, extra: 
         exports = ",".join(f"_{k.symbol}" for k in table.EXPORTS)
         stack = ["-sTOTAL_STACK=65536", "-Wl,--export=__heap_base"]
         memory = ["-sIMPORTED_MEMORY", "-sALLOW_MEMORY_GROWTH", "-sMAXIMUM_MEMORY=4GB"]
+        clock = ["-sERROR_ON_UNDEFINED_SYMBOLS=0"]  # the host gives it, not Emscripten's JavaScript
         return [[*tool.compiler, *COMMON, *WASM, *VARIANTS[variant], *extra, source, "--no-entry", *memory,
-                 *stack, f"-sEXPORTED_FUNCTIONS={exports}", "-o", str(output)]]  # fmt: skip
+                 *stack, *clock, f"-sEXPORTED_FUNCTIONS={exports}", "-o", str(output)]]  # fmt: skip
     target = ["-target", "wasm32-freestanding"] if tool.name == "zig" else ["--target=wasm32-unknown-unknown"]
     return [
         [*tool.compiler, *target, *COMMON, *WASM, *NO_LSR, *VARIANTS[variant], *extra, "-c", source, "-o", object_],
@@ -124,6 +125,7 @@ def _steps_wasm(tool: Toolchain, variant: str, work: Path, output: Path, extra: 
 
 
 def _steps_pyodide(tool: Toolchain, variant: str, work: Path, output: Path, extra: Step) -> list[Step]:
+    extra = [*extra, "-DWEBRNN_SIDE_MODULE"]
     source, object_ = str(HERE / "all.c"), str(work / "all.o")
     if tool.name == "emcc":
         return [

@@ -1,11 +1,19 @@
 /* The native library holds one build of all kernels for each instruction set; the loader asks once which one to bind. */
+#include <stddef.h>
 #include <stdint.h>
+#include "clock.h"
+
+/* env.now of wasm modules under wasmtime: a host function in C, called without the interpreter. The result is the first value. */
+__attribute__((visibility("default"))) void *wr_host_now(void *environment, void *caller, int64_t *values, size_t count) {
+  (void)environment, (void)caller;
+  if (count) values[0] = clock_ticks();
+  return NULL;
+}
 
 #ifdef WEBRNN_PROFILE
-#include <stddef.h>
 #include "profile.h"
 
-/* The clock of wasm modules under wasmtime: a host function in C, called without the interpreter. The result is the first value. */
+/* The same for the clock of profiling builds. */
 __attribute__((visibility("default"))) void *wr_profile_host_clock(void *environment, void *caller, int64_t *values, size_t count) {
   (void)environment, (void)caller;
   if (count) values[0] = profile_clock();

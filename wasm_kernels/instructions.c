@@ -248,6 +248,7 @@ static int check_plain_sequence(Vm *vm, const int32_t *w, int gates) {
 
 static int check_rnn_sequence(Vm *vm, const int32_t *w) { return check_plain_sequence(vm, w, 1); }
 static int run_rnn_sequence(Vm *vm, const int32_t *w) {
+  CHARGE_LOOP(vm, T(0)->size[0]);
   DONE_IF_EMPTY(5);
   Sequence s = plain_sequence(vm, w, 1);
   const float *h = (float *)s.h0->data, *params = F(7);
@@ -258,6 +259,7 @@ static int run_rnn_sequence(Vm *vm, const int32_t *w) {
     wr_rnn_cell(input_at(&s, t), hw, y, s.rows, s.hidden, w[8], params);
     LAP(vm, w, SECOND_PART);
     h = y;
+    REQUIRE(!is_time_up(vm), OVER_SECONDS);
   }
   finish(&s, h);
   return OK;
@@ -265,6 +267,7 @@ static int run_rnn_sequence(Vm *vm, const int32_t *w) {
 
 static int check_gru_sequence(Vm *vm, const int32_t *w) { return check_plain_sequence(vm, w, 3); }
 static int run_gru_sequence(Vm *vm, const int32_t *w) {
+  CHARGE_LOOP(vm, T(0)->size[0]);
   DONE_IF_EMPTY(5);
   Sequence s = plain_sequence(vm, w, 3);
   const float *h = (float *)s.h0->data, *params = F(7);
@@ -275,6 +278,7 @@ static int run_gru_sequence(Vm *vm, const int32_t *w) {
     wr_gru_cell(input_at(&s, t), hw, h, y, s.rows, s.hidden, w[8], params);
     LAP(vm, w, SECOND_PART);
     h = y;
+    REQUIRE(!is_time_up(vm), OVER_SECONDS);
   }
   finish(&s, h);
   return OK;
@@ -292,6 +296,7 @@ static int check_lstm_sequence(Vm *vm, const int32_t *w) {
   return error ? error : check_activations(vm, w[10], w[11], 3);
 }
 static int run_lstm_sequence(Vm *vm, const int32_t *w) {
+  CHARGE_LOOP(vm, T(0)->size[0]);
   DONE_IF_EMPTY(7);
   Sequence s = lstm_sequence(vm, w);
   const float *h = (float *)s.h0->data, *peephole = MAYBE(5), *params = F(10);
@@ -304,6 +309,7 @@ static int run_lstm_sequence(Vm *vm, const int32_t *w) {
     wr_lstm_cell(input_at(&s, t), hw, c, peephole, y, c, s.rows, s.hidden, w[12], w[11], params);
     LAP(vm, w, SECOND_PART);
     h = y;
+    REQUIRE(!is_time_up(vm), OVER_SECONDS);
   }
   finish(&s, h);
   return OK;

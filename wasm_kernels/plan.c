@@ -5,10 +5,11 @@
 #include "plan.gen.h"
 #include "simd.h"
 #include "profile.h"
+#include "budget.h"
 
 enum {
   OK, BAD_HEADER, BAD_TABLE, BAD_INSTRUCTION, BAD_SIZE, OUT_OF_BUFFER, BAD_OPERANDS, TOO_DEEP, NOT_WRITABLE, NO_MEMORY,
-  INDEX_RANGE, LOOP_LIMIT, TOO_MANY_STEPS,
+  INDEX_RANGE, LOOP_LIMIT, TOO_MANY_STEPS, OVER_LOOP_STEPS, OVER_RUN_STEPS, OVER_SECONDS,
 };
 
 typedef struct {
@@ -39,6 +40,7 @@ typedef struct {
   char *arena;
   int32_t where, placed;
   int32_t step; /* of the loop that is running */
+  Budget budget;
 #ifdef WEBRNN_PROFILE
   Laps laps;
 #endif
@@ -260,6 +262,7 @@ static Vm *lay_out(const int32_t *plan, char *memory) {
   Vm *vm = (Vm *)memory;
   __builtin_memset(vm, 0, sizeof *vm);
   vm->plan = plan, vm->code = code_of(plan);
+  set_limits(&vm->budget, (const int64_t[]){-1, -1, -1});
   memory += aligned(sizeof *vm);
   vm->size = (int32_t *)memory, memory += aligned(4 * (int64_t)plan[HEADER_SIZES]);
   vm->buffer = (Buffer *)memory, memory += aligned((int64_t)sizeof(Buffer) * plan[HEADER_BUFFERS]);
@@ -385,6 +388,15 @@ int32_t wr_plan_bind(const int32_t *plan, const int32_t *symbols, uint8_t *table
   int error;
   if ((error = bind_sizes(vm, symbols)) || (error = bind_buffers(vm)) || (error = bind_tensors(vm))) return error;
   return bind_block(vm, 0, plan[HEADER_CODE_WORDS]);
+}
+
+/* After plan_bind, which takes all limits away. */
+void wr_plan_limit(uint8_t *tables, const int64_t *limits) { set_limits(&((Vm *)tables)->budget, limits); }
+
+/* steps: those that the loops of the last run were charged for */
+void wr_plan_steps(const uint8_t *tables, int64_t *steps) {
+  const Budget *b = &((const Vm *)tables)->budget;
+  *steps = b->run_steps - b->steps_left;
 }
 
 int32_t wr_plan_arena_bytes(const uint8_t *tables) {

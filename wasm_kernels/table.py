@@ -156,12 +156,14 @@ KERNELS = (
     *(Kernel(name, "fft") for name in ("rfft", "irfft", "fft", "ifft")),
 )
 
-#: How a host uses plans: check once, bind for given sizes, run; set_row_panels suits products to its compiler
-#: (matrix.c). Not kernels, so not part of their grids.
+#: How a host uses plans: check once, bind for given sizes, limit what a run may use, run; set_row_panels suits
+#: products to its compiler (matrix.c). Not kernels, so not part of their grids.
 PLAN_SIGNATURES = {
     "plan_check": "const i32 *plan, i32 bytes -> i32",
     "plan_table_bytes": "const i32 *plan -> i32",
     "plan_bind": "const i32 *plan, const i32 *symbols, u8 *tables -> i32",
+    "plan_limit": "u8 *tables, const i64 *limits",
+    "plan_steps": "const u8 *tables, i64 *steps",
     "plan_arena_bytes": "const u8 *tables -> i32",
     "plan_external_bytes": "const u8 *tables, i32 external -> i32",
     "plan_where": "const u8 *tables -> i32",

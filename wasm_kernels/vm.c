@@ -94,8 +94,9 @@ INLINE void move_on(Vm *vm, const Loop *l, int32_t step, int is_last) {
 }
 
 /* `strict` of a loop: whether it can be asked for more steps than `most`, and whether that is wrong from the start (its
- * operands have no more elements) or once they have been taken. */
-enum { EXACT, UNLIMITED, LIMITED };
+ * operands have no more elements) or once they have been taken. CHUNKS: its steps are chunks of a loop of `most` steps, for which
+ * the instructions inside are charged; a chunk in which none is counts as a step. */
+enum { EXACT, UNLIMITED, LIMITED, CHUNKS };
 
 static int run_steps(Vm *vm, const Loop *l, int32_t at) {
   const int64_t most = vm->size[l->most];
@@ -106,14 +107,25 @@ static int run_steps(Vm *vm, const Loop *l, int32_t at) {
     if (asked < steps) steps = asked < 0 ? 0 : asked;
   }
   int going = l->condition < 0 || *vm->tensor[l->condition].data;
+  const int is_open = l->body_condition >= 0; /* charged step by step */
+  if (l->strict == CHUNKS) REQUIRE(most <= vm->budget.loop_steps, OVER_LOOP_STEPS);
+  else if (!is_open && going && asked > 0) CHARGE_LOOP(vm, asked);
   for (; going && taken < steps; taken++) {
+    if (is_open) {
+      REQUIRE(taken < vm->budget.loop_steps, OVER_LOOP_STEPS);
+      REQUIRE(vm->budget.steps_left > 0, OVER_RUN_STEPS);
+      vm->budget.steps_left--;
+    }
     if (l->iteration >= 0) *(int64_t *)vm->tensor[l->iteration].data = taken;
     LAP(vm, l->move - LOOP_WORDS, FIRST_PART);
     vm->step = (int32_t)taken;
+    const int64_t steps_left = vm->budget.steps_left;
     int error = run_block(vm, at, at + l->body);
     if (error) return error;
+    if (l->strict == CHUNKS && vm->budget.steps_left == steps_left) CHARGE_LOOP(vm, 1);
     if (l->body_condition >= 0) going = *vm->tensor[l->body_condition].data;
     move_on(vm, l, (int32_t)taken, !going || taken + 1 >= steps);
+    REQUIRE(!is_time_up(vm), OVER_SECONDS);
   }
   if (l->taken >= 0) *(int64_t *)vm->tensor[l->taken].data = taken;
   REQUIRE(!going || taken >= asked, LOOP_LIMIT);
@@ -175,6 +187,10 @@ static int run_block(Vm *vm, int32_t from, int32_t to) {
       return error;
     }
     LAP(vm, w + 2, WHOLE);
+    if (is_time_up(vm)) {
+      if (!from) vm->where = here; /* elsewhere the loop around it is named */
+      return OVER_SECONDS;
+    }
   }
   return OK;
 }
@@ -185,6 +201,7 @@ int32_t wr_plan_run(uint8_t *tables, uint8_t *arena, const uint8_t *externals) {
   char *const *addresses = (char *const *)externals;
   if (!is_placed(vm, (const char *)arena, addresses)) place(vm, (char *)arena, addresses);
   vm->where = -1, vm->step = 0;
+  start_budget(&vm->budget);
   return run_block(vm, 0, vm->plan[HEADER_CODE_WORDS]);
 }
 

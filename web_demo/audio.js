@@ -9,14 +9,15 @@
 
 import { warmUp } from "./audio_warmup.js";
 import { bytesOf, chooseVariant, compile } from "./instance.js";
-import { ModelError, PlanError, ShapeError, StreamError, WebrnnError } from "./plan_file.js";
+import { LimitError, ModelError, PlanError, ShapeError, StreamError, WebrnnError } from "./plan_file.js";
 
-const CLASSES = { ModelError, PlanError, ShapeError, StreamError, TypeError };
+const CLASSES = { LimitError, ModelError, PlanError, ShapeError, StreamError, TypeError };
 
 /** The error that the audio thread has described. */
-function errorOf({ name, message, node }) {
+function errorOf({ name, message, node, limit }) {
   const error = new (CLASSES[name] ?? WebrnnError)(message);
   if (node !== undefined) error.node = node;
+  if (limit !== undefined) error.limit = limit;
   return error;
 }
 

@@ -4,13 +4,13 @@
 // behind them. A bad plan is answered with an error, and audio goes on.
 
 import { Load } from "./audio_load.js";
-import { AnalyserRunner, FilterRunner, audioOf } from "./audio_runner.js";
+import { AnalyserRunner, FilterRunner, LIMITS, audioOf } from "./audio_runner.js";
 import { FilterSlot } from "./audio_slot.js";
 import { Model, PlanError } from "./webrnn.js";
 
 const QUANTUM = 128;
 
-const described = ({ name, message, node }) => ({ name, message, node });
+const described = ({ name, message, node, limit }) => ({ name, message, node, limit });
 
 class AudioProcessor extends AudioWorkletProcessor {
   #wasm;
@@ -57,7 +57,7 @@ class AudioProcessor extends AudioWorkletProcessor {
   }
 
   #loadPlan({ name, plan, listens }) {
-    const model = Model.loadSync(plan, { wasm: this.#wasm });
+    const model = Model.loadSync(plan, { wasm: this.#wasm, limits: LIMITS });
     const audio = audioOf(model, sampleRate);
     if (audio.kind === "filter") this.#loadFilter(name, model, audio);
     else this.#loadAnalyser(name, model, audio, listens);

@@ -194,6 +194,14 @@ async function compileFrom(source, name, progress) {
   }
 }
 
+// Ticks of 1/64 ms: small integers, for which no engine makes an object. An AudioWorklet has no performance.
+const now = globalThis.performance
+  ? () => (performance.now() * 64) & 0x3fffffff
+  : () => (Date.now() * 64) & 0x3fffffff;
+
+/** What a module of kernels imports: its memory, and a clock for limits of time. */
+export const imports = (memory) => ({ env: { memory, now } });
+
 /** An instance's linear memory. Blocks begin behind what the module has for itself; released ones are used again. */
 export class Heap {
   memory = new WebAssembly.Memory({ initial: OWN_PAGES });

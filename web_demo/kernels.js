@@ -5,7 +5,7 @@
 //   kernels.call.exp(x, y, 2);
 //   y.array; // Float32Array [1, 2.718...]
 
-import { chooseVariant, fetchBytes } from "./instance.js";
+import { chooseVariant, fetchBytes, imports } from "./instance.js";
 
 const PAGE = 65536;
 const ALIGNMENT = 64;
@@ -56,7 +56,7 @@ export class Kernels {
     ]);
     const memory = new WebAssembly.Memory({ initial: INITIAL_PAGES });
     try {
-      const { instance } = await WebAssembly.instantiate(bytes, { env: { memory } });
+      const { instance } = await WebAssembly.instantiate(bytes, imports(memory));
       return new Kernels(variant, memory, instance.exports, manifest.kernels);
     } catch (error) {
       throw new Error(`${file} is not a module of kernels that can run here: ${error.message}`, { cause: error });

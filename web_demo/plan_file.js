@@ -33,6 +33,8 @@ export const ERRORS = [
   "a tensor reaches outside its buffer", "an instruction's operands do not fit each other", "loops are nested too deep",
   "an instruction writes to memory that it must not", "the memory is too small", "an index is out of range",
   "a loop did not end within its limit", "more steps than its operands have elements",
+  "a loop takes more steps than one loop may", "the loops of a run take more steps than they may together",
+  "a run takes longer than it may",
 ];
 
 /** Base of the errors of a plan; `node` names the part of the model, where that is known. */
@@ -51,9 +53,21 @@ export class ShapeError extends WebrnnError {}
 export class ModelError extends WebrnnError {}
 /** A stream cannot be called now: it was disposed of, or a getter of what is given to it calls it. */
 export class StreamError extends WebrnnError {}
+/** A run would take more than `limits` allow; `limit` is the name of the one that it reached. */
+export class LimitError extends ModelError {
+  constructor(message, node, limit) {
+    super(message, node);
+    this.limit = limit;
+  }
+}
 
 const DAMAGED = "the metadata are damaged";
 const CLASSES = { 10: ShapeError, 11: ModelError, 12: ShapeError };
+const LIMITS = {
+  13: ["loopSteps", "the loop did not end within N steps"],
+  14: ["runSteps", "the loops of one run did not end within N steps together"],
+  15: ["seconds", "the run did not end within N seconds"],
+};
 
 export const within = (number, low, high) => Number.isInteger(number) && number >= low && number <= high;
 
@@ -189,9 +203,13 @@ export class PlanFile {
     return found;
   }
 
-  /** The error for a number that the VM returned, found at a word of the code. */
-  error(number, word) {
+  /** The error for a number that the VM returned, found at a word of the code, in a run with these limits. */
+  error(number, word, limits) {
     const node = word === undefined ? undefined : this.nodes.findLast(([at]) => at <= word)?.[1];
+    if (Object.hasOwn(LIMITS, number)) {
+      const [limit, text] = LIMITS[number];
+      return new LimitError(`${text.replace("N", limits[limit])}: limits: { ${limit} } allow more`, node, limit);
+    }
     return new (CLASSES[number] ?? PlanError)(ERRORS[number] ?? `error ${number}`, node);
   }
 }

@@ -362,7 +362,7 @@ export class Stream {
 
   /** Makes room for sizes. Only when all of it is there does it take the place of what was bound before. */
   #bind(symbols) {
-    const { file, call, plan, heap, tableBytes } = this.#vm;
+    const { file, call, heap, tableBytes } = this.#vm;
     const sizes = file.sizes(symbols);
     const shapes = this.#checkedShapes(sizes);
     if (this.#symbols && sameShape(symbols, this.#symbols)) return;
@@ -378,7 +378,7 @@ export class Stream {
       tables = allocate(tableBytes);
       const words = this.#addresses.address + 4 * file.externals;
       heap.view(Int32Array, words, symbols.length).set(symbols);
-      this.#vm.raise(call.wr_plan_bind(plan, words, tables.address), tables.address);
+      this.#vm.bind(words, tables.address);
       arenaBytes = call.wr_plan_arena_bytes(tables.address);
       this.#vm.reserveArena(arenaBytes);
       const fits = (block, bytes) => block?.bytes >= bytes;

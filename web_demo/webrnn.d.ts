@@ -28,6 +28,17 @@ export interface StepOptions {
   sizes?: Readonly<Record<string, number>>;
 }
 
+/** What one run or step may take before it raises a LimitError; Infinity is no limit. Time is looked at between
+ * instructions and between the steps of loops. */
+export interface Limits {
+  /** Steps of one loop: 10,000,000 unless given. */
+  loopSteps?: number;
+  /** Steps of all loops together, those inside others included: 1,000,000,000 unless given. */
+  runSteps?: number;
+  /** Infinity unless given. */
+  seconds?: number;
+}
+
 /** How far the downloads of a model and its kernels are, in bytes; `total` is null if a server does not say it. */
 export interface Progress {
   readonly loaded: number;
@@ -59,6 +70,7 @@ export class Model {
    *
    * `variant` is by default the fastest that this engine supports. Its module is fetched from beside this file, unless
    * `wasm` gives it: a compiled module, its bytes or a URL. `onProgress` hears of every piece that is downloaded.
+   * `limits` are those of each run of the model and each step of its streams.
    */
   static load(
     source: Source | Blob | Response,
@@ -66,13 +78,14 @@ export class Model {
       variant?: Variant;
       wasm?: WebAssembly.Module | Source;
       onProgress?: (progress: Progress) => void;
+      limits?: Limits;
     },
   ): Promise<Model>;
 
   /** The same without waiting, for the constructor of an AudioWorkletProcessor. */
   static loadSync(
     plan: ArrayBuffer | ArrayBufferView,
-    options: { wasm: WebAssembly.Module | ArrayBuffer | ArrayBufferView; variant?: Variant },
+    options: { wasm: WebAssembly.Module | ArrayBuffer | ArrayBufferView; variant?: Variant; limits?: Limits },
   ): Model;
 
   /** The variant that was chosen; undefined if only `wasm` was given. */
@@ -108,3 +121,8 @@ export class ShapeError extends WebrnnError {}
 export class ModelError extends WebrnnError {}
 /** A stream cannot be called now: it was disposed of, or a getter of what is given to it calls it. */
 export class StreamError extends WebrnnError {}
+/** A run would take more than `limits` allow. The states of a stream are as they were before the step. */
+export class LimitError extends ModelError {
+  /** The name of the limit that it reached. */
+  readonly limit: keyof Limits;
+}

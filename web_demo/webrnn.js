@@ -5,40 +5,60 @@
 //   const stream = model.stream(); // with the states that were chosen at export, or { carry: { h_in: "h_out" } }
 //   const { y } = stream.step({ x: frame }, { borrow: true }); // synchronous; a view, overwritten by the next step
 
-import { Heap, Progress, chooseVariant, compile, place, placeBytes } from "./instance.js";
-import { PlanError, PlanFile, ShapeError } from "./plan_file.js";
+import { Heap, Progress, chooseVariant, compile, imports, place, placeBytes } from "./instance.js";
+import { PlanError, PlanFile, ShapeError, WebrnnError } from "./plan_file.js";
 import { Stream } from "./stream.js";
 
 export { supportedVariants } from "./instance.js";
-export { ModelError, PlanError, ShapeError, StreamError, WebrnnError } from "./plan_file.js";
+export { LimitError, ModelError, PlanError, ShapeError, StreamError, WebrnnError } from "./plan_file.js";
 
 const NO_STATES =
   "the plan does not say which states are carried: export it with carry, or name them here, as in " +
   'stream({ carry: { h_in: "h_out" } })';
 
+const LIMITS = { loopSteps: 10_000_000, runSteps: 1_000_000_000, seconds: Infinity };
+
+/** Limits with those that are not given as they are by default; raises if one is none. */
+function allLimits(given = {}) {
+  for (const [name, limit] of Object.entries(given)) {
+    if (!Object.hasOwn(LIMITS, name)) {
+      throw new WebrnnError(`limits: there is no ${name}, only ${Object.keys(LIMITS).join(", ")}`);
+    }
+    const isCount = Number.isSafeInteger(limit) && limit > 0;
+    const isTime = name === "seconds" && typeof limit === "number" && limit > 0;
+    if (limit !== undefined && limit !== Infinity && !isCount && !isTime) {
+      throw new WebrnnError(`limits: ${name} is a number above 0, or Infinity, not ${limit}`);
+    }
+  }
+  const known = Object.entries(given).filter(([, limit]) => limit !== undefined);
+  return { ...LIMITS, ...Object.fromEntries(known) };
+}
+
 export class Model {
   #vm;
   #runs = null;
 
-  static async load(source, { variant, wasm, onProgress } = {}) {
+  static async load(source, { variant, wasm, onProgress, limits } = {}) {
+    const bounds = allLimits(limits);
     const chosen = wasm ? variant : chooseVariant(variant);
     const progress = onProgress && new Progress(onProgress);
     const heap = new Heap();
     const [plan, module] = await Promise.all([place(source, heap, progress), compile(chosen, wasm, progress)]);
-    return new Model(plan, heap, await WebAssembly.instantiate(module, { env: { memory: heap.memory } }), chosen);
+    return new Model(plan, heap, await WebAssembly.instantiate(module, imports(heap.memory)), chosen, bounds);
   }
 
   /** For an AudioWorklet's constructor: plan and wasm (a module or its bytes) are there already. */
-  static loadSync(plan, { variant, wasm }) {
+  static loadSync(plan, { variant, wasm, limits }) {
+    const bounds = allLimits(limits);
     const module = wasm instanceof WebAssembly.Module ? wasm : new WebAssembly.Module(wasm);
     const heap = new Heap();
-    const instance = new WebAssembly.Instance(module, { env: { memory: heap.memory } });
-    return new Model(placeBytes(plan, heap), heap, instance, variant);
+    const instance = new WebAssembly.Instance(module, imports(heap.memory));
+    return new Model(placeBytes(plan, heap), heap, instance, variant, bounds);
   }
 
-  constructor(plan, heap, instance, variant) {
+  constructor(plan, heap, instance, variant, limits) {
     this.variant = variant;
-    this.#vm = new Vm(plan, heap, instance.exports);
+    this.#vm = new Vm(plan, heap, instance.exports, limits);
     const shown = ({ shape, taken }) => (taken < 0 ? shape : [null, ...shape.slice(1)]);
     const port = (row) => ({ name: row.name, type: row.type, shape: shown(row) });
     this.inputs = this.#vm.file.inputs.map(port);
@@ -68,8 +88,11 @@ export class Model {
 class Vm {
   #arena = null;
   #user = null; // the stream whose run was the last one in the arena
+  #limits;
+  #numbers; // where the VM finds them
 
-  constructor({ address, length }, heap, exports) {
+  constructor({ address, length }, heap, exports, limits) {
+    this.#limits = limits;
     this.file = new PlanFile(heap.view(Uint8Array, address, length));
     this.heap = heap;
     this.call = exports;
@@ -77,11 +100,22 @@ class Vm {
     this.raise(exports.wr_plan_check(address, length));
     this.tableBytes = exports.wr_plan_table_bytes(this.plan);
     if (this.tableBytes <= 0) throw new PlanError("the memory is too small");
+    const { loopSteps, runSteps, seconds } = limits;
+    const numbers = [loopSteps, runSteps, Math.ceil(seconds * 1e6)];
+    this.#numbers = heap.allocate(8 * numbers.length).address;
+    const inVm = (limit) => (limit <= Number.MAX_SAFE_INTEGER ? BigInt(limit) : -1n); // what is negative is no limit
+    heap.view(BigInt64Array, this.#numbers, numbers.length).set(numbers.map(inVm));
+  }
+
+  /** Binds sizes, which are at an address, in `tables`, and sets the limits of runs with them. */
+  bind(symbols, tables) {
+    this.raise(this.call.wr_plan_bind(this.plan, symbols, tables), tables);
+    this.call.wr_plan_limit(tables, this.#numbers);
   }
 
   /** Throws for a number other than 0 that the VM returned. */
   raise(error, tables) {
-    if (error) throw this.file.error(error, tables && this.call.wr_plan_where(tables));
+    if (error) throw this.file.error(error, tables && this.call.wr_plan_where(tables), this.#limits);
   }
 
   reserveArena(bytes) {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from webrnn.errors import BackendError, Error, ModelError, OptionError, PlanError, ShapeError, UnsupportedOp
+from webrnn.errors import BackendError, Error, LimitError, ModelError, OptionError, PlanError, ShapeError, UnsupportedOp
 
 if TYPE_CHECKING:
     from webrnn import audio
@@ -18,6 +18,7 @@ __all__ = [
     "BackendError",
     "Error",
     "InferenceSession",
+    "LimitError",
     "Limits",
     "ModelError",
     "OptionError",

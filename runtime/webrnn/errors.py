@@ -26,6 +26,22 @@ class ModelError(Error):
     """The model file is malformed or contradicts the ONNX specification."""
 
 
+class LimitError(ModelError):
+    """A run would take more than `webrnn.Limits` allow; `limit` is the name of the one that it reached."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        node: str | None = None,
+        op: str | None = None,
+        attribute: str | None = None,
+        limit: str | None = None,
+    ):
+        super().__init__(message, node=node, op=op, attribute=attribute)
+        self.limit = limit
+
+
 class UnsupportedOp(Error):
     """The model is valid but uses an operator, type or attribute that webrnn does not implement."""
 

@@ -17,7 +17,7 @@ from .conftest import served
 from .test_kernels_js import node
 
 HERE = Path(__file__).parent
-PAGE_SCRIPTS = ("webrnn_cases.mjs", "webrnn_page.mjs", "webrnn_worker.mjs", "webrnn_processor.mjs")
+PAGE_SCRIPTS = ("webrnn_cases.mjs", "webrnn_limits.mjs", "webrnn_page.mjs", "webrnn_worker.mjs", "webrnn_processor.mjs")
 
 
 @pytest.fixture(scope="module")
@@ -96,7 +96,7 @@ def _total(node: dict[str, Any]) -> int:
     return node["selfSize"] + sum(_total(child) for child in node["children"])
 
 
-@pytest.mark.parametrize("place", ["page", "worker", "audioWorklet"])
+@pytest.mark.parametrize("place", ["page", "worker", "audioWorklet", "limits", "limitsInAudioWorklet"])
 def test_in_chromium(site: Path, browser: Browser, place: str) -> None:
     page = browser.new_page()
     messages: list[str] = []

@@ -10,6 +10,7 @@ import { gzipSync } from "node:zlib";
 
 import { withMeta, withMetaText } from "./plan_edits.mjs";
 import { check, readCase } from "./webrnn_cases.mjs";
+import { checkLimits } from "./webrnn_limits.mjs";
 
 const base = process.argv[2];
 const webrnn = await import(new URL("webrnn.js", base));
@@ -35,6 +36,12 @@ for (const variant of variants) {
     assert.deepEqual(await check(webrnn, names, variant, {}, read), []);
   });
 }
+
+test("limits end runs", async () => {
+  for (const variant of variants) {
+    assert.deepEqual(await checkLimits(webrnn, (name, limits) => load(name, { variant, limits })), []);
+  }
+});
 
 test("plan and wasm from URLs, bytes or a module", async () => {
   const url = new URL("cases/gru.rnn", base);

@@ -10,8 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
 
+from tests.engine.loop_models import nested
+from tests.plan.endless import endless_sequence, nested_loops
 from webrnn.engine import kernels
 from webrnn.engine.plan_program import PlanProgram
 from webrnn.engine.session import InferenceSession
@@ -53,10 +56,10 @@ class Case:
         return found
 
 
-def plan_of(model: ModelProto) -> bytes:
+def plan_of(model: ModelProto, most_steps: int = 1000) -> bytes:
     graph = read_model(model.SerializeToString())
     run_passes(graph)
-    return encode(lower(graph, most_steps=1000))
+    return encode(lower(graph, most_steps=most_steps))
 
 
 def encoded(arrays: Arrays) -> dict[str, Any]:
@@ -78,6 +81,9 @@ def write(folder: Path, cases: Sequence[Case]) -> None:
     (folder / "cases.json").write_text(json.dumps([case.name for case in cases]))
     (folder / "gather.rnn").write_bytes(plan_of(gather()))
     (folder / "endless.rnn").write_bytes(plan_of(endless()))
+    (folder / "nested_loops.rnn").write_bytes(nested_loops(opcodes.EXACT, opcodes.EXACT))
+    (folder / "endless_sequence.rnn").write_bytes(endless_sequence("gru"))
+    (folder / "counted_loops.rnn").write_bytes(plan_of(onnx.load_from_string(nested([1, 4], fed=[0])), 2**31 - 1))
     names = [name for name, _ in opcodes.INSTRUCTIONS]
     (folder / "expectations.json").write_text(json.dumps({"errors": opcodes.ERRORS, "instructions": names}))
     write_stored(folder, cases)

@@ -1,6 +1,7 @@
 // webrnn.js in a page, a worker and an AudioWorklet; each function gives what was wrong.
 
 import { check, readCase } from "./webrnn_cases.js";
+import { checkLimits } from "./webrnn_limits.js";
 
 const fetched = async (url) => {
   const response = await fetch(url);
@@ -38,6 +39,23 @@ export async function manySteps() {
     out: repeated(() => stream.step(feeds, fill)),
     one_object: repeated(() => (kept.last = { ...stream.step(feeds, borrow) })),
   };
+}
+
+export async function limits() {
+  const webrnn = await import("./webrnn.js");
+  return checkLimits(webrnn, async (file, limits) => webrnn.Model.load(await read(`${file}.rnn`), { limits }));
+}
+
+export async function limitsInAudioWorklet() {
+  const context = new OfflineAudioContext(1, 128, 48000);
+  await context.audioWorklet.addModule(new URL("webrnn_processor.js", import.meta.url));
+  const files = ["nested_loops", "endless_sequence", "counted_loops"];
+  const plans = Object.fromEntries(await Promise.all(files.map(async (file) => [file, await read(`${file}.rnn`)])));
+  const wasm = await fetched(new URL("wasm_relaxed.wasm", import.meta.url));
+  const node = new AudioWorkletNode(context, "webrnn-limits", { processorOptions: { plans, wasm } });
+  const found = new Promise((resolve) => (node.port.onmessage = ({ data }) => resolve(data)));
+  await context.startRendering();
+  return found;
 }
 
 export async function worker() {

@@ -1,4 +1,7 @@
-import { Model } from "./webrnn.js";
+import * as webrnn from "./webrnn.js";
+import { checkLimits } from "./webrnn_limits.js";
+
+const { Model } = webrnn;
 
 class Processor extends AudioWorkletProcessor {
   constructor({ processorOptions: { plan, wasm, carry } }) {
@@ -21,4 +24,20 @@ class Processor extends AudioWorkletProcessor {
   }
 }
 
+class LimitsProcessor extends AudioWorkletProcessor {
+  constructor({ processorOptions: { plans, wasm } }) {
+    super();
+    const load = (file, limits) => Model.loadSync(plans[file], { wasm, limits });
+    checkLimits(webrnn, load).then(
+      (found) => this.port.postMessage(found),
+      (error) => this.port.postMessage([String(error)]),
+    );
+  }
+
+  process() {
+    return true;
+  }
+}
+
 registerProcessor("webrnn", Processor);
+registerProcessor("webrnn-limits", LimitsProcessor);

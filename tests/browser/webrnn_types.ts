@@ -10,7 +10,7 @@ export async function use(bytes: ArrayBuffer, file: File): Promise<void> {
     onProgress: ({ loaded, total }: Progress) => console.log(total === null ? loaded : loaded / total),
   });
   await Model.load("m.rnn");
-  await Model.load(file, { wasm: bytes });
+  await Model.load(file, { wasm: bytes, limits: { loopSteps: 1, runSteps: 2, seconds: 0.5 } });
   await Model.load(new Uint8Array(bytes), { wasm: await WebAssembly.compile(bytes) });
   const ports: readonly Port[] = [...model.inputs, ...model.outputs];
   const [size]: readonly (number | string | null)[] = ports[0].shape;

@@ -1,3 +1,3 @@
-import { page } from "./webrnn_page.js";
+import { limits, page } from "./webrnn_page.js";
 
-page().then(postMessage, (error) => postMessage([String(error)]));
+Promise.all([page(), limits()]).then((found) => postMessage(found.flat()), (error) => postMessage([String(error)]));

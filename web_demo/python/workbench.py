@@ -49,6 +49,8 @@ MOST_SAMPLES = 2**14
 """Of a frame of audio."""
 REPEATS_SECONDS = 0.05
 """Of timing a run: browsers round their clocks."""
+LIMITS = webrnn.Limits(seconds=10)
+"""Of a run of a model, which may be anybody's."""
 
 
 class Workbench:
@@ -65,7 +67,7 @@ class Workbench:
         start = time.perf_counter()
         before: Graph = read_model(model, fixed)
         report = optimize(model, fixed=fixed)
-        session = webrnn.InferenceSession(model, fixed=fixed)
+        session = webrnn.InferenceSession(model, fixed=fixed, limits=LIMITS)
         seconds = time.perf_counter() - start
         self.session, self.model, self.fixed = session, model, fixed
         left = list(_left_the_loop(report))

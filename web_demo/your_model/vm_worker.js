@@ -1,9 +1,10 @@
-// Runs plans on the bare VM, where they can be ended: a plan may take as long as it likes.
+// Runs plans on the bare VM: a run of a plan, which may be anybody's, ends when its time is up.
 
 import { answer } from "../page/remote.js";
 import { Model } from "../webrnn.js";
 
 const REPEATS_MS = 50; // browsers round their clocks
+const LIMITS = { seconds: 10 };
 let model = null;
 
 /** The results of one run, and the mean time of as many as fit. */
@@ -63,7 +64,7 @@ function joined(parts) {
 
 answer({
   async open({ bytes }) {
-    model = await Model.load(bytes);
+    model = await Model.load(bytes, { limits: LIMITS });
     const { inputs, outputs, variant, carry = {}, about = null } = model;
     return { inputs, outputs, variant, carry, about };
   },

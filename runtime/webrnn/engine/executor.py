@@ -15,11 +15,11 @@ from webrnn.ir.fused import is_expression
 
 from .implementations import require_implementation
 from .intrinsics import INTRINSICS
-from .limits import Limits
+from .limits import Budget, Limits
 from .ownership import read_only
 from .scan_executor import ScanExecutor, is_true
 
-Operation = Callable[[list[Any]], Sequence[Any]]
+Operation = Callable[[list[Any], Budget], Sequence[Any]]
 
 
 class Executor:
@@ -51,13 +51,20 @@ class Executor:
         self.output_slots = [self._slot_of[value] for value in graph.outputs]
         self._plan_releases()
 
-    def run(self, arguments: Sequence[Any]) -> list[Any]:
-        """The outputs for these inputs. They may share memory with inputs, constants or each other."""
+    def run(self, arguments: Sequence[Any], budget: Budget | None = None) -> list[Any]:
+        """The outputs for these inputs. They may share memory with inputs, constants or each other.
+
+        `budget` is that of the run that this is a part of.
+        """
+        budget = budget or Budget(self.limits)
+        is_timed = budget.deadline is not None
         slots = self._initial.copy()
         for slot, argument in zip(self.input_slots, arguments, strict=True):
             slots[slot] = argument
         for step in self.steps:
-            results = step.call([None if index is None else slots[index] for index in step.inputs])
+            results = step.call([None if index is None else slots[index] for index in step.inputs], budget)
+            if is_timed:
+                budget.check_time()
             for index, result in zip(step.outputs, results, strict=True):
                 if index is not None:
                     slots[index] = result
@@ -84,10 +91,10 @@ class Executor:
 
     def _operation(self, node: Node) -> Operation:
         if is_scan(node):
-            return ScanExecutor(node, self.limits, self._body(node), self.naive_scans).run
+            return ScanExecutor(node, self._body(node), self.naive_scans).run
         if node.domain == WEBRNN:
             intrinsic = INTRINSICS[node.op]
-            return lambda arguments: intrinsic(arguments, node.attrs)
+            return lambda arguments, _: intrinsic(arguments, node.attrs)
         if node.op == "If" and not node.domain:
             return _IfExecutor(node, self.limits, self.naive_scans).run
         require_implementation(node)
@@ -101,7 +108,7 @@ class Executor:
 
     def _reference_operation(self, node: Node) -> Operation:
         op, domain, attrs, n_outputs = node.op, node.domain, node.attrs, len(node.outputs)
-        return lambda arguments: reference.call(op, domain, arguments, attrs, n_outputs)
+        return lambda arguments, _: reference.call(op, domain, arguments, attrs, n_outputs)
 
     def _plan_releases(self) -> None:
         """Let go of a result after its last reader."""
@@ -131,9 +138,9 @@ class Step:
         """Of an Expression."""
         self.releases: list[int] = []
 
-    def call(self, arguments: list[Any]) -> Sequence[Any]:
+    def call(self, arguments: list[Any], budget: Budget) -> Sequence[Any]:
         try:
-            return self.operation(arguments)
+            return self.operation(arguments, budget)
         except Exception as error:
             raise self.blamed(error) from (error.__cause__ or error)
 
@@ -146,8 +153,8 @@ class _IfExecutor:
         self._node, self._limits, self._naive_scans = node, limits, naive_scans
         self._branches: dict[str, Executor] = {}
 
-    def run(self, arguments: list[Any]) -> list[Any]:
+    def run(self, arguments: list[Any], budget: Budget) -> list[Any]:
         name = "then_branch" if is_true(arguments[0]) else "else_branch"
         if name not in self._branches:
             self._branches[name] = Executor(self._node.attrs[name], self._limits, self._naive_scans)
-        return self._branches[name].run(arguments[1:])
+        return self._branches[name].run(arguments[1:], budget)

@@ -12,6 +12,7 @@ from webrnn.plan.opcodes import MAGIC
 from webrnn.plan.storing import store
 
 from .backends import Program, kernels_of
+from .limits import Limits
 from .plan_program import PlanProgram
 
 if TYPE_CHECKING:
@@ -32,10 +33,10 @@ def plan_bytes(model: str | os.PathLike[str] | bytes) -> bytes | None:
         return None
 
 
-def load_plan(data: bytes, backend: str) -> PlanProgram:
+def load_plan(data: bytes, backend: str, limits: Limits) -> PlanProgram:
     if backend == "numpy":
         raise BackendError("a plan runs on kernels, not in numpy: use native, wasm or pyodide")
-    return PlanProgram(data, kernels_of(backend)())
+    return PlanProgram(data, kernels_of(backend)(), limits=limits)
 
 
 def export_plan(

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from math import prod
 from threading import Lock
+from time import monotonic
 from typing import Any
 
 import numpy as np
@@ -18,10 +20,13 @@ from webrnn.plan.stored import ARRAY_TYPES
 from webrnn.reference.limits import max_bytes
 
 from .kernels import Buffer, Kernels
+from .limits import Budget, Limits, limit_error
 
 Shapes = tuple[tuple[int, ...], ...]
 
 _INDEX_RANGE, _LOOP_LIMIT, _TOO_MANY_STEPS = 10, 11, 12
+_LIMITS = {13: "loop_steps", 14: "run_steps", 15: "seconds"}
+_MOST = 2**63 - 1
 
 
 DIRECT_BYTES = 2**16
@@ -69,13 +74,13 @@ class PlanProgram:
     except for large arrays that may be passed where they are: see `_passed_by_address`.
     """
 
-    def __init__(self, data: bytes, kernels: Kernels, fills_outputs: bool = False):
+    def __init__(self, data: bytes, kernels: Kernels, fills_outputs: bool = False, limits: Limits | None = None):
         """`fills_outputs`: the plan is known to write all of its outputs, so results need not be cleared first."""
         plan = kernels.buffer(np.frombuffer(data, np.uint8), np.uint8)
-        self._set_up(PlanFile(data), plan, kernels, fills_outputs)
+        self._set_up(PlanFile(data), plan, kernels, fills_outputs, limits or Limits())
 
-    def _set_up(self, file: PlanFile, plan: Buffer, kernels: Kernels, fills_outputs: bool) -> None:
-        self.file, self._plan, self._kernels = file, plan, kernels
+    def _set_up(self, file: PlanFile, plan: Buffer, kernels: Kernels, fills_outputs: bool, limits: Limits) -> None:
+        self.file, self._plan, self._kernels, self.limits = file, plan, kernels, limits
         check = kernels.function("plan_check")
         self._raise_for(check(self._plan.address, len(file.data)))
         n_bytes = kernels.function("plan_table_bytes")(self._plan.address)
@@ -86,6 +91,8 @@ class PlanProgram:
         self._direct_externals = self._new_externals()
         """The same with the addresses of the caller's arrays, valid for the run that they were written for."""
         self._symbols = kernels.empty(max(len(self.file.symbols), 1), np.int32)
+        self._numbers = kernels.empty(3, np.int64)
+        """Where the limits of a run are handed over."""
         self._arena = kernels.empty(0, np.uint8)
         self._places: dict[int, Buffer] = {}
         self._bound: Bound | None = None
@@ -97,7 +104,7 @@ class PlanProgram:
     def another(self) -> PlanProgram:
         """The same plan with inputs, outputs and an arena of its own; the weights are shared."""
         program = object.__new__(PlanProgram)
-        program._set_up(self.file, self._plan, self._kernels, self._fills_outputs)
+        program._set_up(self.file, self._plan, self._kernels, self._fills_outputs, self.limits)
         return program
 
     def _new_externals(self) -> Buffer:
@@ -132,8 +139,19 @@ class PlanProgram:
     def outputs(self) -> list[np.ndarray]:
         return self.bound.outputs
 
-    def run(self, arguments: Sequence[np.ndarray], sizes: Mapping[str, int] | None = None) -> list[np.ndarray]:
-        """The outputs for these inputs, as new arrays."""
+    @property
+    def steps_taken(self) -> int:
+        """The steps that the loops of the last run were charged for."""
+        self._kernels.function("plan_steps")(self._tables.address, self._numbers.address)
+        return int(self._numbers.array[0])
+
+    def run(
+        self,
+        arguments: Sequence[np.ndarray],
+        sizes: Mapping[str, int] | None = None,
+        budget: Budget | None = None,
+    ) -> list[np.ndarray]:
+        """The outputs for these inputs, as new arrays. `budget` is that of a run that this is a part of."""
         shapes = tuple([argument.shape for argument in arguments])
         with self._lock:
             bound = self._bound
@@ -142,7 +160,10 @@ class PlanProgram:
             for index, (place, argument) in enumerate(zip(bound.inputs, arguments, strict=True)):
                 if index not in bound.direct_inputs:
                     place[...] = argument
-            return self._run_at(bound, arguments) if bound.is_direct else self._results(bound)
+            if budget is None:
+                return self._run_at(bound, arguments) if bound.is_direct else self._results(bound)
+            with self._within(budget):
+                return self._run_at(bound, arguments) if bound.is_direct else self._results(bound)
 
     def run_same(self, feeds: Mapping[str, Any]) -> list[np.ndarray] | None:
         """The outputs, if the feeds are arrays of the types and shapes of the last run; otherwise nothing is run."""
@@ -173,6 +194,23 @@ class PlanProgram:
         tables, arena, _ = bound.arguments
         self._raise_for(self._run(tables, arena, self._direct_externals.address))
         return [results[i] if i in results else _cut(bound, i) for i in range(len(bound.outputs))]
+
+    @contextmanager
+    def _within(self, budget: Budget) -> Iterator[None]:
+        """A run with what is left of a budget."""
+        budget.check_time()
+        seconds = None if budget.deadline is None else budget.deadline - monotonic()
+        self._limit(budget.steps_left, seconds)
+        try:
+            yield
+            budget.steps_left -= self.steps_taken
+        finally:
+            self._limit(self.limits.run_steps, self.limits.seconds)
+
+    def _limit(self, run_steps: int, seconds: float | None) -> None:
+        microseconds = -1 if seconds is None else min(max(int(seconds * 1e6), 0), _MOST)
+        self._numbers.array[...] = min(self.limits.loop_steps, _MOST), min(run_steps, _MOST), microseconds
+        self._kernels.function("plan_limit")(self._tables.address, self._numbers.address)
 
     def swapped(self, pairs: Sequence[tuple[int, int]]) -> Swap:
         """Addresses with which each of these inputs has changed places with an output of the same shape.
@@ -235,6 +273,7 @@ class PlanProgram:
         self._symbols.array[: len(symbols)] = symbols
         bind = kernels.function("plan_bind")
         self._raise_for(bind(self._plan.address, self._symbols.address, self._tables.address))
+        self._limit(self.limits.run_steps, self.limits.seconds)
         arena_bytes = kernels.function("plan_arena_bytes")(self._tables.address)
         if arena_bytes > max_bytes():
             raise PlanError(f"the plan would need {arena_bytes} bytes; the limit is {max_bytes()}")
@@ -305,6 +344,8 @@ class PlanProgram:
         if hasattr(self, "_tables"):
             word = self._kernels.function("plan_where")(self._tables.address)
             where = self.file.node_at(word) or None
+        if error in _LIMITS:
+            raise limit_error(self.limits, _LIMITS[error], where)
         if error in (_INDEX_RANGE, _TOO_MANY_STEPS):
             raise ShapeError(text, node=where)
         raise (ModelError if error == _LOOP_LIMIT else PlanError)(text, node=where)

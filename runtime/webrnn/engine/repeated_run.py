@@ -11,6 +11,7 @@ from webrnn import reference
 from webrnn.ir import WEBRNN
 
 from . import repeated_cells
+from .limits import Budget
 
 if TYPE_CHECKING:
     from .executor import Executor, Step
@@ -24,14 +25,18 @@ class RepeatedRun:
     `Executor.run` gives.
     """
 
-    def __init__(self, executor: Executor, fixed: Mapping[int, Any]):
-        """`fixed` are the inputs that are the same in all runs, by their position."""
+    def __init__(self, executor: Executor, fixed: Mapping[int, Any], budget: Budget | None = None):
+        """`fixed` are the inputs that are the same in all runs, by their position; `budget` is that of all of them."""
+        budget = budget or Budget(executor.limits)
         self._slots = executor.initial_slots()
         inputs = list(executor.input_slots)
         for position, value in fixed.items():
             self._slots[inputs[position]] = value
         self._changing = [slot for position, slot in enumerate(inputs) if position not in fixed]
-        self._steps = [_RepeatedBody(step) if step.body is not None else _RepeatedStep(step) for step in executor.steps]
+        self._steps = [
+            _RepeatedBody(step, budget) if step.body is not None else _RepeatedStep(step, budget)
+            for step in executor.steps
+        ]
         self._outputs = executor.output_slots
 
     def run(self, arguments: Sequence[Any]) -> list[Any]:
@@ -47,9 +52,9 @@ class RepeatedRun:
 class _RepeatedBody:
     """An Expression: its ops are run as those of the graph."""
 
-    def __init__(self, step: Step):
+    def __init__(self, step: Step, budget: Budget):
         assert step.body is not None
-        self._step, self._body = step, RepeatedRun(step.body, {})
+        self._step, self._body = step, RepeatedRun(step.body, {}, budget)
 
     def run(self, slots: list[Any]) -> None:
         arguments = [None if index is None else slots[index] for index in self._step.inputs]
@@ -65,10 +70,21 @@ class _RepeatedBody:
 class _RepeatedStep:
     """A node. When its inputs have the types and shapes of the run before, it is run without further checks."""
 
-    __slots__ = ("_buffer", "_cell", "_function", "_inputs", "_keywords", "_kinds", "_outputs", "_step", "_writer")
+    __slots__ = (
+        "_budget",
+        "_buffer",
+        "_cell",
+        "_function",
+        "_inputs",
+        "_keywords",
+        "_kinds",
+        "_outputs",
+        "_step",
+        "_writer",
+    )
 
-    def __init__(self, step: Step):
-        self._step = step
+    def __init__(self, step: Step, budget: Budget):
+        self._step, self._budget = step, budget
         self._inputs, self._outputs = step.inputs, step.outputs
         node = step.node
         self._function = _plain_function(step)
@@ -103,7 +119,7 @@ class _RepeatedStep:
         self._run_checked(arguments, slots)
 
     def _run_checked(self, arguments: list[Any], slots: list[Any]) -> None:
-        results = self._step.call(arguments)
+        results = self._step.call(arguments, self._budget)
         for index, result in zip(self._outputs, results, strict=True):
             if index is not None:
                 slots[index] = result

@@ -15,7 +15,7 @@ import numpy as np
 from webrnn.errors import Error, ModelError, ShapeError
 from webrnn.ir import Node, Scan, ScanSpec, SequenceSpec, Value
 
-from .limits import Limits
+from .limits import Budget
 from .repeated_run import RepeatedRun
 from .scan_buffers import BufferedRecorder, BufferedState, LayoutChanges
 from .scan_parts import Carried, Recorder, padded
@@ -28,14 +28,14 @@ FEWEST_STEPS = 4
 
 
 class ScanExecutor:
-    def __init__(self, node: Node, limits: Limits, body: Executor, naive: bool = False):
+    def __init__(self, node: Node, body: Executor, naive: bool = False):
         self._spec: ScanSpec = node.attrs["spec"]
         self._body = body
         self._trace_elements: list[Value] = [trace.element for trace in Scan.of(node).traces]
         self._wanted = [output is not None for output in node.outputs]
-        self._limits, self._naive = limits, naive
+        self._naive = naive
 
-    def run(self, arguments: list[Any]) -> list[Any]:
+    def run(self, arguments: list[Any], budget: Budget) -> list[Any]:
         spec = self._spec
         n_steps, cond, *operands = arguments
         n_states, n_sequences = len(spec.states), len(spec.sequences)
@@ -43,25 +43,38 @@ class ScanExecutor:
         invariants = operands[n_states + n_sequences :]
         most = self._most_steps(n_steps, wholes)
         is_running = cond is None or is_true(cond)
+        if is_running and not spec.has_condition:
+            budget.charge_loop(most)
         if not self._naive and (most is None or most >= FEWEST_STEPS) and _are_arrays(inits):
+            steps_left = budget.steps_left
             try:
-                return self._in_buffers(most, is_running, inits, wholes, invariants)
+                return self._in_buffers(most, is_running, inits, wholes, invariants, budget)
             except LayoutChanges:
-                pass
+                budget.steps_left = steps_left
         states = [Carried(state, init) for state, init in zip(spec.states, inits, strict=True)]
-        traces = [Recorder(trace, self._limits) if wanted else None for trace, wanted in self._traces()]
-        return self._loop(most, is_running, states, wholes, invariants, traces, self._body.run, invariants)
+        traces = [Recorder(trace, budget.limits) if wanted else None for trace, wanted in self._traces()]
+
+        def run_body(values: list[Any]) -> list[Any]:
+            return self._body.run(values, budget)
+
+        return self._loop(most, is_running, states, wholes, invariants, traces, run_body, invariants, budget)
 
     def _in_buffers(
-        self, most: int | None, is_running: bool, inits: list[Any], wholes: list[Any], invariants: list[Any]
+        self,
+        most: int | None,
+        is_running: bool,
+        inits: list[Any],
+        wholes: list[Any],
+        invariants: list[Any],
+        budget: Budget,
     ) -> list[Any]:
         spec = self._spec
         states = [BufferedState(state, init) for state, init in zip(spec.states, inits, strict=True)]
-        traces = [BufferedRecorder(trace, self._limits) if wanted else None for trace, wanted in self._traces()]
+        traces = [BufferedRecorder(trace, budget.limits) if wanted else None for trace, wanted in self._traces()]
         first = len(self._body.input_slots) - len(invariants)
-        body = RepeatedRun(self._body, {first + i: value for i, value in enumerate(invariants)})
+        body = RepeatedRun(self._body, {first + i: value for i, value in enumerate(invariants)}, budget)
         with np.errstate(all="ignore"):
-            return self._loop(most, is_running, states, wholes, invariants, traces, body.run, [])
+            return self._loop(most, is_running, states, wholes, invariants, traces, body.run, [], budget)
 
     def _traces(self) -> Iterator[tuple[Any, bool]]:
         return zip(self._spec.traces, self._wanted[len(self._spec.states) :], strict=True)
@@ -76,14 +89,18 @@ class ScanExecutor:
         traces: Sequence[Recorder | None],
         run_body: Callable[[list[Any]], list[Any]],
         passed: list[Any],
+        budget: Budget,
     ) -> list[Any]:
         """`passed` are the invariants that `run_body` takes in each step."""
         spec = self._spec
         sequences = [_elements(sequence, whole, most) for sequence, whole in zip(spec.sequences, wholes, strict=True)]
+        is_timed = budget.deadline is not None
         step = 0
         while is_running and (most is None or step < most):
-            if step >= self._limits.loop_steps:
-                raise ModelError(f"the loop did not end within {self._limits.loop_steps} steps")
+            if spec.has_condition:
+                budget.charge_step(step)
+            if is_timed:
+                budget.check_time()
             results = iter(run_body(self._body_arguments(step, states, map(next, sequences), passed)))
             is_running = is_true(next(results)) if spec.has_condition else True
             for state in states:
@@ -95,7 +112,7 @@ class ScanExecutor:
             step += 1
         finals = [state.final() for state in states]
         if step == 0 and any(recorder is not None for recorder in traces):
-            return [*finals, *self._empty_traces(states, wholes, invariants)]
+            return [*finals, *self._empty_traces(states, wholes, invariants, budget)]
         return [*finals, *(recorder and recorder.stacked() for recorder in traces)]
 
     def _body_arguments(
@@ -121,18 +138,22 @@ class ScanExecutor:
             raise ShapeError(f"{count} steps on sequences of length {lengths[0]}")
         return count
 
-    def _empty_traces(self, states: Sequence[Carried], wholes: list[Any], invariants: list[Any]) -> list[np.ndarray]:
+    def _empty_traces(
+        self, states: Sequence[Carried], wholes: list[Any], invariants: list[Any], budget: Budget
+    ) -> list[np.ndarray]:
         """Traces of no steps. Their element type and shape are those that one step on zeros would give."""
         elements: list[Any]
+        steps_left = budget.steps_left
         try:
             zeros = (
                 np.zeros(np.delete(whole.shape, sequence.axis), whole.dtype)
                 for sequence, whole in zip(self._spec.sequences, wholes, strict=True)
             )
-            results = self._body.run(self._body_arguments(0, states, zeros, invariants))
+            results = self._body.run(self._body_arguments(0, states, zeros, invariants), budget)
             elements = results[len(results) - len(self._spec.traces) :]
         except Error:
             elements = [_declared_zeros(value) for value in self._trace_elements]
+        budget.steps_left = steps_left
         empty = []
         for spec, element in zip(self._spec.traces, elements, strict=True):
             axis = spec.axis % (element.ndim + 1)

@@ -91,7 +91,7 @@ class InferenceSession:
         if plan is not None:
             if fixed:
                 raise PlanError("inputs are fixed when a plan is exported, not when it is loaded")
-            program = load_plan(plan, self.backend)
+            program = load_plan(plan, self.backend, self._limits)
             self.about = program.file.about
             self.inputs, self.outputs = program.signature()
             self._program: Program = program
@@ -155,7 +155,7 @@ class InferenceSession:
             return self._streaming_program(graph, source)
 
         assert self._source is not None
-        return StreamingModel.of_graph(self._source.copy(), carry, make_program, self._disable)
+        return StreamingModel.of_graph(self._source.copy(), carry, make_program, self._disable, self._limits)
 
     def _batched(self, model: StreamingModel) -> Batched | str:
         from .batching import find_batched

@@ -19,6 +19,7 @@ from .carriers import ArrayCarrier, Carrier, PlanCarrier
 from .carry import Carry, resolve
 from .executor import Executor
 from .internal_states import expose_states
+from .limits import Limits
 from .plan_program import PlanProgram
 from .state_sizes import StateSizes
 from .states import find_states
@@ -49,7 +50,11 @@ class StreamingModel:
 
     @staticmethod
     def of_graph(
-        graph: Graph, carry: Carry, make_program: Callable[[Graph], Program], disable: Collection[str] = ()
+        graph: Graph,
+        carry: Carry,
+        make_program: Callable[[Graph], Program],
+        disable: Collection[str] = (),
+        limits: Limits | None = None,
     ) -> StreamingModel:
         """`disable` names passes that are not to run before states are looked for."""
         initial = None
@@ -58,7 +63,7 @@ class StreamingModel:
             exposed = expose_states(graph)
             if not exposed.pairs:
                 raise ModelError('carry="internal": no loop of the model starts from constants')
-            carry, initial = dict(exposed.pairs), _initial_of(exposed.initial)
+            carry, initial = dict(exposed.pairs), _initial_of(exposed.initial, limits)
         inputs = [value.like(value.name) for value in graph.inputs]
         outputs = [value.like(value.name) for value in graph.outputs]
         pairs = _pairs(carry, inputs, outputs, graph)
@@ -174,8 +179,8 @@ def _general(name: str, samples: Sequence[np.ndarray]) -> np.ndarray | None:
     return first
 
 
-def _initial_of(graph: Graph) -> Initial:
-    executor = Executor(graph)
+def _initial_of(graph: Graph, limits: Limits | None) -> Initial:
+    executor = Executor(graph, limits)
     n_inputs = len(graph.inputs)
 
     def initial(arguments: Sequence[Any]) -> list[np.ndarray]:

@@ -18,7 +18,7 @@ from webrnn.plan.split import has_foreign_operands, opens_a_shape, split
 
 from .implementations import require_implementations
 from .kernels import Kernels
-from .limits import Limits
+from .limits import Budget, Limits
 from .plan_program import PlanProgram
 
 if TYPE_CHECKING:
@@ -41,13 +41,13 @@ class Setting:
     """Called with a line for each decision that a reader of the report should know of."""
 
     def plan(self, graph: Graph) -> PlanProgram:
-        program = lower(graph, self.options, self.limits.loop_steps)
+        program = lower(graph, self.options)
         try:
             data = encode(program)
         except PlanError as error:
             raise NotLowered(None, str(error)) from error
         try:
-            return PlanProgram(data, self.kernels(), fills_outputs=True)
+            return PlanProgram(data, self.kernels(), fills_outputs=True, limits=self.limits)
         except PlanError as error:
             raise NotLowered(None, net.catch(error)) from error
 
@@ -70,10 +70,10 @@ class VmProgram:
             require_implementations(graph)
             setting.say(f"no plan for all sizes: {reason}")
 
-    def run(self, arguments: Sequence[Any]) -> list[Any]:
+    def run(self, arguments: Sequence[Any], budget: Budget | None = None) -> list[Any]:
         if self.plan is not None:
             try:
-                results = self.plan.run(arguments)
+                results = self.plan.run(arguments, budget=budget)
                 self.recent = self.plan
                 return results
             except PlanError as reason:  # sizes for which the plan does not hold
@@ -87,12 +87,12 @@ class VmProgram:
                 program = self._for_shapes[shapes] = self._program_for(shapes)
         self.recent = program if isinstance(program, PlanProgram) else None
         try:
-            return program.run(arguments)
+            return program.run(arguments, budget=budget)
         except PlanError as reason:  # no plan holds for these sizes: numpy runs them, or says why not
             self._setting.say(f"in numpy, for {list(map(list, shapes))}: {reason}")
             self.recent = None
             program = self._for_shapes[shapes] = SplitProgram(self._graph_for(shapes), self._setting, None)
-            return program.run(arguments)
+            return program.run(arguments, budget=budget)
 
     def ran_on(self, arguments: Sequence[Any]) -> PlanProgram | SplitProgram:
         """What the last run, of these arguments, ran on."""
@@ -119,11 +119,11 @@ class VmProgram:
 
 
 class SplitProgram:
-    """A graph in parts: plans, and numpy for the nodes that have no instructions."""
+    """A graph in parts: plans, and numpy for the nodes that have no instructions. A run of all has one budget."""
 
     def __init__(self, graph: Graph, setting: Setting, reason: NotLowered | None):
         """`reason` is why there is no plan of all of it; without one numpy runs all."""
-        self.graph = graph
+        self.graph, self._limits = graph, setting.limits
         self.steps: list[tuple[list[Value], list[Value], Any]] = []
         """Inputs, outputs and program of each part."""
         if reason is None or not self._has_parts(graph, setting, reason):
@@ -160,11 +160,12 @@ class SplitProgram:
             program = _vm_part(part.graph, setting) if part.on_vm else _executor(part.graph, setting)
             self.steps[index] = (part.graph.inputs, part.graph.outputs, program)
 
-    def run(self, arguments: Sequence[Any]) -> list[Any]:
+    def run(self, arguments: Sequence[Any], budget: Budget | None = None) -> list[Any]:
+        budget = budget or Budget(self._limits)
         values: dict[Value, Any] = dict(self.graph.constants)
         values.update(zip(self.graph.inputs, arguments, strict=True))
         for inputs, outputs, program in self.steps:
-            results = program.run([values[value] for value in inputs])
+            results = program.run([values[value] for value in inputs], budget=budget)
             values.update(zip(outputs, results, strict=True))
         return [values[value] for value in self.graph.outputs]
 

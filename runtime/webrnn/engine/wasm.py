@@ -10,11 +10,13 @@ import sys
 from functools import cache
 from pathlib import Path
 from threading import RLock
+from time import monotonic
 from typing import Any
 
 import numpy as np
 
 from webrnn.engine.kernels import ALIGNMENT, FOLDER, Binding, Buffer, Kernels, bindings, module_file
+from webrnn.engine.native import _library
 from webrnn.errors import BackendError
 
 VARIANTS = ("relaxed", "simd", "scalar")
@@ -55,6 +57,29 @@ def available(folder: Path = FOLDER) -> list[str]:
     if sys.platform == "emscripten" or importlib.util.find_spec("wasmtime") is None:
         return []
     return [f"wasm:{variant}" for variant in VARIANTS if (folder / f"wasm_{variant}.wasm").exists()]
+
+
+def _clock(store: Any, kind: Any) -> Any:
+    """Ticks of 1/64 ms, 30 bits of them, for limits of time. Where the native library is there it is a function of that: a reading takes
+    20 ns, one by Python takes 20 us."""
+    import wasmtime
+
+    try:
+        function = _library(FOLDER).wr_host_now
+    except (BackendError, AttributeError, KeyError):
+        return wasmtime.Func(store, kind, lambda: int(monotonic() * 64e3) & 0x3FFFFFFF)
+    return host_function(store, kind, function)
+
+
+def host_function(store: Any, kind: Any, function: Any) -> Any:
+    """A C function of the native library as one that a module imports, called without the interpreter."""
+    from wasmtime import Func, _bindings
+
+    pointer = ctypes.cast(function, _bindings.wasmtime_func_unchecked_callback_t)
+    no_finalizer = ctypes.CFUNCTYPE(None, ctypes.c_void_p)()
+    made = _bindings.wasmtime_func_t()
+    _bindings.wasmtime_func_new_unchecked(store._context(), kind.ptr(), pointer, None, no_finalizer, ctypes.byref(made))
+    return Func._from_raw(made)
 
 
 class _Block:
@@ -109,6 +134,8 @@ class WasmKernels(Kernels):
 
         if isinstance(wanted.type, wasmtime.MemoryType):
             return self._memory
+        if wanted.name == "now":
+            return _clock(self._store, wanted.type)
         if wanted.name == "emscripten_notify_memory_growth":  # modules built by emcc tell their host
             return wasmtime.Func(self._store, wanted.type, lambda index: None)
         if wanted.name == "profile_clock":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from webrnn.errors import Error, ModelError, ShapeError
+from webrnn.errors import Error, LimitError, ModelError, ShapeError
 
 _WRONG_OPERANDS = (ValueError, IndexError, TypeError, OverflowError, ZeroDivisionError)
 
@@ -13,10 +13,12 @@ def blame(error: Exception, node: str, op: str) -> Error:
     >>> blame(blame(ValueError("shapes differ"), "add1", "Add"), "loop", "Scan")
     ShapeError("node 'loop/add1' (Add): shapes differ")
     """
-    if isinstance(error, Error) and error.node:
-        return type(error)(error.message, node=f"{node}/{error.node}", op=error.op, attribute=error.attribute)
     if isinstance(error, Error):
-        return type(error)(error.message, node=node, op=op, attribute=error.attribute)
+        path, inner = (f"{node}/{error.node}", error.op) if error.node else (node, op)
+        blamed = type(error)(error.message, node=path, op=inner, attribute=error.attribute)
+        if isinstance(error, LimitError) and isinstance(blamed, LimitError):
+            blamed.limit = error.limit
+        return blamed
     if isinstance(error, MemoryError):
         return ShapeError(f"out of memory: {error}", node=node, op=op)
     if isinstance(error, RecursionError):

@@ -41,10 +41,11 @@ class NotLowered(Exception):
 Rule: TypeAlias = Callable[["Lowering", Node], None]
 
 
-def lower(graph: Graph, options: frozenset[str] = frozenset(), most_steps: int = 2**30) -> Program:
+def lower(graph: Graph, options: frozenset[str] = frozenset(), most_steps: int = 2**31 - 1) -> Program:
     """The program of a graph whose passes have run.
 
-    `options` switches alternatives off: "fused_sequences". `most_steps` bounds loops that only a condition ends.
+    `options` switches alternatives off: "fused_sequences". `most_steps` bounds loops that only a condition ends: it
+    makes room for their outputs. How many steps a run may take is not a matter of the plan.
     """
     try:
         return Lowering(graph, options, most_steps).run()

@@ -76,9 +76,10 @@ INSTRUCTIONS: tuple[tuple[str, str], ...] = (
 steps taken (i64), first move, number of moves, words of the body, words of the epilogue, strictness; then for each
 move: tensor, stride (a size), steps before it moves (a size), or -1 and the tensor to follow.
 Strictness: EXACT takes n_steps; UNLIMITED raises when `most steps` were taken and there would be more; LIMITED raises
-when the tensor asks for more than `most steps`."""
+when the tensor asks for more than `most steps`; CHUNKS takes n_steps too, each of them a chunk of a loop of `most
+steps`, which is the loop that limits are for."""
 
-EXACT, UNLIMITED, LIMITED = range(3)
+EXACT, UNLIMITED, LIMITED, CHUNKS = range(4)
 
 FFTS = ("rfft", "irfft", "fft", "ifft")
 """Complex numbers are pairs: n samples have a spectrum of n + 2 words with rfft, and of 2 n with fft."""
@@ -126,6 +127,8 @@ ERRORS = (
     "loops are nested too deep", "an instruction writes to memory that it must not", "the memory is too small",
     "an index is out of range",
     "a loop did not end within its limit", "more steps than its operands have elements",
+    "a loop takes more steps than one loop may", "the loops of a run take more steps than they may together",
+    "a run takes longer than it may",
 )  # fmt: skip
 """What check, bind and run return: 0, or one of these; the word where it was found is kept in the instance."""
 

@@ -54,7 +54,7 @@ SIGNS = {
     "greater_or_equal": ">=", "and": "and", "or": "or", "xor": "xor",
 }  # fmt: skip
 WITH_NUMBERS = ("affine", "leaky_relu", "thresholded_relu", "scaled_tanh", "hard_sigmoid", "elu", "clip")
-STRICTNESS = ("", "raises if there would be more", "raises if more are asked for")
+STRICTNESS = ("", "raises if there would be more", "raises if more are asked for", "chunks of a loop")
 
 
 def plan_text(data: bytes, sizes: Mapping[str, int] | None = None) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -62,14 +61,7 @@ def _calibrate(kernels: Kernels) -> Clock:
 def wasm_clock(store: Any, kind: Any, folder: Path) -> Any:
     """The clock as a function that a wasm module imports. It is C of the native library: a reading takes 20 ns, where a
     function in Python would take 20 us."""
-    from wasmtime import Func, _bindings
-
     from webrnn.engine.native import _library
+    from webrnn.engine.wasm import host_function
 
-    pointer = ctypes.cast(_library(folder).wr_profile_host_clock, _bindings.wasmtime_func_unchecked_callback_t)
-    no_finalizer = ctypes.CFUNCTYPE(None, ctypes.c_void_p)()
-    function = _bindings.wasmtime_func_t()
-    _bindings.wasmtime_func_new_unchecked(
-        store._context(), kind.ptr(), pointer, None, no_finalizer, ctypes.byref(function)
-    )
-    return Func._from_raw(function)
+    return host_function(store, kind, _library(folder).wr_profile_host_clock)

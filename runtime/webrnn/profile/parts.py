@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from webrnn.engine.executor import Executor, Operation, Step
 from webrnn.engine.kernels import Kernels
+from webrnn.engine.limits import Budget
 from webrnn.engine.plan_program import PlanProgram
 from webrnn.engine.vm_program import SplitProgram, VmProgram
 from webrnn.errors import BackendError
@@ -62,8 +63,8 @@ class PlanPart:
     def __init__(self, plan: PlanProgram, arguments: Sequence[Any], builds: Builds):
         self.name = "plan"
         self._clock = builds.clock
-        self._plain = TimedPlan(plan.file.data, builds.plain, arguments)
-        self._profiling = TimedPlan(plan.file.data, builds.profiling, arguments)
+        self._plain = TimedPlan(plan.file.data, builds.plain, arguments, plan.limits)
+        self._profiling = TimedPlan(plan.file.data, builds.profiling, arguments, plan.limits)
         self._tree = PlanTree(plan.file, self._plain.symbols)
         self._best: tuple[float, Counters, int] | None = None
 
@@ -125,9 +126,9 @@ class NumpyPart:
 
 
 def _counted(operation: Operation, spent: list[float], index: int) -> Operation:
-    def call(arguments: list[Any]) -> Sequence[Any]:
+    def call(arguments: list[Any], budget: Budget) -> Sequence[Any]:
         started = time.perf_counter()
-        result = operation(arguments)
+        result = operation(arguments, budget)
         spent[index] += time.perf_counter() - started
         return result
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from webrnn.engine.kernels import FOLDER, Kernels, load
+from webrnn.engine.limits import Limits
 from webrnn.engine.plan_program import PlanProgram
 from webrnn.errors import BackendError
 
@@ -27,8 +28,8 @@ def profiling_kernels(spec: str, folder: Path = PROFILE_FOLDER) -> Kernels:
 
 
 class TimedPlan(PlanProgram):
-    def __init__(self, data: bytes, kernels: Kernels, arguments: Sequence[np.ndarray]):
-        super().__init__(data, kernels)
+    def __init__(self, data: bytes, kernels: Kernels, arguments: Sequence[np.ndarray], limits: Limits | None = None):
+        super().__init__(data, kernels, limits=limits)
         self.bind(tuple(argument.shape for argument in arguments))
         for place, argument in zip(self.inputs, arguments, strict=True):
             place[...] = argument

@@ -48,6 +48,8 @@ class _Loop:
         self.l, self.scan = lowering, scan
         self.id = lowering.new_loop()
         self.n_steps = trip_count(scan, lowering.facts)
+        if isinstance(self.n_steps, int) and self.n_steps > lowering.most_steps:
+            self.n_steps = None  # more than a size of a plan can be
         self.most = self._most_steps()
         self.after_body: list[tuple[View, View]] = []
         """Copies at the end of each step, (from, to)."""

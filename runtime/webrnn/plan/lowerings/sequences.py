@@ -16,6 +16,7 @@ from webrnn.ir.dims import floor_divide
 from webrnn.ir.scan import SequenceInput, State
 from webrnn.passes.infer_shapes import trip_count
 
+from ..opcodes import CHUNKS
 from ..program import LoopInstruction
 from ..views import View
 from .cells import activations
@@ -187,7 +188,7 @@ def _emit_in_chunks(l: Lowering, cell: Cell, product: Node, states: list[View], 
         x = l.dense(x)
     l.require_equal(x.shape[2], l.arrays[_present(product.inputs[1])].shape[0])
     n_chunks = floor_divide(cell.n_steps, cell.chunk)
-    loop = LoopInstruction("loop", [], id=l.new_loop(), n_steps=n_chunks, most_steps=n_chunks)
+    loop = LoopInstruction("loop", [], id=l.new_loop(), n_steps=n_chunks, most_steps=cell.n_steps, strictness=CHUNKS)
     reverse = cell.xw.spec.reverse
 
     def steps(count: Dim, first: Dim, moves: bool) -> None:
