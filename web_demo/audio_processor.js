@@ -4,7 +4,7 @@
 // behind them. A bad plan is answered with an error, and audio goes on.
 
 import { Load } from "./audio_load.js";
-import { AnalyserRunner, FilterRunner, LIMITS, audioOf } from "./audio_runner.js";
+import { AUDIO_LIMITS, AnalyserRunner, FilterRunner, audioOf } from "./audio_runner.js";
 import { FilterSlot } from "./audio_slot.js";
 import { Model, PlanError } from "./webrnn.js";
 
@@ -57,7 +57,7 @@ class AudioProcessor extends AudioWorkletProcessor {
   }
 
   #loadPlan({ name, plan, listens }) {
-    const model = Model.loadSync(plan, { wasm: this.#wasm, limits: LIMITS });
+    const model = Model.loadSync(plan, { wasm: this.#wasm, limits: AUDIO_LIMITS });
     const audio = audioOf(model, sampleRate);
     if (audio.kind === "filter") this.#loadFilter(name, model, audio);
     else this.#loadAnalyser(name, model, audio, listens);

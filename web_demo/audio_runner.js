@@ -4,7 +4,7 @@ import { PlanError, shown } from "./plan_file.js";
 
 const LONGEST_FRAME = 1 << 16;
 /** Of one step: a plan that takes this long for a frame is no plan for audio, and must not hold up the thread. */
-export const LIMITS = { seconds: 1 };
+export const AUDIO_LIMITS = { seconds: 1 };
 const BORROW = { borrow: true };
 
 const isCount = (number, most) => Number.isInteger(number) && number >= 1 && number <= most;

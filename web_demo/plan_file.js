@@ -63,7 +63,7 @@ export class LimitError extends ModelError {
 
 const DAMAGED = "the metadata are damaged";
 const CLASSES = { 10: ShapeError, 11: ModelError, 12: ShapeError };
-const LIMITS = {
+const LIMIT_TEXTS = {
   13: ["loopSteps", "the loop did not end within N steps"],
   14: ["runSteps", "the loops of one run did not end within N steps together"],
   15: ["seconds", "the run did not end within N seconds"],
@@ -206,8 +206,8 @@ export class PlanFile {
   /** The error for a number that the VM returned, found at a word of the code, in a run with these limits. */
   error(number, word, limits) {
     const node = word === undefined ? undefined : this.nodes.findLast(([at]) => at <= word)?.[1];
-    if (Object.hasOwn(LIMITS, number)) {
-      const [limit, text] = LIMITS[number];
+    if (Object.hasOwn(LIMIT_TEXTS, number)) {
+      const [limit, text] = LIMIT_TEXTS[number];
       return new LimitError(`${text.replace("N", limits[limit])}: limits: { ${limit} } allow more`, node, limit);
     }
     return new (CLASSES[number] ?? PlanError)(ERRORS[number] ?? `error ${number}`, node);

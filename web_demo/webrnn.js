@@ -16,13 +16,13 @@ const NO_STATES =
   "the plan does not say which states are carried: export it with carry, or name them here, as in " +
   'stream({ carry: { h_in: "h_out" } })';
 
-const LIMITS = { loopSteps: 10_000_000, runSteps: 1_000_000_000, seconds: Infinity };
+const DEFAULT_LIMITS = { loopSteps: 10_000_000, runSteps: 1_000_000_000, seconds: Infinity };
 
 /** Limits with those that are not given as they are by default; raises if one is none. */
 function allLimits(given = {}) {
   for (const [name, limit] of Object.entries(given)) {
-    if (!Object.hasOwn(LIMITS, name)) {
-      throw new WebrnnError(`limits: there is no ${name}, only ${Object.keys(LIMITS).join(", ")}`);
+    if (!Object.hasOwn(DEFAULT_LIMITS, name)) {
+      throw new WebrnnError(`limits: there is no ${name}, only ${Object.keys(DEFAULT_LIMITS).join(", ")}`);
     }
     const isCount = Number.isSafeInteger(limit) && limit > 0;
     const isTime = name === "seconds" && typeof limit === "number" && limit > 0;
@@ -31,7 +31,7 @@ function allLimits(given = {}) {
     }
   }
   const known = Object.entries(given).filter(([, limit]) => limit !== undefined);
-  return { ...LIMITS, ...Object.fromEntries(known) };
+  return { ...DEFAULT_LIMITS, ...Object.fromEntries(known) };
 }
 
 export class Model {

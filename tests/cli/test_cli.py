@@ -36,8 +36,22 @@ def test_run_with_given_input(path, tmp_path, capsys):
     assert "ShapeError: input 'X'" in capsys.readouterr().err
 
 
+def test_run_with_limits(path, capsys):
+    assert main(["run", path, "--steps", "3", "--seconds", "60"]) == 0
+    assert main(["run", path, "--steps", "2"]) == 1
+    assert "LimitError: node 'cell'" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
-    "arguments", [["--input", "X"], ["--input", "X=none.npy"], ["--size", "n=many"], ["--backend", "none"]]
+    "arguments",
+    [
+        ["--steps", "0"],
+        ["--seconds", "nan"],
+        ["--input", "X"],
+        ["--input", "X=none.npy"],
+        ["--size", "n=many"],
+        ["--backend", "none"],
+    ],
 )
 def test_wrong_arguments(path, arguments, capsys):
     assert main(["run", path, *arguments]) == 1

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from webrnn.engine.limits import Limits
 from webrnn.engine.random_feeds import random_input
 from webrnn.engine.session import InferenceSession
 from webrnn.tables import table
@@ -28,6 +29,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--backend", default="auto")
     add_model_options(parser)
+    parser.add_argument("--steps", type=int, metavar="N", help="most steps of all loops together (default 10^9)")
+    parser.add_argument("--seconds", type=float, metavar="S", help="longest time of the run (default: any)")
     parser.add_argument("--seed", type=int, default=0, help="of the random inputs")
     parser.add_argument("--output-dir", type=Path, help="write each output to NAME.npy in this folder")
 
@@ -38,6 +41,7 @@ def main(arguments: argparse.Namespace) -> None:
         backend=arguments.backend,
         disable=pass_names(arguments.disable),
         fixed=fixed_inputs(arguments.fixed),
+        limits=_limits(arguments.steps, arguments.seconds),
     )
     feeds: dict[str, Any] = {name: loaded(file) for name, file in pairs(arguments.input)}
     sizes = size_options(arguments.size)
@@ -61,6 +65,13 @@ def main(arguments: argparse.Namespace) -> None:
         arguments.output_dir.mkdir(parents=True, exist_ok=True)
         for name, result in zip(names, results, strict=True):
             np.save(arguments.output_dir / (re.sub(r"[^\w.-]", "_", name) + ".npy"), result)
+
+
+def _limits(steps: int | None, seconds: float | None) -> Limits:
+    """One loop may take as many steps as all together."""
+    if steps is None:
+        return Limits(seconds=seconds)
+    return Limits(loop_steps=steps, run_steps=steps, seconds=seconds)
 
 
 def _summary(name: str, result: Any) -> tuple[object, ...]:

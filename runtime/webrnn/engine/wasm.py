@@ -60,8 +60,8 @@ def available(folder: Path = FOLDER) -> list[str]:
 
 
 def _clock(store: Any, kind: Any) -> Any:
-    """Ticks of 1/64 ms, 30 bits of them, for limits of time. Where the native library is there it is a function of that: a reading takes
-    20 ns, one by Python takes 20 us."""
+    """Ticks of 1/64 ms, 30 bits of them, for limits of time. Where the native library is there it is a function of
+    that: a reading takes 20 ns, one by Python takes 20 us."""
     import wasmtime
 
     try:
