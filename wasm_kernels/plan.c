@@ -39,6 +39,9 @@ typedef struct {
   char *registers;
   char *arena;
   int32_t where, placed;
+  int32_t loops;    /* around the instruction that is bound, or that runs */
+  int32_t doubtful; /* whether a block of a branch does not hold for the sizes: it is bound again when it is taken */
+  int32_t sound;    /* where the block starts that was bound again last, and holds; 0 is none */
   int32_t step; /* of the loop that is running */
   Budget budget;
 #ifdef WEBRNN_PROFILE
@@ -300,8 +303,8 @@ static int bind_buffers(Vm *vm) {
   for (int i = 0; i <= plan[HEADER_SLOTS]; i++) vm->slot[i] = 0;
   for (int i = 0; i < plan[HEADER_BUFFERS]; i++, w += BUFFER_WORDS) {
     Buffer *b = vm->buffer + i;
-    REQUIRE(vm->size[w[2]] >= 0, BAD_SIZE);
-    *b = (Buffer){NULL, (int64_t)vm->size[w[2]] * ITEM[w[1]], w[0], w[3], w[0] == BUFFER_ARENA};
+    const int32_t count = vm->size[w[2]]; /* negative: nothing lies inside, see bind_tensors */
+    *b = (Buffer){NULL, count < 0 ? -1 : (int64_t)count * ITEM[w[1]], w[0], w[3], w[0] == BUFFER_ARENA};
     REQUIRE(b->bytes <= INT32_MAX, NO_MEMORY);
     if (b->kind == BUFFER_CONSTANT) {
       REQUIRE(b->place + b->bytes <= plan[HEADER_DATA_BYTES], OUT_OF_BUFFER);
@@ -323,6 +326,8 @@ static int bind_buffers(Vm *vm) {
   return OK;
 }
 
+/* A tensor that cannot be, with a negative size or too many elements, has a count of -1 and is refused where it is used:
+ * it may belong to a branch that is never taken for these sizes. */
 static int bind_tensors(Vm *vm) {
   const int32_t *w = tensor_table(vm->plan);
   for (int i = 0; i < vm->plan[HEADER_TENSORS]; i++, w += TENSOR_WORDS) {
@@ -331,9 +336,7 @@ static int bind_tensors(Vm *vm) {
     int64_t count = 1;
     for (int a = 0; a < t->rank; a++) {
       t->size[a] = vm->size[w[4 + a]], t->stride[a] = vm->size[w[4 + MAX_RANK + a]];
-      REQUIRE(t->size[a] >= 0, BAD_SIZE);
-      count *= t->size[a];
-      REQUIRE(count <= INT32_MAX, BAD_SIZE);
+      if (count >= 0) count = t->size[a] < 0 || count * t->size[a] > INT32_MAX ? -1 : count * t->size[a];
     }
     int64_t dense = 1;
     for (int a = t->rank; a-- > 0;) {
@@ -363,6 +366,7 @@ static int lies_inside(const Vm *vm, const Tensor *t, const Tensor *at, int64_t 
 /* What holds for each tensor that an instruction reads or writes, wherever the loops around it have moved that. */
 static int bind_access(const Vm *vm, int32_t tensor, int written) {
   const Tensor *t = vm->tensor + tensor, *followed = t->follows < 0 ? t : vm->tensor + t->follows;
+  REQUIRE(t->count >= 0 && followed->count >= 0, BAD_SIZE);
   REQUIRE(!written || (vm->buffer[t->buffer].writable && vm->buffer[followed->buffer].writable), NOT_WRITABLE);
   REQUIRE(!t->count || lies_inside(vm, t, t, t->low, t->high), OUT_OF_BUFFER);
   REQUIRE(!t->count || followed == t || lies_inside(vm, t, followed, followed->low + t->inner_low, followed->high + t->inner_high), OUT_OF_BUFFER);

@@ -8,15 +8,46 @@ static int run_block(Vm *vm, int32_t from, int32_t to);
 
 INLINE int is_scalar(const Tensor *t, int32_t dtype) { return t->dtype == dtype && t->count == 1; }
 
+/* What loops left of a block have moved when it is not bound to its end; outside of all loops nothing is moved. */
+static void forget_moves(Vm *vm) {
+  for (int i = 0; i < vm->plan[HEADER_TENSORS]; i++) {
+    Tensor *t = vm->tensor + i;
+    t->low = t->high = t->inner_low = t->inner_high = 0, t->follows = -1;
+  }
+}
+
+/* Sizes for which one branch does not hold may be those of the other. Outside of loops, where a block can be bound again on
+ * its own, it is refused when it is taken. */
 static int bind_branch(Vm *vm, const int32_t *w, int32_t at) {
   ASK(is_scalar(T(0), DTYPE_U8));
-  int error = bind_block(vm, at, at + w[1]);
-  return error ? error : bind_block(vm, at + w[1], at + w[1] + w[2]);
+  const int32_t loops = vm->loops;
+  for (int i = 0; i < 2; i++) {
+    const int error = bind_block(vm, at, at + w[1 + i]);
+    if (error && loops) return error;
+    if (error) forget_moves(vm), vm->doubtful = 1, vm->loops = 0;
+    at += w[1 + i];
+  }
+  return OK;
 }
+
+/* `sound` names a block by its start, which an empty one may share with another. */
+static int bind_again(Vm *vm, int32_t from, int32_t to) {
+  if (!vm->doubtful || vm->loops || vm->sound == from || from == to) return OK;
+  const int error = bind_block(vm, from, to);
+  if (error) {
+    forget_moves(vm), vm->loops = 0;
+    return error;
+  }
+  vm->where = -1, vm->sound = from;
+  return OK;
+}
+
 static int run_branch(Vm *vm, const int32_t *w, int32_t at) {
   const int taken = *T(0)->data;
+  const int32_t from = taken ? at : at + w[1], to = taken ? at + w[1] : at + w[1] + w[2];
+  const int error = bind_again(vm, from, to);
   LAP(vm, w, taken ? FIRST_PART : SECOND_PART);
-  return taken ? run_block(vm, at, at + w[1]) : run_block(vm, at + w[1], at + w[1] + w[2]);
+  return error ? error : run_block(vm, from, to);
 }
 
 /* How far a move takes a tensor in `steps` steps; what is farther than any buffer is long is as good as infinite. */
@@ -65,8 +96,8 @@ static int bind_scalar(const Vm *vm, int32_t tensor, int written) {
   return bind_access(vm, tensor, written);
 }
 
-static int bind_loop(Vm *vm, const int32_t *w, int32_t at) {
-  Loop l = loop_of(w);
+static int bind_steps(Vm *vm, const int32_t *w, int32_t at) {
+  const Loop l = loop_of(w);
   const int64_t most = vm->size[l.most], steps = l.steps < 0 ? most : vm->size[l.steps];
   ASK(most >= 0 && steps >= 0 && steps <= most);
   int error;
@@ -77,6 +108,13 @@ static int bind_loop(Vm *vm, const int32_t *w, int32_t at) {
   if ((error = bind_block(vm, at, at + l.body)) || (error = bind_block(vm, at + l.body, at + l.body + l.epilogue))) return error;
   unbind_moves(vm, &l, steps);
   return OK;
+}
+
+static int bind_loop(Vm *vm, const int32_t *w, int32_t at) {
+  vm->loops++;
+  const int error = bind_steps(vm, w, at);
+  if (!error) vm->loops--;
+  return error;
 }
 
 /* Between steps tensors move, first those that follow another, to where that one stands now. Behind the last step only these
@@ -137,7 +175,9 @@ static int run_loop(Vm *vm, const int32_t *w, int32_t at) {
   Loop l = loop_of(w);
   char **saved = vm->saved + l.first_move;
   for (int i = 0; i < l.moves; i++) saved[i] = vm->tensor[l.move[3 * i]].data;
+  vm->loops++;
   int error = run_steps(vm, &l, at);
+  vm->loops--;
   for (int i = 0; i < l.moves; i++) vm->tensor[l.move[3 * i]].data = saved[i];
   return error;
 }
@@ -200,7 +240,7 @@ int32_t wr_plan_run(uint8_t *tables, uint8_t *arena, const uint8_t *externals) {
   Vm *vm = (Vm *)tables;
   char *const *addresses = (char *const *)externals;
   if (!is_placed(vm, (const char *)arena, addresses)) place(vm, (char *)arena, addresses);
-  vm->where = -1, vm->step = 0;
+  vm->where = -1, vm->step = vm->loops = 0;
   start_budget(&vm->budget);
   return run_block(vm, 0, vm->plan[HEADER_CODE_WORDS]);
 }

@@ -134,10 +134,21 @@ class Stream:
                     break
                 arguments[index] = array
             else:
-                return self._carrier.step(arguments)
+                return self._stepped(arguments)
         arguments, sizes = self._checked_arguments(feeds)
         if self._seen != self._signature(arguments):
             self._start(arguments, sizes)
+        return self._stepped(arguments)
+
+    def _stepped(self, arguments: list[Any]) -> list[Any]:
+        try:
+            return self._carrier.step(arguments)
+        except PlanError:  # a branch that is taken now does not hold for these sizes
+            if self._carrier is self._carriers[-1]:
+                raise
+        states = [state.copy() for state in self._carrier.states()]
+        self._carrier = self._carriers[-1]
+        self._carrier.start((), states)
         return self._carrier.step(arguments)
 
     def _checked_arguments(self, feeds: Mapping[str, Any]) -> tuple[list[Any], dict[str, int]]:

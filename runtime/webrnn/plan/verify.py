@@ -56,8 +56,12 @@ class _Verifier:
         self.arena_bytes = arena_bytes(tables, self.sizes)
         if self.arena_bytes > INT_MAX:
             raise PlanError("the arena is too large")
+        self.impossible: set[int] = set()
+        """Tensors with a negative size or too many elements: they are refused where they are used."""
         self.tensors = [self._bound(index) for index in range(len(tables.tensors))]
         self.loops: list[_Loop] = []
+        self.n_loops = 0
+        """Around the instruction that is looked at, those of no steps too."""
 
     def run(self) -> None:
         self._block(self.tables.code)
@@ -65,8 +69,8 @@ class _Verifier:
     def _buffer_bytes(self, index: int) -> int:
         buffer = self.tables.buffers[index]
         size = self.sizes[buffer.size]
-        n_bytes = size * ITEM[buffer.dtype]
-        if not 0 <= n_bytes <= INT_MAX:
+        n_bytes = size * ITEM[buffer.dtype] if size >= 0 else -1
+        if n_bytes > INT_MAX:
             raise PlanError(f"buffer {index} of {size} elements is too large")
         if buffer.kind == "constant" and buffer.place + n_bytes > self.tables.header["data_bytes"]:
             raise PlanError(f"buffer {index} reaches beyond the weights")
@@ -79,7 +83,8 @@ class _Verifier:
         for size in shape:
             count *= size
             if size < 0 or count > INT_MAX:
-                raise PlanError(f"tensor {index} has the sizes {list(shape)}")
+                self.impossible.add(index)
+                break
         strides = tuple(self.sizes[stride] for stride in tensor.strides)
         return BoundTensor(tensor.dtype, shape, strides, tensor.buffer, self.sizes[tensor.offset])
 
@@ -97,7 +102,17 @@ class _Verifier:
             elif not OPERAND_RULES[instruction.name](*self._operands(instruction)):
                 raise self._error(instruction, "its operands do not fit each other")
             for inner in instruction.blocks:
-                self._block(inner)
+                self._branch(inner)
+
+    def _branch(self, block: list[Decoded]) -> None:
+        """Outside of loops a branch that does not hold for these sizes is refused when it is taken, not before."""
+        is_strict = bool(self.n_loops)
+        try:
+            self._block(block)
+        except PlanError:
+            if is_strict:
+                raise
+            self.loops, self.n_loops = [], 0
 
     def _operands(self, instruction: Decoded) -> list[BoundTensor | int | None]:
         found: list[BoundTensor | int | None] = []
@@ -114,6 +129,11 @@ class _Verifier:
             raise self._error(instruction, "its operands have different sizes")
 
     def _loop(self, instruction: Decoded) -> None:
+        self.n_loops += 1
+        self._steps(instruction)
+        self.n_loops -= 1
+
+    def _steps(self, instruction: Decoded) -> None:
         steps_size, steps_tensor, most_size, condition, body_condition, iteration, taken, *_ = instruction.operands
         most = self.sizes[most_size]
         steps = most if steps_size < 0 else self.sizes[steps_size]
@@ -176,6 +196,8 @@ class _Verifier:
         tensor = self.tensors[index]
         places = [(tensor, self._reach(index, self.loops))]
         found = self._followed(self.loops, index)
+        if not self.impossible.isdisjoint({index} if found is None else {index, found[1]}):
+            raise self._error(instruction, f"tensor {index} has the sizes {list(tensor.shape)}")
         if found is not None:
             depth, followed = found
             there, further = self._reach(followed, self.loops), self._reach(index, self.loops[depth + 1 :])

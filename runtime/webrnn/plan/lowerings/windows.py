@@ -71,9 +71,14 @@ def _conv_as_product(l: Lowering, node: Node) -> bool:
     _, stride, pad, dilation = _window(l, node, [taps], view.shape[2:], (positions,))[1::2]
     rows = l.dense(view.transposed([0, 2, 1]))
     length = view.shape[2]
-    padded = (positions - 1) * stride + (taps - 1) * dilation + 1
-    if pad or padded != length:
-        rows = _padded(l, rows, pad, padded)
+    read = (positions - 1) * stride + (taps - 1) * dilation + 1
+    if isinstance(length, int) and isinstance(read, int):
+        if pad or read != length:
+            rows = _padded(l, rows, pad, read)
+    else:
+        is_padded = attribute(node, "auto_pad", "NOTSET") != "VALID"
+        rows = _padded_openly(l, rows, pad, attribute(node, "pads", [0, 0])[1] if is_padded else 0)
+    padded = rows.shape[1]
     windows = rows.relaid(
         (batch, positions, taps, channels), (padded * channels, stride * channels, dilation * channels, 1)
     )
@@ -86,19 +91,29 @@ def _conv_as_product(l: Lowering, node: Node) -> bool:
     return True
 
 
-def _padded(l: Lowering, rows: View, before: int, length: Dim) -> View:
+def _padded(l: Lowering, rows: View, before: int, length: int) -> View:
     """[batch, length, channels] with zeros around, or without what no window reads."""
     batch, have, channels = rows.shape
-    if before == 0 and isinstance(have, int) and isinstance(length, int) and length <= have:
+    assert isinstance(have, int)
+    if before == 0 and length <= have:
         return rows if length == have else l.dense(rows.sliced(1, 0, length))
-    room = l.temporary((batch, length, channels))
-    kept = have
-    if isinstance(have, int) and isinstance(length, int):
-        kept = min(have, length - before)
-    else:
-        l.require_not_negative(length - before - have)
+    kept = min(have, length - before)
+    return _copied_into(l, rows.sliced(1, 0, kept), l.temporary((batch, length, channels)), before)
+
+
+def _padded_openly(l: Lowering, rows: View, before: int, after: int) -> View:
+    """The same for a length that is not known: with zeros for all of the pads, and with what no window reads."""
+    batch, have, channels = rows.shape
+    if min(before, after) < 0:
+        raise l.refuse("it cuts off elements of a size that is not known")
+    if before == after == 0:
+        return rows
+    return _copied_into(l, rows, l.temporary((batch, have + before + after, channels)), before)
+
+
+def _copied_into(l: Lowering, rows: View, room: View, before: int) -> View:
     l.emit("fill", room, 0.0)
-    l.copy(rows.sliced(1, 0, kept), room.sliced(1, before, kept))
+    l.copy(rows, room.sliced(1, before, rows.shape[1]))
     return room
 
 
