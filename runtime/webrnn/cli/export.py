@@ -55,7 +55,7 @@ def main(arguments: argparse.Namespace) -> None:
         line = " ".join(f"{before}={after}" for before, after in found.answer.items())
         raise ModelError(f"{found.problem}; here: --carry {line or 'INPUT=OUTPUT ...'}")
     try:
-        session.export(output, shapes or None, carry, about)
+        said = session.export(output, shapes or None, carry, about)
     except PlanError as error:
         raise PlanError(str(error).replace("shapes={input: shape}", "--shape INPUT=N,N,...")) from error
     except OSError as error:
@@ -69,6 +69,8 @@ def main(arguments: argparse.Namespace) -> None:
         way = f"--carry {likely[0]} ..." if found.doubts and likely else "--carry auto"
         if likely:
             print(f"\nNo state is carried; {', '.join(likely)} looks like one: {way}")
+    for line in said:
+        print(f"\nNote: {line}")
     print(f"\n{output}: {bytes_text(output.stat().st_size)}")
 
 

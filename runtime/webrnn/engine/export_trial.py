@@ -1,0 +1,210 @@
+"""A plan is run once, from its bytes, before an export says that it is done: with inputs that are made up.
+
+Which sizes a model takes is not written in it, so some are tried. A plan that refuses inputs which the model takes does
+not hold for all sizes; the numpy executor says what the model takes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import islice
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from webrnn.errors import Error, LimitError, PlanError
+from webrnn.ir import Graph, Value
+
+from .backends import Program
+from .exporting import load_plan
+from .limits import Limits
+from .random_feeds import open_sizes, random_input
+from .streaming import StreamingModel
+
+_SIZES = (2, 3, 16, 64, 256, 1024, 16384)
+_MOST_ELEMENTS = 2**20
+_MOST_ATTEMPTS = 64
+_MOST_FINDINGS = 3
+"""After so many inputs that the plan refuses and the model takes, only the plan is asked."""
+_STEPS = 2
+_MOST_SECONDS = 10.0
+
+Shapes = Mapping[str, Sequence[int]]
+Results = list[list[Any]]
+"""The outputs of each step."""
+
+
+def try_plan(
+    data: bytes,
+    backend: str,
+    limits: Limits,
+    program: Program,
+    inputs: Sequence[Value],
+    shapes: Shapes | None,
+    source: Graph | None,
+) -> list[str]:
+    """What is to be said of a plan after running it; PlanError if it does not do what the session does.
+
+    `source` is the model, None if the session itself runs a plan from a file.
+    """
+    limits = _shorter(limits)
+    plan = load_plan(data, backend, limits)
+    oracle = None if source is None else _Oracle(source, limits)
+
+    def taken_by_model(arguments: list[Any]) -> bool:
+        return oracle is not None and oracle.takes(arguments)
+
+    return _try(
+        inputs, shapes, lambda arguments: [plan.run(arguments)], lambda arguments: [program.run(arguments)],
+        taken_by_model,
+    )  # fmt: skip
+
+
+def try_stream(data: bytes, backend: str, limits: Limits, model: StreamingModel, shapes: Shapes | None) -> list[str]:
+    """The same for the plan of a stream: its first steps."""
+    limits = _shorter(limits)
+    plan = load_plan(data, backend, limits)
+    loaded = StreamingModel.of_plan(plan, *plan.signature(), "auto" if plan.file.states else {})
+    carried = {before for before, _ in model.pairs}
+    fed = [(index, value) for index, value in enumerate(model.inputs) if index not in carried]
+    oracle = None if model.graph is None else _Oracle(model.graph, limits)
+
+    def steps(streams: StreamingModel, arguments: list[Any]) -> Results:
+        stream = streams.stream()
+        feeds = {value.name: argument for (_, value), argument in zip(fed, arguments, strict=True)}
+        return [stream.step(feeds) for _ in range(_STEPS)]
+
+    def taken_by_model(arguments: list[Any]) -> bool:
+        every: list[Any] = [None] * len(model.inputs)
+        for (index, _), argument in zip(fed, arguments, strict=True):
+            every[index] = argument
+        try:
+            for (before, _), state in zip(model.pairs, model.first_states(every), strict=True):
+                every[before] = state
+        except Error:
+            return False
+        return oracle is not None and oracle.takes(every)
+
+    return _try(
+        [value for _, value in fed], shapes, lambda arguments: steps(loaded, arguments),
+        lambda arguments: steps(model, arguments), taken_by_model,
+    )  # fmt: skip
+
+
+class _Oracle:
+    """What the model takes, from the model itself."""
+
+    def __init__(self, graph: Graph, limits: Limits):
+        self._graph, self._limits = graph, limits
+
+    def takes(self, arguments: list[Any]) -> bool:
+        from .executor import Executor  # most plans never need it
+
+        try:
+            Executor(self._graph.copy(), self._limits).run(arguments)
+        except Error:
+            return False
+        return True
+
+
+def _shorter(limits: Limits) -> Limits:
+    return replace(limits, seconds=min(_MOST_SECONDS, limits.seconds or _MOST_SECONDS))
+
+
+def _try(
+    inputs: Sequence[Value],
+    shapes: Shapes | None,
+    by_plan: Callable[[list[Any]], Results],
+    by_session: Callable[[list[Any]], Results],
+    taken_by_model: Callable[[list[Any]], bool],
+) -> list[str]:
+    refused: list[str] = []
+    reason: Error | None = None
+    for arguments in _made_up(inputs, shapes):
+        try:
+            found = by_plan(arguments)
+        except LimitError as error:
+            return [f"the plan was not run to its end: {error}"]
+        except Error as error:
+            reason = error
+            if len(refused) < _MOST_FINDINGS and taken_by_model(arguments):
+                refused.append(f"{_spell(inputs, arguments)} ({error})")
+            continue
+        try:
+            wanted = by_session(arguments)
+        except Error as error:
+            reason = error
+            continue
+        if not _agree(found, wanted):
+            raise PlanError(f"the plan gives other results than the session for {_spell(inputs, arguments)}")
+        return [f"the plan does not take {text}, which the model takes" for text in refused]
+    if refused:
+        raise PlanError(
+            f"the plan does not hold for what the model takes, as {refused[0]}: give shapes={{input: shape}}"
+        )
+    why = (
+        "an input is no tensor of a known rank" if reason is None else f"inputs that were made up are refused: {reason}"
+    )
+    return [f"the plan was not tried: {why}"]
+
+
+def _made_up(inputs: Sequence[Value], shapes: Shapes | None) -> Iterator[list[Any]]:
+    """Arguments of different sizes: random ones, then zeros and ones, which more models take."""
+    given = [
+        Value(value.name, value.dtype, tuple(shapes[value.name]) if shapes and value.name in shapes else value.shape)
+        for value in inputs
+    ]
+    if any(value.container or value.dtype is None for value in inputs) or any(value.shape is None for value in given):
+        return
+    rng = np.random.default_rng(0)
+    random = (
+        [random_input(value, sizes, rng) for value in given]
+        for sizes in _choices_of_sizes(given)
+        if _n_elements(given, sizes) <= _MOST_ELEMENTS
+    )
+    first = list(islice(random, _MOST_ATTEMPTS))
+    yield from first
+    for make in (np.zeros_like, np.ones_like):
+        yield from ([make(argument) for argument in arguments] for arguments in first)
+
+
+def _choices_of_sizes(values: Sequence[Value]) -> Iterator[dict[str, int]]:
+    """Numbers for the sizes that are open. Those without a name may have to be the same, or may not be."""
+    names = list(dict.fromkeys(name for value in values for name in open_sizes(value).values()))
+    yield dict.fromkeys(names, 1)
+    for size in _SIZES if names else ():
+        if len(names) > 1:
+            yield from ({**dict.fromkeys(names, 1), name: size} for name in names)
+        yield dict.fromkeys(names, size)
+        if len(names) > 2:
+            yield from ({**dict.fromkeys(names, size), name: 1} for name in names)
+
+
+def _n_elements(values: Sequence[Value], sizes: Mapping[str, int]) -> int:
+    total = 0
+    for value in values:
+        opened = open_sizes(value)
+        total += prod(size if isinstance(size, int) else sizes[opened[i]] for i, size in enumerate(value.shape or ()))
+    return total
+
+
+def _agree(found: Results, wanted: Results) -> bool:
+    """The same shapes and types, and floats that are as close as another order of arithmetic leaves them."""
+    pairs = [pair for steps in zip(found, wanted, strict=True) for pair in zip(*steps, strict=True)]
+    return all(_agree_arrays(np.asarray(a), np.asarray(b)) for a, b in pairs)
+
+
+def _agree_arrays(found: np.ndarray, wanted: np.ndarray) -> bool:
+    if found.shape != wanted.shape or found.dtype != wanted.dtype:
+        return False
+    if found.dtype.kind != "f":
+        return True
+    finite = wanted[np.isfinite(wanted)]
+    scale = float(np.abs(finite).max()) if finite.size else 0.0
+    return np.allclose(found, wanted, rtol=1e-2, atol=1e-3 * scale, equal_nan=True)
+
+
+def _spell(inputs: Sequence[Value], arguments: Sequence[Any]) -> str:
+    return ", ".join(f"{value.name}: {list(argument.shape)}" for value, argument in zip(inputs, arguments, strict=True))
