@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, Protocol
 
+from webrnn.checks.sizes import NO_CONDITIONS, SizeConditions
 from webrnn.errors import BackendError
 from webrnn.ir import Graph
 
@@ -30,16 +31,17 @@ def make_program(
     source: Graph | None = None,
     options: frozenset[str] = frozenset(),
     say: Callable[[str], None] = lambda line: None,
+    conditions: SizeConditions = NO_CONDITIONS,
 ) -> Program:
     """Prepare a graph to run on a backend. `source` is the same graph before `optimize` was run on it; `options` are
-    ways to run that are switched off."""
+    ways to run that are switched off; `conditions` are those that `source` has."""
     if backend == "numpy":
         from .executor import Executor
 
-        return Executor(graph, limits, "scan_buffers" in options)
+        return Executor(graph, limits, "scan_buffers" in options, conditions)
     from .vm_program import Setting, VmProgram
 
-    return VmProgram(graph, Setting(kernels_of(backend), limits, optimize, options, say), source)
+    return VmProgram(graph, Setting(kernels_of(backend), limits, optimize, options, say), source, conditions)
 
 
 def kernels_of(backend: str) -> Callable[[], Any]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice, product
 
+from webrnn.errors import Error
 from webrnn.ir import DType, Graph, Symbol, SymbolicDim, Value, is_scan
 from webrnn.ir.dims import Shape
 from webrnn.passes.infer_shapes import infer
@@ -58,7 +59,11 @@ def find_batched(
         if _decides(optimized):
             reason = "a branch or the end of a loop is decided for all streams at once"
             continue
-        plan = getattr(make_program(optimized, source), "plan", None)
+        try:
+            plan = getattr(make_program(optimized, source), "plan", None)
+        except Error as error:
+            reason = f"a node does not take several streams: {error}"
+            continue
         if plan is not None:
             return Batched(plan, axes, outputs)
         reason = "there is no plan that takes any number of streams"

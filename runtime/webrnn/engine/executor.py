@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from webrnn import reference
+from webrnn.checks.arrays import check_arrays
+from webrnn.checks.sizes import NO_CONDITIONS, SizeConditions
 from webrnn.errors import Error
 from webrnn.ir import WEBRNN, Graph, Node, Value, is_scan
 from webrnn.ir.blame import blame
@@ -36,11 +38,18 @@ class Executor:
     >>> Executor(b.graph).run([np.float32([1, 2])])
     [array([2., 4.], dtype=float32)]
 
-    `naive_scans` runs the bodies of loops as this runs the graph, one independent run for each step.
+    `naive_scans` runs the bodies of loops as this runs the graph, one independent run for each step. `conditions` are
+    what the sizes of the inputs have to be like.
     """
 
-    def __init__(self, graph: Graph, limits: Limits | None = None, naive_scans: bool = False):
-        self.graph, self.naive_scans = graph, naive_scans
+    def __init__(
+        self,
+        graph: Graph,
+        limits: Limits | None = None,
+        naive_scans: bool = False,
+        conditions: SizeConditions = NO_CONDITIONS,
+    ):
+        self.graph, self.naive_scans, self._conditions = graph, naive_scans, conditions
         self.limits = limits or Limits()
         self._slot_of: dict[Value, int] = {}
         self._initial: list[Any] = []
@@ -58,6 +67,7 @@ class Executor:
         """
         budget = budget or Budget(self.limits)
         is_timed = budget.deadline is not None
+        self._conditions.require(arguments)
         slots = self._initial.copy()
         for slot, argument in zip(self.input_slots, arguments, strict=True):
             slots[slot] = argument
@@ -107,8 +117,7 @@ class Executor:
             raise blame(error, node.label, node.op) from error
 
     def _reference_operation(self, node: Node) -> Operation:
-        op, domain, attrs, n_outputs = node.op, node.domain, node.attrs, len(node.outputs)
-        return lambda arguments, _: reference.call(op, domain, arguments, attrs, n_outputs)
+        return _ReferenceOperation(node)
 
     def _plan_releases(self) -> None:
         """Let go of a result after its last reader."""
@@ -146,6 +155,24 @@ class Step:
 
     def blamed(self, error: Exception) -> Exception:
         return blame(error, self.node.label, self.node.op)
+
+
+class _ReferenceOperation:
+    """An op of numpy. Its rule is asked again only about operands of other types or shapes, or where it reads them."""
+
+    __slots__ = ("_allowed", "_node")
+
+    def __init__(self, node: Node):
+        self._node = node
+        self._allowed: list[tuple[Any, Any]] | None = None
+
+    def __call__(self, arguments: list[Any], _: Budget) -> Sequence[Any]:
+        node, n_outputs = self._node, len(self._node.outputs)
+        kinds = [(getattr(each, "dtype", None), getattr(each, "shape", None)) for each in arguments]
+        if kinds != self._allowed:
+            depends_on_kinds = check_arrays(node.op, node.domain, arguments, node.attrs, n_outputs)
+            self._allowed = kinds if depends_on_kinds else None
+        return reference.call(node.op, node.domain, arguments, node.attrs, n_outputs, are_allowed=True)
 
 
 class _IfExecutor:

@@ -9,6 +9,8 @@ from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
+from webrnn.checks.graphs import checked
+from webrnn.checks.sizes import SizeConditions
 from webrnn.errors import OptionError, PlanError, ShapeError
 from webrnn.ir import Graph, SymbolicDim, Value
 from webrnn.onnx.reader import read_model
@@ -102,8 +104,9 @@ class InferenceSession:
             self.outputs = [value.like(value.name) for value in self.graph.outputs]
             optimize = partial(run_passes, disable=self._disable)
             self._source = self.graph.copy()
+            conditions = checked(self._source)
             optimize(self.graph)
-            self._program = self._make_program(self.graph, optimize, self._source)
+            self._program = self._make_program(self.graph, optimize, self._source, conditions)
         self._inputs = {value.name: value for value in self.inputs}
         self._output_names = [value.name for value in self.outputs]
 
@@ -177,9 +180,12 @@ class InferenceSession:
     def _streaming_program(self, graph: Graph, source: Graph) -> Program:
         return self._make_program(graph, self._optimize_stream, source)
 
-    def _make_program(self, graph: Graph, optimize: Callable[[Graph], Any], source: Graph) -> Program:
-        options = disabled_switches(self._disable)
-        return make_program(graph, self.backend, self._limits, optimize, source, options, self._notes.append)
+    def _make_program(
+        self, graph: Graph, optimize: Callable[[Graph], Any], source: Graph, conditions: SizeConditions | None = None
+    ) -> Program:
+        conditions = checked(source) if conditions is None else conditions
+        options, say = disabled_switches(self._disable), self._notes.append
+        return make_program(graph, self.backend, self._limits, optimize, source, options, say, conditions)
 
     def export(
         self,

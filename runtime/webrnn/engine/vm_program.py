@@ -8,6 +8,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from webrnn import net
+from webrnn.checks.sizes import NO_CONDITIONS, SizeConditions
 from webrnn.errors import PlanError
 from webrnn.ir import Graph, Node, Symbol, Value
 from webrnn.ir.dims import Shape
@@ -40,8 +41,8 @@ class Setting:
     say: Callable[[str], None] = lambda line: None
     """Called with a line for each decision that a reader of the report should know of."""
 
-    def plan(self, graph: Graph) -> PlanProgram:
-        program = lower(graph, self.options)
+    def plan(self, graph: Graph, conditions: SizeConditions = NO_CONDITIONS) -> PlanProgram:
+        program = lower(graph, self.options, conditions=conditions.conditions)
         try:
             data = encode(program)
         except PlanError as error:
@@ -55,9 +56,15 @@ class Setting:
 class VmProgram:
     """Runs a graph. A plan for all sizes is made at once if there is one; others when inputs of a shape first come."""
 
-    def __init__(self, graph: Graph, setting: Setting, source: Graph | None = None):
+    def __init__(
+        self,
+        graph: Graph,
+        setting: Setting,
+        source: Graph | None = None,
+        conditions: SizeConditions = NO_CONDITIONS,
+    ):
         """`source` is the graph before the passes: when sizes are known they can do more to it."""
-        self._source, self._setting = source or graph, setting
+        self._source, self._setting, self._conditions = source or graph, setting, conditions
         self.plan: PlanProgram | None = None
         """For all sizes."""
         self.recent: PlanProgram | None = None
@@ -65,7 +72,7 @@ class VmProgram:
         self._for_shapes: dict[tuple[tuple[int, ...], ...], Any] = {}
         self._lock = Lock()
         try:
-            self.plan = setting.plan(with_named_sizes(graph))
+            self.plan = setting.plan(with_named_sizes(graph), conditions)
         except NotLowered as reason:
             require_implementations(graph)
             setting.say(f"no plan for all sizes: {reason}")
@@ -78,6 +85,7 @@ class VmProgram:
                 return results
             except PlanError as reason:  # sizes for which the plan does not hold
                 self._setting.say(f"not by the plan for all sizes: {reason}")
+        self._conditions.require(arguments)
         shapes = _shapes(arguments)
         with self._lock:
             program = self._for_shapes.get(shapes)

@@ -109,12 +109,12 @@ def _scan_over(
     for index in range(n_states):
         scan.add_state(_present(inputs[index]), inner[index], results[index], outputs[index])
     input_axes = _list(node.attrs, "scan_input_axes", n_sequences)
-    input_directions = _list(node.attrs, "scan_input_directions", n_sequences)
+    input_directions = _directions(node.attrs, "scan_input_directions", n_sequences)
     for index in range(n_sequences):
         whole, element = _present(inputs[n_states + index]), inner[n_states + index]
         scan.add_sequence(whole, element, input_axes[index], bool(input_directions[index]))
     output_axes = _list(node.attrs, "scan_output_axes", n_traces)
-    output_directions = _list(node.attrs, "scan_output_directions", n_traces)
+    output_directions = _directions(node.attrs, "scan_output_directions", n_traces)
     for index in range(n_traces):
         element, trace = results[n_states + index], outputs[n_states + index]
         scan.add_trace(element, trace, output_axes[index], bool(output_directions[index]))
@@ -268,4 +268,11 @@ def _list(attrs: dict[str, Any], name: str, length: int) -> list[int]:
     values = attrs.get(name) or [0] * length
     if not isinstance(values, list) or len(values) != length or not all(isinstance(value, int) for value in values):
         raise ModelError(f"it needs to be a list of {length} integers", attribute=name)
+    return values
+
+
+def _directions(attrs: dict[str, Any], name: str, length: int) -> list[int]:
+    values = _list(attrs, name, length)
+    if not set(values) <= {0, 1}:
+        raise ModelError(f"{values}: 0 is forwards, 1 is backwards", attribute=name)
     return values

@@ -6,15 +6,18 @@ that only look at their operand in another way, views. What has none raises `Not
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from webrnn import net
+from webrnn.checks.check import Condition
+from webrnn.checks.graphs import check_node
 from webrnn.errors import Error
 from webrnn.ir import Dim, DType, Graph, Node, Scan, TraceSpec, Value, is_scan
 from webrnn.ir.dims import TooComplex, is_nonnegative
+from webrnn.ir.fused import is_expression
 from webrnn.passes.facts import Facts
 from webrnn.passes.infer_shapes import infer, trip_count
 
@@ -41,14 +44,22 @@ class NotLowered(Exception):
 Rule: TypeAlias = Callable[["Lowering", Node], None]
 
 
-def lower(graph: Graph, options: frozenset[str] = frozenset(), most_steps: int = 2**31 - 1) -> Program:
+def lower(
+    graph: Graph,
+    options: frozenset[str] = frozenset(),
+    most_steps: int = 2**30,
+    conditions: Sequence[Condition] = (),
+) -> Program:
     """The program of a graph whose passes have run.
 
     `options` switches alternatives off: "fused_sequences". `most_steps` bounds loops that only a condition ends: it
-    makes room for their outputs. How many steps a run may take is not a matter of the plan.
+    makes room for their outputs. How many steps a run may take is not a matter of the plan. The program holds only for
+    sizes that meet the `conditions`.
     """
     try:
-        return Lowering(graph, options, most_steps).run()
+        lowering = Lowering(graph, options, most_steps)
+        lowering.require_conditions(conditions)
+        return lowering.run()
     except (NotLowered, Error):
         raise
     except TooComplex as error:
@@ -79,6 +90,7 @@ class Lowering:
         self.late: dict[Value, Node] = {}
         """Products that are made, in parts, by the one node that reads them."""
         self._ports: dict[int, Value] = {}
+        self._required: set[Dim] = set()
         self.taken: dict[Value, int] = {}
         """Values that are as long as a loop took steps, and the external that says how many."""
 
@@ -230,6 +242,7 @@ class Lowering:
         if any(output in self.late for output in node.outputs):
             return
         outer, self.node = self.node, node
+        self._check(node)
         if all(self._is_known(output) for output in node.outputs if output is not None):
             for output in node.outputs:
                 if output is not None:
@@ -253,6 +266,14 @@ class Lowering:
             raise NotLowered(node, str(error)) from error
         except Exception as error:
             raise NotLowered(node, net.catch(error)) from error
+
+    def _check(self, node: Node) -> None:
+        """Of what is not allowed numpy says so, if it comes to it: it may stand in a branch that is never taken."""
+        try:
+            for each in (*node.attrs["body"].nodes, node) if is_expression(node) else (node,):
+                self.require_conditions(check_node(each, self.facts))
+        except Error as error:
+            raise self.refuse(error.message) from error
 
     def _is_known(self, value: Value) -> bool:
         """Whether it is integers that follow from sizes, such as a shape."""
@@ -389,7 +410,8 @@ class Lowering:
         if isinstance(size, int):
             if size < 0:
                 raise self.refuse("a size would be negative")
-        elif not is_nonnegative(size):
+        elif not is_nonnegative(size) and size not in self._required:
+            self._required.add(size)
             self.emit("require", size)
 
     def require_equal(self, a: Dim, b: Dim) -> None:
@@ -398,6 +420,15 @@ class Lowering:
             raise self.refuse(f"{a} and {b} should be the same size")
         self.require_not_negative(a - b)
         self.require_not_negative(b - a)
+
+    def require_conditions(self, conditions: Iterable[Condition]) -> None:
+        """Let the plan hold only for sizes with which all nodes are allowed. A choice is left out: where it is open
+        which operand is repeated nothing is lowered."""
+        for condition in conditions:
+            if not condition.is_choice and not condition.steps:
+                self.require_not_negative(condition.size)
+                if condition.is_zero:
+                    self.require_not_negative(-condition.size)
 
     # --- emitting ----------------------------------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from importlib import import_module
 from typing import Any, TypeVar
 
@@ -74,8 +75,16 @@ def registered() -> list[tuple[str, str]]:
     return sorted(MODULE_OF)
 
 
-def call(op_type: str, domain: str, inputs: Sequence[Any], attrs: Mapping[str, Any], n_outputs: int = 1) -> list[Any]:
-    """Run one op and return the list of its outputs.
+def call(
+    op_type: str,
+    domain: str,
+    inputs: Sequence[Any],
+    attrs: Mapping[str, Any],
+    n_outputs: int = 1,
+    are_allowed: bool = False,
+) -> list[Any]:
+    """Run one op and return the list of its outputs. `are_allowed` says that the rule of the op (`webrnn.checks`) has
+    been asked about inputs of these types and shapes.
 
     >>> call("Add", "", [np.float32([1, 2]), np.float32(3)], {})
     [array([4., 5.], dtype=float32)]
@@ -86,6 +95,10 @@ def call(op_type: str, domain: str, inputs: Sequence[Any], attrs: Mapping[str, A
         raise UnsupportedOp("there is no implementation of this op", op=name)
     _check_signature(function, op_type, inputs, attrs)
     _check_types(function, op_type, inputs)
+    if not are_allowed:
+        from webrnn.checks.arrays import check_arrays  # it knows this package
+
+        check_arrays(op_type, domain, inputs, attrs, n_outputs)
     keywords = dict(attrs)
     if "n_outputs" in _attributes[function]:
         keywords["n_outputs"] = n_outputs
@@ -132,9 +145,40 @@ def _check_signature(
         is_optional = required <= position < code.co_argcount or position in _may_be_none[function]
         if value is None and not is_optional:
             raise ModelError(f"input {position} is required", op=op_type)
+    for name, value in attrs.items():
+        if not _is_of_kind(value, function.__annotations__.get(name, "Any")):
+            raise ModelError(f"{value!r} is of another type", op=op_type, attribute=name)
     missing = known - attrs.keys() - (function.__kwdefaults__ or {}).keys() - {"n_outputs"}
     if missing:
         raise ModelError("this attribute is required", op=op_type, attribute=min(missing))
+
+
+_KINDS: dict[str, tuple[type, ...]] = {
+    "int": (int, np.integer),
+    "float": (int, float, np.integer, np.floating),
+    "str": (str,),
+    "Array": (np.ndarray,),
+}
+
+
+@cache
+def _kinds(annotation: str) -> tuple[tuple[type, ...] | None, tuple[type, ...] | None, bool]:
+    """Of an attribute that is declared so: the types it may have, those of its elements, and whether None is one."""
+    names = annotation.split(" | ")
+    listed = next((name[5:-1] for name in names if name.startswith("list[")), None)
+    single = next((_KINDS[name] for name in names if name in _KINDS), None)
+    return single, None if listed is None else _KINDS[listed], "None" in names
+
+
+def _is_of_kind(value: Any, annotation: str) -> bool:
+    single, listed, may_be_none = _kinds(annotation)
+    if single is None and listed is None:
+        return True
+    if value is None:
+        return may_be_none
+    if single is not None and isinstance(value, single):
+        return True
+    return listed is not None and isinstance(value, list | tuple) and all(isinstance(item, listed) for item in value)
 
 
 def _check_types(function: Callable[..., Any], op_type: str, inputs: Sequence[Any]) -> None:

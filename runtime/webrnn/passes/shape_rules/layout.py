@@ -105,6 +105,8 @@ def unsqueeze(node: Node, inputs: Sequence[Fact]) -> Sequence[Fact]:
         return [Fact(x.dtype)]
     rank = len(x.shape) + len(axes)
     new = {from_front(axis, rank) for axis in axes}
+    if len(new) != len(axes):
+        raise ValueError("an axis is named twice")
     rest = iter(x.shape)
     return [Fact(x.dtype, tuple(1 if axis in new else next(rest) for axis in range(rank)))]
 

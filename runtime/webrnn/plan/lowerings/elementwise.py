@@ -130,6 +130,8 @@ def _translate(w: _Writer, node: Node) -> tuple[str, int]:
     if op in _ACTIVATIONS:
         code, (alpha, beta) = _ACTIVATIONS[op]
         return w.op(code, operands[0], alpha=attribute(node, "alpha", alpha), beta=attribute(node, "beta", beta))
+    if op == "Div" and w.types[operands[1]] in ("i64", "i32"):
+        _require_divisor(w, present(node.inputs[1]), operands[1])
     if op in _BINARY:
         result = operands[0]
         for operand in operands[1:]:
@@ -138,6 +140,22 @@ def _translate(w: _Writer, node: Node) -> tuple[str, int]:
     if op in _OTHERS:
         return _OTHERS[op](w, node, operands)
     raise w.l.refuse(f"{op} is not an operation of expressions")
+
+
+def _require_divisor(w: _Writer, value: Value, register: tuple[str, int]) -> None:
+    """An integer divided by zero is an error, which an expression cannot raise."""
+    kind, index = register
+    array = w.l.array(value)
+    content = w.l.facts.of(value).content
+    if kind == "constant":
+        content = (int(w.constants[index][1]),)
+    elif array is not None and array.all():
+        return
+    if content is None or None in content or 0 in content:
+        raise w.l.refuse("its divisor may be zero")
+    for size in content:
+        if size is not None and not isinstance(size, int):
+            w.l.require_not_negative(size - 1)
 
 
 def _clip(w: _Writer, node: Node) -> tuple[str, int]:

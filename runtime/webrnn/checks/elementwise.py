@@ -1,0 +1,59 @@
+"""Ops that go element by element; their operands are repeated to a common shape."""
+
+from __future__ import annotations
+
+from webrnn.errors import ModelError
+from webrnn.reference.dtypes import numpy_dtype
+
+from .check import INTEGERS, Check
+from .registry import check
+
+
+@check(
+    "Add", "Sub", "Mul", "Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual", "And", "Or", "Xor", "BitwiseAnd",
+    "BitwiseOr", "BitwiseXor", "BitShift", "Pow", "StringConcat",
+)  # fmt: skip
+def binary(c: Check) -> None:
+    c.broadcast(0, 1)
+
+
+@check("Div", "Mod")
+def division(c: Check) -> None:
+    c.broadcast(0, 1)
+    if c.dtype(0) in INTEGERS:
+        c.that(0 not in (c.content(1) or ()), "integer division by zero", kind=ModelError)
+
+
+@check("Max", "Min", "Sum", "Mean")
+def variadic(c: Check) -> None:
+    c.that(len(c.operands) > 0, "at least one input is required", kind=ModelError)
+    c.broadcast(*range(len(c.operands)))
+
+
+@check("Where")
+def where(c: Check) -> None:
+    c.broadcast(0, 1, 2)
+
+
+@check("Clip")
+def clip(c: Check) -> None:
+    for index, name in ((1, "min"), (2, "max")):
+        if c.given(index):
+            c.is_single(index, name)
+
+
+@check("PRelu")
+def prelu(c: Check) -> None:
+    c.broadcast_to(1, c.shape(0), "slope")
+
+
+@check("SwiGLU")
+def swiglu(c: Check) -> None:
+    shape = c.shape(0)
+    if shape is not None:
+        c.has_shape(1, shape, "B")
+
+
+@check("Cast", "BitCast")
+def cast(c: Check) -> None:
+    numpy_dtype(c.attrs["to"], "to")

@@ -1,0 +1,75 @@
+"""Whether the nodes of a graph are allowed, before it runs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from webrnn.errors import Error
+from webrnn.ir import WEBRNN, Dim, Graph, Node, Scan, is_scan
+from webrnn.ir.blame import blame
+from webrnn.ir.dims import TooComplex
+from webrnn.passes.facts import UNKNOWN, Facts
+from webrnn.passes.infer_shapes import infer, trip_count
+from webrnn.reference import check_signature
+
+from .arrays import decide
+from .check import Check, Condition
+from .scans import check_condition, check_scan
+from .sizes import SizeConditions
+
+
+def check_graph(graph: Graph, facts: Facts | None = None) -> list[Condition]:
+    """Raise if a node of a graph, or of a loop in it, is not allowed; the conditions under which all are.
+
+    A loop that takes no steps may hold anything, and so may the branches of an If: one is taken, and in models that
+    were made for several sizes the other need not fit.
+    """
+    facts = infer(graph) if facts is None else facts
+    found: list[Condition] = []
+    for node in graph.nodes:
+        found += check_node(node, facts)
+        if is_scan(node):
+            found += _check_body(node, facts)
+    return list(dict.fromkeys(found))
+
+
+def check_node(node: Node, facts: Facts) -> list[Condition]:
+    """Raise if a node is not allowed with operands of which this is known, whatever the graphs inside it are like; the
+    conditions under which it is. What would be too long a condition is left to whoever runs the node."""
+    operands = [None if value is None else UNKNOWN if value.container else facts.of(value) for value in node.inputs]
+    c = Check(node.op, node.attrs, operands, len(node.outputs))
+    try:
+        if is_scan(node):
+            check_scan(c, Scan.of(node), facts)
+        elif node.op == "If" and not node.domain:
+            check_condition(c, operands[0], "the condition")
+        elif node.domain != WEBRNN:
+            check_signature(node.op, node.domain, node.inputs, node.attrs)
+            decide(c, node.domain)
+    except TooComplex:
+        pass
+    except Error as error:
+        raise blame(error, node.label, node.op) from error
+    return [replace(condition, node=node.label, op=node.op) for condition in c.conditions]
+
+
+def _check_body(node: Node, facts: Facts) -> list[Condition]:
+    count = trip_count(Scan.of(node), facts)
+    if count == 0:
+        return []
+    try:
+        inside = check_graph(node.attrs["body"], facts)
+    except Error as error:
+        raise blame(error, node.label, node.op) from error
+    if count is None:  # perhaps it takes no steps: the loop decides when it runs
+        return []
+    steps: tuple[Dim, ...] = () if isinstance(count, int) else (count,)
+    return [
+        replace(condition, node=f"{node.label}/{condition.node}", steps=(*steps, *condition.steps))
+        for condition in inside
+    ]
+
+
+def checked(graph: Graph) -> SizeConditions:
+    """Raise if a graph is not allowed whatever the sizes of its inputs are; what has to hold of them."""
+    return SizeConditions(graph.inputs, check_graph(graph))

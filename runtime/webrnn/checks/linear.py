@@ -1,0 +1,70 @@
+"""Matrix products."""
+
+from __future__ import annotations
+
+from webrnn.errors import ModelError
+
+from .check import ANY, Check, spell
+from .registry import check
+
+
+def product(c: Check, first: int, second: int) -> None:
+    """That the matrices in the last two axes of two operands can be multiplied, and that the others fit."""
+    c.has_rank(first, "A", 1, ANY)
+    c.has_rank(second, "B", 1, ANY)
+    a, b = c.shape(first), c.shape(second)
+    if a is None or b is None:
+        return
+    inner = b[-2 if len(b) > 1 else 0]
+    c.equal(a[-1], inner, f"A {spell(a)} and B {spell(b)} differ in their inner dimension")
+    c.broadcast_shapes(a[:-2], b[:-2])
+
+
+@check("MatMul")
+def matmul(c: Check) -> None:
+    product(c, 0, 1)
+
+
+@check("Gemm")
+def gemm(c: Check) -> None:
+    c.has_rank(0, "A", 2)
+    c.has_rank(1, "B", 2)
+    a, b = c.shape(0), c.shape(1)
+    if a is None or b is None:
+        return
+    left, right = (a[::-1] if c.attribute("transA", 0) else a), (b[::-1] if c.attribute("transB", 0) else b)
+    c.equal(left[1], right[0], f"A {spell(a)} and B {spell(b)} differ in their inner dimension")
+    c.broadcast_to(2, (left[0], right[1]), "C")
+
+
+@check("Einsum")
+def einsum(c: Check) -> None:
+    c.that(len(c.operands) > 0, "at least one input is required", kind=ModelError)
+
+
+@check("MatMulInteger")
+def matmul_integer(c: Check) -> None:
+    product(c, 0, 1)
+    zero_point(c, 2, 0, rows=True)
+    zero_point(c, 3, 1, rows=False)
+
+
+def zero_point(c: Check, index: int, of: int, rows: bool) -> None:
+    """One for all, or one for each row of A or column of B."""
+    found, shape = c.shape(index), c.shape(of)
+    if found is None or shape is None or all(size == 1 for size in found):
+        return
+    name = "a_zero_point" if rows else "b_zero_point"
+    size = shape[-2 if rows and len(shape) > 1 else -1]
+    if len(found) == 1:
+        c.has_shape(index, (size,), name)
+    else:
+        c.has_shape(index, (*shape[:-1], 1) if rows else (*shape[:-2], 1, shape[-1]), name)
+
+
+@check("Det")
+def determinant(c: Check) -> None:
+    c.has_rank(0, "X", 2, ANY)
+    shape = c.shape(0)
+    if shape is not None:
+        c.equal(shape[-1], shape[-2], f"X of shape {spell(shape)} is not square")
