@@ -9,6 +9,7 @@ import numpy as np
 
 from webrnn.errors import Error
 from webrnn.passes.facts import UNKNOWN, Fact, fact_of_array
+from webrnn.reference.families import MODULE_OF
 
 from . import (  # noqa: F401  their rules are in the table once they are imported
     elementwise,
@@ -32,7 +33,7 @@ def decide(c: Check, domain: str) -> None:
     domain = "" if domain == "ai.onnx" else domain
     rule = RULES.get((domain, c.op))
     try:
-        if not domain:
+        if not domain and (domain, c.op) in MODULE_OF:
             check_attributes(c)
             check_types(c)
         if rule is not None:

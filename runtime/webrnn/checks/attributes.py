@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from webrnn.errors import ModelError
+from webrnn.reference.resize import FLOOR_OR_CEIL
 
 from .check import Check
 
@@ -21,7 +22,7 @@ CHOICES: dict[tuple[str, str], tuple[str | int, ...]] = {
         "tf_half_pixel_for_nn", "output_half_pixel",
     ),
     ("", "keep_aspect_ratio_policy"): ("stretch", "not_larger", "not_smaller"),
-    ("", "nearest_mode"): ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil"),
+    ("", "nearest_mode"): ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil", FLOOR_OR_CEIL),
     ("", "padding_mode"): ("zeros", "border", "reflection"),
     ("", "round_mode"): ("up", "down", "nearest"),
     ("", "approximate"): ("none", "tanh"),

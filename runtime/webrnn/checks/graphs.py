@@ -10,6 +10,7 @@ from webrnn.ir.blame import blame
 from webrnn.ir.dims import TooComplex
 from webrnn.passes.facts import UNKNOWN, Facts
 from webrnn.passes.infer_shapes import infer, trip_count
+from webrnn.passes.signatures import check_signatures
 from webrnn.reference import check_signature
 
 from .arrays import decide
@@ -72,4 +73,5 @@ def _check_body(node: Node, facts: Facts) -> list[Condition]:
 
 def checked(graph: Graph) -> SizeConditions:
     """Raise if a graph is not allowed whatever the sizes of its inputs are; what has to hold of them."""
+    check_signatures(graph)
     return SizeConditions(graph.inputs, check_graph(graph))

@@ -31,7 +31,7 @@ class SizeConditions:
         """Raise if a node is not allowed when the inputs have the shapes of these."""
         if not self.conditions:
             return
-        shapes = tuple([getattr(argument, "shape", None) for argument in arguments])
+        shapes: tuple[tuple[int, ...], ...] = tuple([getattr(argument, "shape", ()) for argument in arguments])
         if shapes in self._allowed:
             return
         sizes = {name: shapes[position][axis] for name, position, axis in self._places if shapes[position]}

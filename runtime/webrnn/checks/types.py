@@ -1,5 +1,5 @@
-"""Which element types the operands of an op may have, and which of them have to have the same: the specification's
-types of the newest version of each op. What only moves elements takes all of them.
+"""Which element types the operands of an op may have, which of them have to have the same, and how many outputs it has:
+as the specification says of the newest version of each op. What only moves elements takes all types.
 """
 
 from __future__ import annotations
@@ -123,6 +123,14 @@ group alone has the types that were given before, `*` is any number of operands,
 and `-` others."""
 
 
+OUTPUTS = {
+    "Attention": 4, "BatchNormalization": 3, "CausalConvWithState": 2, "Dropout": 2, "DynamicQuantizeLinear": 3,
+    "LayerNormalization": 3, "LinearAttention": 2, "MaxPool": 2, "SoftmaxCrossEntropyLoss": 2, "Split": 2**31,
+    "StringSplit": 2, "TopK": 2, "Unique": 4,
+}  # fmt: skip
+"""How many outputs an op has at most; others have one."""
+
+
 def _types(spelled: str) -> frozenset[DType]:
     """
     >>> sorted(dtype.text for dtype in _types("index+bool"))
@@ -153,6 +161,8 @@ def _signature(op: str) -> list[tuple[str, frozenset[DType] | None, bool]]:
 
 
 def check_types(c: Check) -> None:
+    most = OUTPUTS.get(c.op, 1)
+    c.that(c.n_outputs <= most, f"the node has {c.n_outputs} outputs, this op at most {most}", kind=ModelError)
     signature = _signature(c.op)
     if not signature:
         return

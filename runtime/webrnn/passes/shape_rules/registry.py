@@ -20,7 +20,7 @@ Rule: TypeAlias = Callable[[Node, Sequence[Fact]], Sequence[Fact]]
 RULES: dict[tuple[str, str], Rule] = {}
 """By domain and op."""
 
-NOT_A_RULE_BUG = (Error, IndexError, ValueError, TypeError, KeyError, ZeroDivisionError)
+NOT_A_RULE_BUG = (Error, IndexError, ValueError, TypeError, KeyError, AttributeError, ArithmeticError)
 """What operands that do not fit an op can raise in its rule."""
 
 
