@@ -58,7 +58,8 @@ def test_weights_are_views_of_the_file():
 def test_opening_a_large_model_copies_no_weights():
     weights = np.zeros(50_000_000, np.uint8)
     node = helper.make_node("Add", ["x", "w"], ["y"])
-    data = model([node], [floats("x", [1])], [floats("y", None)], [initializer("w", weights)]).SerializeToString()
+    x = helper.make_tensor_value_info("x", TensorProto.UINT8, [1])
+    data = model([node], [x], [floats("y", None)], [initializer("w", weights)]).SerializeToString()
     webrnn.InferenceSession(recurrent("GRU").SerializeToString(), backend="numpy")
     tracemalloc.start()
     session = webrnn.InferenceSession(data, backend="numpy")

@@ -47,7 +47,7 @@ Rule: TypeAlias = Callable[["Lowering", Node], None]
 def lower(
     graph: Graph,
     options: frozenset[str] = frozenset(),
-    most_steps: int = 2**30,
+    most_steps: int = 2**31 - 1,
     conditions: Sequence[Condition] = (),
 ) -> Program:
     """The program of a graph whose passes have run.
