@@ -52,7 +52,7 @@ def test_a_step_with_typed_arrays_does_not_bind_again(monkeypatch):
     stream = webrnn.InferenceSession(FIXED).stream(carry=CARRY["GRU"])
     stream.step({"x": feed(2, 1)})
     started = []
-    monkeypatch.setattr(stream._carrier, "start", lambda *arguments: started.append(arguments))
+    monkeypatch.setattr(stream._carriers[0], "start", lambda *arguments: started.append(arguments))
     stream.step(run_js("x => ({x})")(to_js(feed(2, 1).reshape(-1))))
     assert not started
 

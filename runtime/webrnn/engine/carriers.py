@@ -10,7 +10,7 @@ import numpy as np
 from webrnn.errors import PlanError
 
 from .backends import Program
-from .plan_program import PlanProgram
+from .plan_program import Bound, PlanProgram
 
 Pairs = Sequence[tuple[int, int]]
 """(input, output) positions of the states."""
@@ -18,18 +18,17 @@ Shapes = tuple[tuple[int, ...], ...]
 
 
 class Carrier(Protocol):
-    """`step` runs with the states as they are; they change when `commit` is called, and only then."""
+    """Has states before and after a step. Which of them count is known to who uses it, by where they are (`at`)."""
 
-    def start(self, shapes: Shapes, states: Sequence[np.ndarray]) -> None:
-        """Prepare for inputs of these shapes, with these states. PlanError: it cannot take these shapes."""
+    def start(self, shapes: Shapes, states: Sequence[np.ndarray]) -> Any:
+        """Prepare for inputs of these shapes, with these states: where they are. PlanError: it cannot take them."""
 
-    def step(self, arguments: list[Any]) -> list[Any]:
-        """All outputs, in memory that the next step may use again. Arguments of states are ignored."""
+    def step(self, arguments: list[Any], at: Any) -> tuple[list[Any], Any]:
+        """A step from the states that are there: all outputs, in memory that the next step may use again, and where the
+        next states are. The ones before stay until the next step. Arguments of states are ignored."""
 
-    def commit(self) -> None: ...
-
-    def states(self) -> list[np.ndarray]:
-        """The states, as they are now: not copies."""
+    def states(self, at: Any) -> list[np.ndarray]:
+        """The states that are there: not copies."""
 
     def fork(self) -> Carrier:
         """The same without states."""
@@ -42,7 +41,7 @@ class PlanCarrier:
     def __init__(self, program: PlanProgram, pairs: Pairs):
         self._program, self._pairs = program.another(), pairs
         self._shapes: Shapes | None = None
-        self._odd = 0
+        self._bound: Bound | None = None
         self._tables: list[Any] = [None, None]
         self._fed: list[tuple[int, np.ndarray]] = []
         self._places: list[list[np.ndarray]] = [[], []]
@@ -50,11 +49,12 @@ class PlanCarrier:
         self._outputs: list[list[Any]] = [[], []]
         """Where all outputs are after an even and after an odd step."""
 
-    def start(self, shapes: Shapes, states: Sequence[np.ndarray]) -> None:
-        if shapes != self._shapes:
+    def start(self, shapes: Shapes, states: Sequence[np.ndarray]) -> int:
+        if shapes != self._shapes or not self._program.is_bound(self._bound):
             self._bind(shapes)
-        for place, state in zip(self._places[self._odd], states, strict=True):
+        for place, state in zip(self._places[0], states, strict=True):
             place[...] = state
+        return 0
 
     def _bind(self, shapes: Shapes) -> None:
         self._shapes = None
@@ -66,7 +66,8 @@ class PlanCarrier:
                     f"{program.file.inputs[before].name!r} of shape {program.inputs[before].shape} becomes "
                     f"{program.outputs[after].shape}"
                 )
-        self._tables, self._odd = [None, program.swapped(self._pairs)], 0
+        self._bound = program.bound
+        self._tables = [None, program.swapped(self._pairs)]
         carried = {before for before, _ in self._pairs}
         self._fed = [(index, place) for index, place in enumerate(program.inputs) if index not in carried]
         first = [program.inputs[before] for before, _ in self._pairs]
@@ -77,10 +78,11 @@ class PlanCarrier:
         self._places, self._outputs = [first, second], [list(program.outputs), after_odd]
         self._shapes = shapes
 
-    def step(self, arguments: list[Any]) -> list[Any]:
+    def step(self, arguments: list[Any], at: int) -> tuple[list[Any], int]:
         for index, place in self._fed:
             place[...] = arguments[index]
-        return self.execute()
+        self._program.execute(self._tables[at])
+        return self._outputs[at], 1 - at
 
     @property
     def feed_places(self) -> list[np.ndarray]:
@@ -92,16 +94,12 @@ class PlanCarrier:
         """Where the outputs are that are not carried."""
         return self._outputs[0]
 
-    def execute(self) -> list[Any]:
+    def execute(self, at: int) -> None:
         """A step on what the places of the feeds hold."""
-        self._program.execute(self._tables[self._odd])
-        return self._outputs[self._odd]
+        self._program.execute(self._tables[at])
 
-    def commit(self) -> None:
-        self._odd = 1 - self._odd
-
-    def states(self) -> list[np.ndarray]:
-        return self._places[self._odd]
+    def states(self, at: int) -> list[np.ndarray]:
+        return self._places[at]
 
     def fork(self) -> PlanCarrier:
         return PlanCarrier(self._program, self._pairs)
@@ -112,25 +110,19 @@ class ArrayCarrier:
 
     def __init__(self, program: Program, pairs: Pairs):
         self._program, self._pairs = program, pairs
-        self._states: list[np.ndarray] = []
-        self._next: list[np.ndarray] = []
 
-    def start(self, shapes: Shapes, states: Sequence[np.ndarray]) -> None:
-        self._states = [np.array(state) for state in states]
+    def start(self, shapes: Shapes, states: Sequence[np.ndarray]) -> list[np.ndarray]:
+        return [np.array(state) for state in states]
 
-    def step(self, arguments: list[Any]) -> list[Any]:
+    def step(self, arguments: list[Any], at: list[np.ndarray]) -> tuple[list[Any], list[np.ndarray]]:
         arguments = list(arguments)
-        for (before, _), state in zip(self._pairs, self._states, strict=True):
+        for (before, _), state in zip(self._pairs, at, strict=True):
             arguments[before] = state
         outputs = self._program.run(arguments)
-        self._next = [np.array(outputs[after]) for _, after in self._pairs]
-        return outputs
+        return outputs, [np.array(outputs[after]) for _, after in self._pairs]
 
-    def commit(self) -> None:
-        self._states = self._next
-
-    def states(self) -> list[np.ndarray]:
-        return self._states
+    def states(self, at: list[np.ndarray]) -> list[np.ndarray]:
+        return at
 
     def fork(self) -> ArrayCarrier:
         return ArrayCarrier(self._program, self._pairs)

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from math import prod
-from threading import Lock
 from time import monotonic
 from typing import Any
 
@@ -19,6 +18,7 @@ from webrnn.plan.opcodes import ERRORS
 from webrnn.plan.stored import ARRAY_TYPES
 from webrnn.reference.limits import max_bytes
 
+from .forking import new_lock
 from .kernels import Buffer, Kernels
 from .limits import Budget, Limits, limit_error
 
@@ -64,6 +64,8 @@ class Swap:
 
     bound: Bound
     externals: Buffer
+    arguments: tuple[int, int, int]
+    """Of plan_run."""
 
 
 class PlanProgram:
@@ -98,7 +100,7 @@ class PlanProgram:
         self._bound: Bound | None = None
         self._run = kernels.function("plan_run")
         self._fills_outputs = fills_outputs
-        self._lock = Lock()
+        self._lock = new_lock(self)
         """One run at a time: the kernels run without Python's lock, on memory that belongs to this program."""
 
     def another(self) -> PlanProgram:
@@ -106,6 +108,10 @@ class PlanProgram:
         program = object.__new__(PlanProgram)
         program._set_up(self.file, self._plan, self._kernels, self._fills_outputs, self.limits)
         return program
+
+    def _after_fork(self, was_held: bool) -> None:
+        if was_held:  # the tables are those of a run that stopped in the middle
+            self._bound = None
 
     def _new_externals(self) -> Buffer:
         pointer = np.uint64 if self._kernels.pointer_bytes == 8 else np.uint32
@@ -129,6 +135,10 @@ class PlanProgram:
         if self._bound is None:
             raise PlanError("the sizes of the plan are not bound")
         return self._bound
+
+    def is_bound(self, bound: Bound | None) -> bool:
+        """Whether this is what is bound now."""
+        return bound is not None and bound is self._bound
 
     @property
     def inputs(self) -> list[np.ndarray]:
@@ -200,8 +210,8 @@ class PlanProgram:
         """A run with what is left of a budget."""
         budget.check_time()
         seconds = None if budget.deadline is None else budget.deadline - monotonic()
-        self._limit(budget.steps_left, seconds)
         try:
+            self._limit(budget.steps_left, seconds)
             yield
             budget.steps_left -= self.steps_taken
         finally:
@@ -228,16 +238,18 @@ class PlanProgram:
             if min(self._places[first].nbytes, self._places[second].nbytes) < n_bytes:
                 raise PlanError("a state and its next value are of different sizes")
             table.array[first], table.array[second] = own[second], own[first]
-        return Swap(bound, table)
+        tables, arena, _ = bound.arguments
+        return Swap(bound, table, (tables, arena, table.address))
 
     def execute(self, swap: Swap | None = None) -> None:
         """Run on what the places of the inputs hold."""
         with self._lock:
-            bound = self._bound
-            if bound is None or (swap is not None and swap.bound is not bound):
+            if swap is None:
+                error = self._run(*self.bound.arguments)
+            elif swap.bound is self._bound:
+                error = self._run(*swap.arguments)
+            else:
                 raise PlanError("the sizes of the plan are not bound")
-            tables, arena, own = bound.arguments
-            error = self._run(tables, arena, own if swap is None else swap.externals.address)
             if error:
                 self._raise_for(error)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from webrnn.errors import Error, ModelError, PlanError, ShapeError
 from .batching import Batched
 from .carriers import Shapes
 from .feeds import checked_feed
+from .forking import Abandoned, new_lock
 from .javascript import mapping_of
 from .resident import ResidentBatch, Stage
 from .stream import Stream
@@ -44,7 +44,7 @@ class StreamPool:
         self.max_streams, self.max_batch = max_streams, max_batch or max_streams
         self.reason = batched if isinstance(batched, str) else ""
         """Why streams run one after the other; empty if they run together."""
-        self._model, self._lock = model, Lock()
+        self._model, self._lock = model, new_lock(self)
         self._batched = None if isinstance(batched, str) else batched
         carried, given = {before for before, _ in model.pairs}, {after for _, after in model.pairs}
         self._fed = [(index, value) for index, value in enumerate(model.inputs) if index not in carried]
@@ -69,6 +69,10 @@ class StreamPool:
         """The batch that has the states of a stream."""
         self._streams: dict[int, Stream] = {}
         """A stream each, when they are run one after the other."""
+
+    def _after_fork(self, was_held: bool) -> None:
+        if was_held:
+            self._lock = Abandoned(ModelError("the process was forked while this pool ticked: make a new one"))
 
     @property
     def batched(self) -> bool:
@@ -178,8 +182,14 @@ class StreamPool:
             for first in range(0, len(handles), self.max_batch):
                 some = tuple(handles[first : first + self.max_batch])
                 results.update(zip(some, self._batch_for(some, stage, used).run(), strict=True))
-        for batch in used:
-            batch.commit()
+        at = [1 - batch.at for batch in used]
+        try:
+            for batch, there in zip(used, at, strict=True):
+                batch.at = there
+        except BaseException:  # a signal
+            for batch, there in zip(used, at, strict=True):
+                batch.at = 1 - there
+            raise
         self._fresh.difference_update(submitted)
         self._forget_batches(keep=max(MOST_BATCHES, len(used)))
         return results if list(results) == list(submitted) else {handle: results[handle] for handle in submitted}
@@ -197,8 +207,7 @@ class StreamPool:
             self._where.update(dict.fromkeys(handles, batch))
         used.append(batch)
         if self._batches[-1] is not batch:
-            self._batches.remove(batch)
-            self._batches.append(batch)
+            self._batches = [*(other for other in self._batches if other is not batch), batch]
         return batch
 
     def _idle_batch(self, n: int, stage: Stage, used: Sequence[ResidentBatch]) -> ResidentBatch:
@@ -290,7 +299,7 @@ class StreamPool:
             batch = self._new_batch()
             batch.start(tuple(slots), slots, noise, together)
             results = batch.run()
-            batch.commit()
+            batch.at = 1 - batch.at
             alone = self._model.stream()
             for slot in slots:
                 alone.load(dict(zip(names, states[slot], strict=True)))

@@ -57,6 +57,8 @@ class ResidentBatch:
         self.handles: tuple[int, ...] = ()
         """Whose states are here, in the order of their rows."""
         self.stage: Stage | None = None
+        self.at = 0
+        """Where the states are."""
 
     def start(self, handles: tuple[int, ...], slots: list[int], stage: Stage, states: Sequence[np.ndarray]) -> None:
         """Take in streams with feeds of a stage; the states have the stream first."""
@@ -68,7 +70,7 @@ class ResidentBatch:
         moved = [np.moveaxis(state, 0, axis) for state, axis in zip(states, self._state_axes, strict=True)]
         for (before, _), state in zip(self._pairs, moved, strict=True):
             shapes[before] = state.shape
-        self._carrier.start(tuple(shapes), moved)
+        self.at = self._carrier.start(tuple(shapes), moved)
         rows = slice(slots[0], slots[0] + n) if slots == list(range(slots[0], slots[0] + n)) else np.array(slots)
         self._copies = []
         for index, place, whole in zip(self._fed, self._carrier.feed_places, stage.whole, strict=True):
@@ -84,21 +86,18 @@ class ResidentBatch:
         self.handles, self.stage = handles, stage
 
     def run(self) -> list[list[np.ndarray]]:
-        """The outputs of each stream for what the stage has; its state changes when `commit` is called."""
+        """The outputs of each stream for what the stage has; the next states are at `1 - at`."""
         for place, source, rows in self._copies:
             place[...] = source if isinstance(rows, slice) else source[rows]
-        self._carrier.execute()
+        self._carrier.execute(self.at)
         split = [_split(place.copy("C").reshape(shape)) for place, shape in self._moved]
         if len(split) == 1:
             return [[row] for row in split[0]]
         return [list(row) for row in zip(*split, strict=True)] if split else [[] for _ in self.handles]
 
-    def commit(self) -> None:
-        self._carrier.commit()
-
     def states(self) -> list[np.ndarray]:
         """The states, the stream first: not copies."""
-        states = zip(self._carrier.states(), self._state_axes, strict=True)
+        states = zip(self._carrier.states(self.at), self._state_axes, strict=True)
         return [np.moveaxis(state, axis, 0) for state, axis in states]
 
 

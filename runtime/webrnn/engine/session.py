@@ -6,7 +6,6 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from webrnn.checks.graphs import checked
@@ -21,6 +20,7 @@ from webrnn.passes.pipeline import disabled_switches
 from .backends import Program, fastest_backend, make_program
 from .exporting import describe, export_plan, export_stream, load_plan, plan_bytes
 from .feeds import checked_feed
+from .forking import new_lock
 from .javascript import mapping_of
 from .limits import Limits
 from .ownership import own
@@ -86,7 +86,7 @@ class InferenceSession:
         """The model as it was read."""
         self.about: dict[str, Any] = {}
         """What a plan file says about itself, see `export`."""
-        self._lock = Lock()
+        self._lock = new_lock(self)
         self._streaming_models: dict[Any, StreamingModel] = {}
         self._batched_models: dict[StreamingModel, Batched | str] = {}
         plan = None if isinstance(model, Graph) else plan_bytes(model)
@@ -109,6 +109,8 @@ class InferenceSession:
             self._program = self._make_program(self.graph, optimize, self._source, conditions)
         self._inputs = {value.name: value for value in self.inputs}
         self._output_names = [value.name for value in self.outputs]
+
+    def _after_fork(self, was_held: bool) -> None: ...
 
     def stream(self, carry: Carry = "auto", check_finite: bool = False) -> Stream:
         """A stream: the state lives between calls of `step`.

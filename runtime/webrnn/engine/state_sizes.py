@@ -15,6 +15,9 @@ from webrnn.plan.file import PlanFile
 MOST_LETTERS = 10_000_000
 """Of all sums, products and quotients in a table of sizes, written out; those of models have some thousands."""
 
+MOST_ELEMENTS = 2**28
+"""Of a state: no buffer of a plan has 2 GB."""
+
 
 class StateSizes:
     """The shapes of the inputs and outputs of a model, all open sizes with names."""
@@ -59,7 +62,7 @@ class StateSizes:
             known.update([found])
         shapes = [tuple(_number(dim, known) for dim in self._shape(before)) for before, _ in self._pairs]
         for (before, _), shape in zip(self._pairs, shapes, strict=True):
-            if min(shape, default=0) < 0 or prod(max(size, 1) for size in shape) >= 2**31:
+            if min(shape, default=0) < 0 or prod(max(size, 1) for size in shape) >= MOST_ELEMENTS:
                 raise ShapeError(f"state {self._names[before]!r} would be of shape {list(shape)}")
         return shapes
 

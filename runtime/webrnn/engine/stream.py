@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from webrnn.ir import Value
 
 from .carriers import Carrier
 from .feeds import checked_feed
+from .forking import new_lock
 from .javascript import JsProxy, mapping_of, require_fits, sequence_of
 
 Initial = Callable[[Sequence[Any]], list[np.ndarray]]
@@ -51,7 +51,7 @@ class Stream:
     ):
         """`carriers`: the first that takes the shapes of the feeds is used."""
         self._inputs, self._outputs, self._pairs = list(inputs), list(outputs), list(pairs)
-        self._carriers, self._carrier = list(carriers), carriers[0]
+        self._carriers = list(carriers)
         self._initial, self._check_finite = initial, check_finite
         carried, given = {before for before, _ in pairs}, {after for _, after in pairs}
         self._fed = {value.name: index for index, value in enumerate(inputs) if index not in carried}
@@ -59,11 +59,16 @@ class Stream:
         self._state_names = [inputs[before].name for before, _ in pairs]
         self._seen: list[tuple[str, int, tuple[int, ...], np.dtype[Any]]] | None = None
         """The feeds that the carrier is prepared for: as long as they stay the same, they need no other check."""
-        self._is_live = False
-        """Whether the carrier has the states."""
-        self._stored: list[np.ndarray] | None = None
-        """States that the carrier does not have yet."""
-        self._lock = Lock()
+        self._prepared: tuple[Carrier, Any] = (carriers[0], None)
+        """That carrier, and where it has the states that the first step for these feeds takes."""
+        self._now: tuple[Carrier, Any] | list[np.ndarray] | None = None
+        """The states: those that a carrier has, and where; or arrays that no carrier has yet; None is the start. A step
+        counts once this is assigned."""
+        self._lock = new_lock(self)
+
+    def _after_fork(self, was_held: bool) -> None:
+        if was_held:  # the carrier stopped in the middle of something
+            self._seen = None
 
     @property
     def carry(self) -> dict[str, str]:
@@ -87,32 +92,52 @@ class Stream:
         reads outputs where the kernels wrote them: `getBuffer()` of a result copies nothing.
         """
         feeds = mapping_of(feeds)
-        with self._lock:
-            outputs = self._carrier_outputs(feeds)
-            if self._check_finite:
-                self._require_finite(outputs)
-            if out is not None:
-                results = self._filled(outputs, out)
-            elif borrow:
-                results = [outputs[index] for index in self._returned]
-            else:
-                results = [_copied(outputs[index]) for index in self._returned]
-            self._carrier.commit()
-            self._is_live, self._stored = True, None
+        now = after = None
+        try:
+            with self._lock:
+                arguments = self._arguments(feeds)
+                now = self._now
+                carrier, at = now if type(now) is tuple else self._prepared
+                try:
+                    outputs, at = carrier.step(arguments, at)
+                except PlanError:  # in a branch that is taken now it does not hold for these sizes
+                    if carrier is self._carriers[-1]:
+                        raise
+                    carrier, outputs, at = self._step_by_last(carrier.states(at), arguments)
+                if self._check_finite:
+                    self._require_finite(outputs)
+                if out is not None:
+                    results = self._filled(outputs, out)
+                elif borrow:
+                    results = [outputs[index] for index in self._returned]
+                else:
+                    results = [_copied(outputs[index]) for index in self._returned]
+                after = self._now = (carrier, at)
             return results
+        except BaseException:
+            if after is not None:  # a signal: the results do not get to the caller
+                self._take_back(now, after)
+            raise
+
+    def _take_back(self, before: Any, after: tuple[Carrier, Any]) -> None:
+        """Undo a step, unless another thread has gone on from it."""
+        with self._lock:
+            if self._now is after:
+                self._now = before
 
     @property
     def state(self) -> dict[str, np.ndarray]:
         """A snapshot: a copy of each state by the name of its input. Empty before the first step, unless loaded."""
         with self._lock:
-            states = self._stored if self._stored is not None else self._carrier.states() if self._is_live else []
+            states = _states_of(self._now) or []
             return {name: state.copy() for name, state in zip(self._state_names, states, strict=False)}
 
     def load(self, state: Mapping[str, Any]) -> None:
         """Go on from a snapshot. An empty one is the start."""
         with self._lock:
-            self._stored = self._checked_state(state) if state else None
-            self._is_live, self._seen = False, None
+            states = self._checked_state(state) if state else None
+            self._seen = None
+            self._now = states
 
     def reset(self) -> None:
         """Start anew."""
@@ -125,7 +150,8 @@ class Stream:
         twin.load(self.state)
         return twin
 
-    def _carrier_outputs(self, feeds: Mapping[str, Any]) -> list[Any]:
+    def _arguments(self, feeds: Mapping[str, Any]) -> list[Any]:
+        """Those of a step, for which a carrier is prepared then."""
         arguments: list[Any] = [None] * len(self._inputs)
         if self._seen is not None and len(feeds) == len(self._seen):
             for name, index, shape, dtype in self._seen:
@@ -134,22 +160,16 @@ class Stream:
                     break
                 arguments[index] = array
             else:
-                return self._stepped(arguments)
+                return arguments
         arguments, sizes = self._checked_arguments(feeds)
         if self._seen != self._signature(arguments):
             self._start(arguments, sizes)
-        return self._stepped(arguments)
+        return arguments
 
-    def _stepped(self, arguments: list[Any]) -> list[Any]:
-        try:
-            return self._carrier.step(arguments)
-        except PlanError:  # a branch that is taken now does not hold for these sizes
-            if self._carrier is self._carriers[-1]:
-                raise
-        states = [state.copy() for state in self._carrier.states()]
-        self._carrier = self._carriers[-1]
-        self._carrier.start((), states)
-        return self._carrier.step(arguments)
+    def _step_by_last(self, states: Sequence[np.ndarray], arguments: list[Any]) -> tuple[Carrier, list[Any], Any]:
+        """A step by the carrier that takes all."""
+        last = self._carriers[-1]
+        return last, *last.step(arguments, last.start((), states))
 
     def _checked_arguments(self, feeds: Mapping[str, Any]) -> tuple[list[Any], dict[str, int]]:
         for name in feeds:
@@ -166,33 +186,29 @@ class Stream:
 
     def _start(self, arguments: list[Any], sizes: dict[str, int]) -> None:
         """Prepare a carrier for feeds of other shapes than before, with the states that there are or begin."""
-        if self._is_live:
-            states = [state.copy() for state in self._carrier.states()]
-        else:
-            states = self._stored if self._stored is not None else self._initial(arguments)
+        known = _states_of(self._now)
+        states = self._initial(arguments) if known is None else [state.copy() for state in known]
         shapes = [np.shape(argument) for argument in arguments]
         for (before, _), state in zip(self._pairs, states, strict=True):
             checked_feed(self._inputs[before], state, sizes)
             shapes[before] = state.shape
-        if self._is_live:
-            self._stored, self._is_live = states, False
         self._seen = None
-        self._carrier = self._started(tuple(shapes), states)
+        if known is not None:  # a carrier that has them may take others
+            self._now = states
+        self._prepared = self._started(tuple(shapes), states)
         self._seen = self._signature(arguments)
 
     def _signature(self, arguments: list[Any]) -> list[tuple[str, int, tuple[int, ...], np.dtype[Any]]]:
         return [(name, index, arguments[index].shape, arguments[index].dtype) for name, index in self._fed.items()]
 
-    def _started(self, shapes: tuple[tuple[int, ...], ...], states: Sequence[np.ndarray]) -> Carrier:
+    def _started(self, shapes: tuple[tuple[int, ...], ...], states: Sequence[np.ndarray]) -> tuple[Carrier, Any]:
         *others, last = self._carriers
         for carrier in others:
             try:
-                carrier.start(shapes, states)
-                return carrier
+                return carrier, carrier.start(shapes, states)
             except PlanError:
                 continue
-        last.start(shapes, states)
-        return last
+        return last, last.start(shapes, states)
 
     def _checked_state(self, state: Mapping[str, Any]) -> list[np.ndarray]:
         if state.keys() != set(self._state_names):
@@ -226,6 +242,13 @@ class Stream:
         for value, output in zip(self._outputs, outputs, strict=True):
             if output.dtype.kind == "f" and not np.isfinite(output).all():
                 raise ModelError(f"output {value.name!r} is not finite; the stream is as it was before this step")
+
+
+def _states_of(now: tuple[Carrier, Any] | list[np.ndarray] | None) -> list[np.ndarray] | None:
+    if isinstance(now, tuple):
+        carrier, at = now
+        return carrier.states(at)
+    return now
 
 
 def _copied(output: Any) -> Any:

@@ -99,7 +99,8 @@ class StreamingModel:
         for (before, _), shape in zip(self.pairs, shapes, strict=True):
             value = self.inputs[before]
             states.append(np.zeros(shape, value.dtype.array_type if value.dtype else np.float32))
-            states[-1][...] = self._starts.get(value.name, 0)
+            if value.name in self._starts:
+                states[-1][...] = self._starts[value.name]
         return states
 
     def state_shapes(self, shapes: Mapping[str, Sequence[int]]) -> dict[str, tuple[int, ...]]:

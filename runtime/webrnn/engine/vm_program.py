@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from webrnn import net
@@ -17,6 +16,7 @@ from webrnn.plan.encode import encode
 from webrnn.plan.lowering import NotLowered, lower
 from webrnn.plan.split import has_foreign_operands, opens_a_shape, split
 
+from .forking import new_lock
 from .implementations import require_implementations
 from .kernels import Kernels
 from .limits import Budget, Limits
@@ -70,7 +70,7 @@ class VmProgram:
         self.recent: PlanProgram | None = None
         """What the last run ran on."""
         self._for_shapes: dict[tuple[tuple[int, ...], ...], Any] = {}
-        self._lock = Lock()
+        self._lock = new_lock(self)
         try:
             self.plan = setting.plan(with_named_sizes(graph), conditions)
         except NotLowered as reason:
@@ -101,6 +101,8 @@ class VmProgram:
             self.recent = None
             program = self._for_shapes[shapes] = SplitProgram(self._graph_for(shapes), self._setting, None)
             return program.run(arguments, budget=budget)
+
+    def _after_fork(self, was_held: bool) -> None: ...
 
     def ran_on(self, arguments: Sequence[Any]) -> PlanProgram | SplitProgram:
         """What the last run, of these arguments, ran on."""

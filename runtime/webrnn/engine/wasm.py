@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from webrnn.engine.forking import Abandoned, new_lock
 from webrnn.engine.kernels import ALIGNMENT, FOLDER, Binding, Buffer, Kernels, bindings, module_file
 from webrnn.engine.native import _library
 from webrnn.errors import BackendError
@@ -94,6 +95,17 @@ class _Block:
         self.free.append(self.address)
 
 
+class _Guard:
+    """The lock of an instance, apart from it: its functions have this, and not the instance."""
+
+    def __init__(self) -> None:
+        self._lock = new_lock(self, RLock)
+
+    def _after_fork(self, was_held: bool) -> None:
+        if was_held:
+            self._lock = Abandoned(BackendError("the process was forked while this ran: make a new session"))
+
+
 class WasmKernels(Kernels):
     """One instance with its own linear memory, which grows and is released together with the object.
 
@@ -110,7 +122,7 @@ class WasmKernels(Kernels):
         module = _module(module_file(folder, f"wasm_{variant}.wasm"))
         self.spec, self.fused = f"wasm:{variant}", variant == "relaxed"
         self._store = wasmtime.Store(engine)
-        self._lock = RLock()
+        self._guard = _Guard()
         self._free: dict[int, list[int]] = {}
         """Addresses of parts that are free again, by their size."""
         minimum = next(i.type.limits.min for i in module.imports if isinstance(i.type, wasmtime.MemoryType))
@@ -151,7 +163,7 @@ class WasmKernels(Kernels):
         store = self._store
 
         def call(*arguments: Any) -> Any:
-            with self._lock:
+            with self._guard._lock:
                 return function(store, *[convert(a) for convert, a in zip(converters, arguments, strict=True)])
 
         call.__name__ = binding.name
@@ -162,16 +174,16 @@ class WasmKernels(Kernels):
         return 4
 
     def function(self, name: str) -> Any:
-        function, store, lock = self._functions[name], self._store, self._lock
+        function, store, guard = self._functions[name], self._store, self._guard
 
         def call(*arguments: Any) -> Any:
-            with lock:
+            with guard._lock:
                 return function(store, *arguments)
 
         return call
 
     def allocate(self, nbytes: int) -> tuple[int, Any]:
-        with self._lock:
+        with self._guard._lock:
             free = self._free.setdefault(nbytes, [])
             if free:
                 block = _Block(free.pop(), free)
@@ -195,7 +207,7 @@ class WasmKernels(Kernels):
             raise BackendError(f"{pages * PAGE} more bytes do not fit into memory") from error
 
     def view(self, buffer: Buffer) -> np.ndarray[Any, Any]:
-        with self._lock:
+        with self._guard._lock:
             base = self._base()
             if buffer.address + buffer.nbytes > self._memory.data_len(self._store):
                 raise ValueError(f"a buffer of {buffer.nbytes} bytes at {buffer.address} is outside wasm memory")
