@@ -10,13 +10,13 @@ import { fstatSync, openSync, readFileSync, readSync, writeSync } from "node:fs"
 const [, , base, progressFile, weakness = ""] = process.argv;
 const { Model, PlanError, StreamError, WebrnnError } = await import(new URL("webrnn.js", base));
 const { Heap } = await import(new URL("instance.js", base));
+const { Slot } = await import(new URL("slot.js", base));
 const wasm = new WebAssembly.Module(readFileSync(new URL("wasm_relaxed.wasm", base)));
 
 Error.stackTraceLimit = 4; // a trace takes longer than the call that it is of
 const LIMITS = { loopSteps: 20_000, runSteps: 20_000, seconds: 1 };
 const MOST_BYTES = 1 << 22; // of one block: plans may ask for more than a machine has
-const MOST_ELEMENTS = 1 << 17; // of one feed
-const MOST_SHOWN = 1 << 20; // bytes of a state that are compared
+const MOST_ELEMENTS = 1 << 17; // of an input, an output or a state
 const ARRAYS = { float32: Float32Array, int32: Int32Array, int64: BigInt64Array, bool: Uint8Array };
 
 // --- memory with marks around its blocks ---------------------------------------------------------------------------------
@@ -45,6 +45,12 @@ Heap.prototype.release = function (block) {
   checkMarks(block);
   release.call(this, blocks.get(block).whole);
   blocks.delete(block);
+};
+
+const { checkShape } = Slot.prototype;
+Slot.prototype.checkShape = function (shape) {
+  checkShape.call(this, shape);
+  if (shape.reduce((a, b) => a * b, 1) > MOST_ELEMENTS) throw new PlanError("too large to try");
 };
 
 function checkMarks(block) {
@@ -123,8 +129,6 @@ class Trial {
 
   #streams() {
     const { model } = this;
-    const known = ({ shape }) => shape.filter((size) => typeof size === "number").reduce((a, b) => a * b, 1);
-    if (model.inputs.some((port) => known(port) > MOST_ELEMENTS)) return this.count("stream: too large to try");
     const stream = this.try("stream", () => model.stream({ carry: this.#carry(), sizes: this.#sizes() }));
     if (!stream) return;
     const carried = this.carried;
@@ -262,8 +266,7 @@ function snapshot(stream) {
   const seen = [JSON.stringify(stream.shapes)];
   try {
     for (const [name, array] of Object.entries(stream.state)) {
-      const shown = Buffer.from(array.buffer, array.byteOffset, Math.min(array.byteLength, MOST_SHOWN));
-      seen.push(name, array.length, shown.toString("latin1"));
+      seen.push(name, Buffer.from(array.buffer, array.byteOffset, array.byteLength).toString("latin1"));
     }
   } catch (error) {
     if (!(error instanceof WebrnnError)) throw error;

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import random
+import signal
 import struct
 import subprocess
 import sys
@@ -42,7 +44,10 @@ def run(first: int, count: int, weakness: str = "") -> Iterator[Counter[str]]:
         progress.write_bytes(b"%20d" % first)
         command = [core.node(), *FLAGS, str(SCRIPT), f"{(folder / 'page').as_uri()}/", str(progress), weakness]
         with open(errors, "wb") as stderr, open(output, "wb") as stdout:
-            process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=stdout, stderr=stderr)
+            # A group of its own, as the command may be a script that starts Node, and both have to end.
+            process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=stdout, stderr=stderr, start_new_session=True
+            )
             assert process.stdin is not None
             feeder = threading.Thread(target=_feed, args=(process.stdin, first, count))
             feeder.start()
@@ -50,7 +55,7 @@ def run(first: int, count: int, weakness: str = "") -> Iterator[Counter[str]]:
                 yield from _watched(process, progress, output)
             finally:
                 if process.poll() is None:
-                    process.kill()
+                    os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
                 feeder.join()
         if process.returncode:
