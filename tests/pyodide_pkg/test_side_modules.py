@@ -12,11 +12,13 @@ import numpy as np
 import pytest
 
 from pyodide_pkg import core
+from tests.plan.endless import nested_loops
 from tests.wasm_kernels.harness import run, same_bits
 from wasm_kernels import build
 from wasm_kernels.cases import Case, grid
 from wasm_kernels.table import KERNELS, Kernel
 from webrnn.engine import kernels
+from webrnn.plan.opcodes import ERRORS, EXACT
 
 SCRIPT = Path(__file__).with_name("call_kernels.py")
 
@@ -86,3 +88,23 @@ def test_emcc_and_zig_side_modules_agree(variant: str, tmp_path: Path) -> None:
     zig = inside_pyodide(kernels.FOLDER / name, cases, tmp_path)
     emcc = inside_pyodide(build.ROOT / "build" / "emcc" / name, cases, tmp_path)
     assert differing(cases, zig, emcc) == []
+
+
+def limited(module: Path, folder: Path) -> list[str]:
+    """What ends a plan that does not end, for limits of each kind."""
+    (folder / "nested.rnn").write_bytes(nested_loops(EXACT, EXACT))
+    core.run(SCRIPT.with_name("run_limited.py"), module, folder / "nested.rnn", folder / "returned.json")
+    return [ERRORS[number] for number in json.loads((folder / "returned.json").read_text())]
+
+
+ENDED = list(ERRORS[-3:])
+
+
+@pytest.mark.parametrize("variant", ["relaxed", "simd", "scalar"])
+def test_limits_of_steps_and_time(variant: str, tmp_path: Path) -> None:
+    assert limited(kernels.FOLDER / f"pyodide_{variant}.wasm", tmp_path) == ENDED
+
+
+@pytest.mark.skipif(not shutil.which("emcc"), reason="emscripten is not installed and could not be: not covered here")
+def test_limits_of_steps_and_time_with_emcc(tmp_path: Path) -> None:
+    assert limited(build.ROOT / "build" / "emcc" / "pyodide_simd.wasm", tmp_path) == ENDED
