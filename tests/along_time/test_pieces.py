@@ -83,6 +83,12 @@ def test_random_stacks_are_exact(seed):
     assert largest_difference(proto, rng, 1 if batch == 1 else BATCH, disable=disable) < 1e-5
 
 
+def test_inputs_with_the_same_name_of_an_axis_are_of_the_same_time():
+    rng = np.random.default_rng(3)
+    pieces = [PLAIN[name] for name in ("mask", "tensordot", "over_features")] + [RECURRENT["gru"]]
+    assert largest_difference(build(pieces, rng), rng) < 1e-5
+
+
 @pytest.mark.parametrize("seed", range(16))
 def test_random_stacks_with_a_piece_that_needs_more_are_refused(seed):
     rng = np.random.default_rng(100 + seed)

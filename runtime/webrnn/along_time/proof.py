@@ -74,7 +74,8 @@ def _find_walks(graph: Graph, hidden: list[Node], fed: frozenset[Value]) -> dict
         if value.container or value.shape is None:
             continue
         for axis in range(len(value.shape)):
-            walking = [node for node in Analysis(graph, {value: axis}, fed).walking if node in hidden]
+            analysis = Analysis(graph, _with_same_names(graph, {value: axis}), fed)
+            walking = [node for node in analysis.walking if node in hidden]
             if walking:
                 found.setdefault(value, {})[axis] = walking
     return found
@@ -117,14 +118,11 @@ def _is_named(size: Dim | None, pattern: re.Pattern[str]) -> bool:
 
 def _analyse(graph: Graph, time: dict[Value, int], fed: frozenset[Value]) -> Analysis:
     """With time in the inputs where loops do not find it: where its size has the same name, or where it fits."""
+    time.update(_with_same_names(graph, time))
     sizes = {value.shape[axis] for value, axis in time.items() if value.shape is not None}
     options: list[list[tuple[Value, int | None]]] = []
     for value in graph.inputs:
         if value in time or value.container or not value.shape:
-            continue
-        same = [axis for axis, size in enumerate(value.shape) if isinstance(size, SymbolicDim) and size in sizes]
-        if len(same) == 1:
-            time[value] = same[0]
             continue
         fitting = [axis for axis, size in enumerate(value.shape) if size is None or size in sizes]
         options.append([(value, axis) for axis in (None, *fitting)])
@@ -138,6 +136,17 @@ def _analyse(graph: Graph, time: dict[Value, int], fed: frozenset[Value]) -> Ana
         first = first or analysis
     assert first is not None
     return first
+
+
+def _with_same_names(graph: Graph, time: Mapping[Value, int]) -> dict[Value, int]:
+    """With the axes of other inputs whose size has the name that the size of a given axis has."""
+    found = dict(time)
+    sizes = {value.shape[axis] for value, axis in time.items() if value.shape is not None}
+    for value in graph.inputs:
+        same = [axis for axis, size in enumerate(value.shape or ()) if isinstance(size, SymbolicDim) and size in sizes]
+        if len(same) == 1 and not value.container:
+            found.setdefault(value, same[0])
+    return found
 
 
 def _first_fault(graph: Graph, analysis: Analysis) -> Fault | None:
@@ -173,7 +182,7 @@ def _without_walk(graph: Graph, hidden: list[Node], fed: frozenset[Value]) -> Mo
     faults = []
     for value in graph.inputs:
         for axis in range(len(value.shape or ())):
-            analysis = Analysis(graph, {value: axis}, fed)
+            analysis = Analysis(graph, _with_same_names(graph, {value: axis}), fed)
             is_open = not isinstance((value.shape or ())[axis], int)
             faults += [
                 (along.fault.node in labels, is_open, along.fault) for along in analysis.along.values() if along.fault
