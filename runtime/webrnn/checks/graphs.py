@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from webrnn.errors import Error
-from webrnn.ir import WEBRNN, Dim, Graph, Node, Scan, is_scan
+from webrnn.ir import REFUSED, WEBRNN, Dim, Graph, Node, Scan, is_scan
 from webrnn.ir.blame import blame
 from webrnn.ir.dims import TooComplex
 from webrnn.passes.facts import UNKNOWN, Facts
@@ -19,18 +19,28 @@ from .scans import check_condition, check_scan
 from .sizes import SizeConditions
 
 
-def check_graph(graph: Graph, facts: Facts | None = None) -> list[Condition]:
+def check_graph(graph: Graph, facts: Facts | None = None, may_refuse: bool = True) -> list[Condition]:
     """Raise if a node of a graph, or of a loop in it, is not allowed; the conditions under which all are.
 
     A loop that takes no steps may hold anything, and so may the branches of an If: one is taken, and in models that
-    were made for several sizes the other need not fit.
+    were made for several sizes the other need not fit. There, and where it may not refuse, a node that is not allowed
+    is replaced by one that raises, so that no pass makes something else of it.
     """
     facts = infer(graph) if facts is None else facts
     found: list[Condition] = []
-    for node in graph.nodes:
-        found += check_node(node, facts)
+    for index, node in enumerate(graph.nodes):
+        try:
+            found += check_node(node, facts)
+        except Error as error:
+            if may_refuse:
+                raise
+            graph.nodes[index] = Node(node.op, node.inputs, node.outputs, {"error": error}, node.name, REFUSED)
+            continue
         if is_scan(node):
-            found += _check_body(node, facts)
+            found += _check_body(node, facts, may_refuse)
+        elif node.op == "If" and not node.domain:
+            for branch in ("then_branch", "else_branch"):
+                check_graph(node.attrs[branch], facts, may_refuse=False)
     return list(dict.fromkeys(found))
 
 
@@ -54,15 +64,13 @@ def check_node(node: Node, facts: Facts) -> list[Condition]:
     return [replace(condition, node=node.label, op=node.op) for condition in c.conditions]
 
 
-def _check_body(node: Node, facts: Facts) -> list[Condition]:
+def _check_body(node: Node, facts: Facts, may_refuse: bool) -> list[Condition]:
     count = trip_count(Scan.of(node), facts)
-    if count == 0:
-        return []
     try:
-        inside = check_graph(node.attrs["body"], facts)
+        inside = check_graph(node.attrs["body"], facts, may_refuse and count != 0)
     except Error as error:
         raise blame(error, node.label, node.op) from error
-    if count is None:  # perhaps it takes no steps: the loop decides when it runs
+    if count is None or count == 0:  # of one that perhaps takes no steps the loop decides when it runs
         return []
     steps: tuple[Dim, ...] = () if isinstance(count, int) else (count,)
     return [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from webrnn import reference
 from webrnn.checks.arrays import check_arrays
 from webrnn.checks.sizes import NO_CONDITIONS, SizeConditions
 from webrnn.errors import Error
-from webrnn.ir import WEBRNN, Graph, Node, Value, is_scan
+from webrnn.ir import REFUSED, WEBRNN, Graph, Node, Value, is_scan
 from webrnn.ir.blame import blame
 from webrnn.ir.fused import is_expression
 
@@ -105,6 +105,8 @@ class Executor:
         if node.domain == WEBRNN:
             intrinsic = INTRINSICS[node.op]
             return lambda arguments, _: intrinsic(arguments, node.attrs)
+        if node.domain == REFUSED:
+            return lambda arguments, _: _refuse(node.attrs["error"])
         if node.op == "If" and not node.domain:
             return _IfExecutor(node, self.limits, self.naive_scans).run
         require_implementation(node)
@@ -127,6 +129,10 @@ class Executor:
                 if index is not None and index not in kept:
                     kept.add(index)
                     step.releases.append(index)
+
+
+def _refuse(error: Error) -> NoReturn:
+    raise type(error)(error.message, attribute=error.attribute)
 
 
 class Step:

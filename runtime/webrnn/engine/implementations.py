@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from webrnn import reference
 from webrnn.errors import UnsupportedOp
-from webrnn.ir import WEBRNN, Graph, Node, is_scan
+from webrnn.ir import REFUSED, WEBRNN, Graph, Node, is_scan
 from webrnn.ir.fused import is_expression
 
 
@@ -13,7 +13,7 @@ def require_implementations(graph: Graph) -> None:
     for node in graph.nodes:
         if is_scan(node) or is_expression(node):
             require_implementations(node.attrs["body"])
-        elif node.domain != WEBRNN and (node.op != "If" or node.domain):
+        elif node.domain not in (WEBRNN, REFUSED) and (node.op != "If" or node.domain):
             require_implementation(node)
 
 

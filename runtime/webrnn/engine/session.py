@@ -103,8 +103,8 @@ class InferenceSession:
             self.inputs = [value.like(value.name) for value in self.graph.inputs]
             self.outputs = [value.like(value.name) for value in self.graph.outputs]
             optimize = partial(run_passes, disable=self._disable)
+            conditions = checked(self.graph)
             self._source = self.graph.copy()
-            conditions = checked(self._source)
             optimize(self.graph)
             self._program = self._make_program(self.graph, optimize, self._source, conditions)
         self._inputs = {value.name: value for value in self.inputs}

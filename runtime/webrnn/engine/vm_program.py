@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from webrnn import net
+from webrnn.checks.graphs import check_graph
 from webrnn.checks.sizes import NO_CONDITIONS, SizeConditions
 from webrnn.errors import PlanError
 from webrnn.ir import Graph, Node, Symbol, Value
@@ -124,6 +125,7 @@ class VmProgram:
 
     def _graph_for(self, shapes: tuple[tuple[int, ...], ...]) -> Graph:
         graph = with_shapes(self._source, shapes)
+        check_graph(graph, may_refuse=False)
         self._setting.optimize(graph)
         return graph
 

@@ -3,7 +3,7 @@
 from .builder import GraphBuilder
 from .dims import Dim, Shape, Symbol, SymbolicDim, is_static
 from .dtypes import DType
-from .graph import WEBRNN, Graph, Node, Value
+from .graph import REFUSED, WEBRNN, Graph, Node, Value
 from .scan import (
     Invariant,
     Scan,
@@ -18,6 +18,7 @@ from .scan import (
 )
 
 __all__ = [
+    "REFUSED",
     "WEBRNN",
     "DType",
     "Dim",

@@ -18,6 +18,10 @@ from .dtypes import DType
 WEBRNN = "webrnn"
 """The domain of the ops that ONNX does not have."""
 
+REFUSED = "webrnn.refused"
+"""The domain of nodes that are not allowed (`webrnn.checks`) and may never run, in the branch of an If. Their attribute
+`error` is what is raised when they do."""
+
 
 class Value:
     """One result: produced by one node, or an input or a constant of one graph. Values are compared by identity.

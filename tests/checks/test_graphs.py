@@ -1,0 +1,174 @@
+"""Nodes in graphs: in loops, in branches, without readers, of sizes that come with the feeds."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from onnx import helper
+
+import webrnn
+from tests.backends import BACKENDS, KERNELS
+from tests.onnx.models import bools, floats, graph, initializer, integers, model
+from webrnn.checks.check import Check
+from webrnn.ir import Symbol
+from webrnn.passes.facts import Fact
+
+node = helper.make_node
+
+
+def session(nodes, inputs, outputs, initializers=(), backend="numpy"):
+    return webrnn.InferenceSession(model(nodes, inputs, outputs, initializers).SerializeToString(), backend=backend)
+
+
+X = np.arange(6, dtype=np.float32).reshape(2, 3)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_node_that_nobody_reads_is_refused(backend):
+    nodes = [node("Transpose", ["x"], ["unread"], name="bad", perm=[0]), node("Relu", ["x"], ["y"])]
+    with pytest.raises(webrnn.ShapeError, match=r"'bad' \(Transpose\), attribute 'perm'"):
+        session(nodes, [floats("x", [2, 3])], [floats("y", None)], backend=backend)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_node_of_constants_is_refused(backend):
+    nodes = [node("Expand", ["c", "shape"], ["e"], name="bad"), node("Add", ["x", "e"], ["y"])]
+    constants = [initializer("c", X), initializer("shape", np.int64([2, 4]))]
+    with pytest.raises(webrnn.ShapeError, match=r"'bad' \(Expand\)"):
+        session(nodes, [floats("x", [2, 3])], [floats("y", None)], constants, backend)
+
+
+def loop_over(body_nodes, shape):
+    """A Scan over the first axis of x whose body is x_t -> y_t."""
+    body = graph(body_nodes, [floats("x_t", shape)], [floats("y_t", None)])
+    return node("Scan", ["x"], ["y"], name="loop", num_scan_inputs=1, body=body)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_node_of_a_loop_is_refused_when_the_model_is_opened(backend):
+    loop = loop_over([node("Softmax", ["x_t"], ["y_t"], name="bad", axis=1)], [3])
+    with pytest.raises(webrnn.ShapeError, match=r"'loop/bad' \(Softmax\), attribute 'axis'"):
+        session([loop], [floats("x", ["n", 3])], [floats("y", None)], backend=backend)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_size_is_refused_in_a_loop_that_takes_steps(backend):
+    loop = loop_over([node("MatMul", ["x_t", "w"], ["y_t"], name="product")], ["k"])
+    s = session([loop], [floats("x", ["n", "k"])], [floats("y", None)], [initializer("w", X)], backend)
+    assert s.run(None, {"x": np.ones((4, 2), np.float32)})[0].shape == (4, 3)
+    with pytest.raises(webrnn.ShapeError, match=r"'loop/product' \(MatMul\)"):
+        s.run(None, {"x": np.ones((4, 3), np.float32)})
+    assert s.run(None, {"x": np.ones((4, 2), np.float32)})[0].shape == (4, 3)
+
+
+@pytest.mark.parametrize("attribute", ["scan_input_directions", "scan_output_directions"])
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_directions_of_a_loop(backend, attribute):
+    loop = loop_over([node("Relu", ["x_t"], ["y_t"])], [3])
+    loop.attribute.append(helper.make_attribute(attribute, [2]))
+    with pytest.raises(webrnn.ModelError, match=f"'loop'.*'{attribute}'"):
+        session([loop], [floats("x", ["n", 3])], [floats("y", None)], backend=backend)
+
+
+@pytest.mark.parametrize("attribute", ["scan_input_axes", "scan_output_axes"])
+@pytest.mark.parametrize("axis", [2, -3])
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_axes_of_a_loop(backend, axis, attribute):
+    loop = loop_over([node("Relu", ["x_t"], ["y_t"])], [3])
+    loop.attribute.append(helper.make_attribute(attribute, [axis]))
+    with pytest.raises(webrnn.ShapeError, match="'loop'"):
+        session([loop], [floats("x", ["n", 3])], [floats("y", None)], backend=backend)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_sequences_of_different_lengths(backend):
+    body = graph([node("Add", ["a_t", "b_t"], ["y_t"])], [floats("a_t", [3]), floats("b_t", [3])], [floats("y_t", [3])])
+    loop = node("Scan", ["a", "b"], ["y"], name="loop", num_scan_inputs=2, body=body)
+    s = session([loop], [floats("a", ["n", 3]), floats("b", ["m", 3])], [floats("y", None)], backend=backend)
+    assert s.run(None, {"a": X, "b": X})[0].shape == (2, 3)
+    with pytest.raises(webrnn.ShapeError, match=r"'loop'.*different lengths"):
+        s.run(None, {"a": X, "b": X[:1]})
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_branch_is_refused_when_it_is_taken(backend):
+    good = graph([node("Relu", ["x"], ["a"])], [], [floats("a", None)])
+    bad = graph([node("Transpose", ["x"], ["b"], name="bad", perm=[0])], [], [floats("b", None)])
+    choice = node("If", ["c"], ["y"], then_branch=good, else_branch=bad, name="choice")
+    s = session([choice], [bools("c", []), floats("x", [2, 3])], [floats("y", None)], backend=backend)
+    np.testing.assert_array_equal(s.run(None, {"c": np.array(True), "x": X})[0], X)
+    with pytest.raises(webrnn.ShapeError, match=r"'choice/bad' \(Transpose\)"):
+        s.run(None, {"c": np.array(False), "x": X})
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_condition_is_one_bool(backend):
+    branch = [graph([node("Relu", ["x"], [name])], [], [floats(name, None)]) for name in "ab"]
+    choice = node("If", ["c"], ["y"], then_branch=branch[0], else_branch=branch[1], name="choice")
+    for condition, error in ((integers("c", []), webrnn.ModelError), (bools("c", [2]), webrnn.ShapeError)):
+        with pytest.raises(error, match="'choice'"):
+            session([choice], [condition, floats("x", [2, 3])], [floats("y", None)], backend=backend)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_divisor_that_is_zero_only_in_some_runs(backend):
+    s = session(
+        [node("Div", ["a", "b"], ["y"], name="ratio")], [integers("a", [2]), integers("b", [2])], [integers("y", None)],
+        backend=backend,
+    )  # fmt: skip
+    for _ in range(2):
+        (y,) = s.run(None, {"a": np.int64([7, -7]), "b": np.int64([2, 2])})
+        np.testing.assert_array_equal(y, [3, -3])
+        with pytest.raises(webrnn.ModelError, match=r"'ratio'.*division by zero"):
+            s.run(None, {"a": np.int64([7, -7]), "b": np.int64([2, 0])})
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_stream_refuses_a_size_and_goes_on(backend):
+    nodes = [node("MatMul", ["x", "w"], ["h"], name="product"), node("Add", ["h", "s"], ["s_next"])]
+    inputs = [floats("x", [1, "k"]), floats("s", [1, 3])]
+    s = session(nodes, inputs, [floats("s_next", None)], [initializer("w", X)], backend)
+    stream = s.stream({"s": "s_next"})
+    stream.step({"x": np.float32([[1, 0]])})
+    with pytest.raises(webrnn.Error, match="product"):
+        stream.step({"x": np.float32([[1, 0, 0]])})
+    stream.step({"x": np.float32([[1, 0]])})
+    np.testing.assert_array_equal(stream.state["s"], 2 * X[:1])
+
+
+@pytest.mark.parametrize("backend", KERNELS)
+def test_a_plan_refuses_what_its_model_refuses(backend, tmp_path):
+    nodes = [node("Reshape", ["x", "shape"], ["y"], name="halves")]
+    s = session(nodes, [floats("x", ["n"])], [floats("y", None)], [initializer("shape", np.int64([-1, 2]))], backend)
+    with pytest.raises(webrnn.ShapeError, match="'halves'"):
+        s.run(None, {"x": np.ones(5, np.float32)})
+    if s._program.plan is None:
+        return
+    s.export(tmp_path / "plan.rnn")
+    plan = webrnn.InferenceSession(str(tmp_path / "plan.rnn"), backend=backend)
+    assert plan.run(None, {"x": np.ones(4, np.float32)})[0].shape == (2, 2)
+    with pytest.raises(webrnn.Error):
+        plan.run(None, {"x": np.ones(5, np.float32)})
+
+
+def test_what_is_not_known_is_not_required():
+    n = Symbol("n")
+    c = Check("MatMul", {}, [Fact(shape=(2, None)), Fact(shape=(n, 3))], 1)
+    c.equal(None, 3, "")
+    c.at_least(None, 3, "")
+    c.at_least(n + 1, 1, "")
+    c.equal(n, n, "")
+    assert c.conditions == []
+
+
+def test_what_cannot_hold_is_refused_at_once():
+    n = Symbol("n")
+    c = Check("Any", {}, [], 1)
+    for refuse in (lambda: c.equal(n + 2, n, "differ"), lambda: c.at_least(-n - 1, 0, "negative")):
+        with pytest.raises(webrnn.ShapeError):
+            refuse()
+    c.equal(2 * n, 4, "differ")
+    (condition,) = c.conditions
+    condition.require({"n": 2})
+    with pytest.raises(webrnn.ShapeError, match="differ"):
+        condition.require({"n": 3})
