@@ -49,7 +49,8 @@ def run(first: int, count: int, weakness: str = "") -> Iterator[Counter[str]]:
                 command, stdin=subprocess.PIPE, stdout=stdout, stderr=stderr, start_new_session=True
             )
             assert process.stdin is not None
-            feeder = threading.Thread(target=_feed, args=(process.stdin, first, count))
+            raised: list[Exception] = []
+            feeder = threading.Thread(target=_feed, args=(process.stdin, first, count, raised))
             feeder.start()
             try:
                 yield from _watched(process, progress, output)
@@ -58,12 +59,14 @@ def run(first: int, count: int, weakness: str = "") -> Iterator[Counter[str]]:
                     os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
                 feeder.join()
+        if raised:
+            raise raised[0]
         if process.returncode:
             report = errors.read_text(errors="replace")[-6000:]
             raise AssertionError(f"seed {int(progress.read_bytes())}: exit code {process.returncode}\n{report}")
 
 
-def _feed(pipe: IO[bytes], first: int, count: int) -> None:
+def _feed(pipe: IO[bytes], first: int, count: int, raised: list[Exception]) -> None:
     try:
         with pipe:
             for seed in range(first, first + count):
@@ -71,6 +74,8 @@ def _feed(pipe: IO[bytes], first: int, count: int) -> None:
                 pipe.write(struct.pack("<II", seed, len(plan)) + plan)
     except BrokenPipeError:
         pass  # it has ended; what it said is read elsewhere
+    except Exception as error:
+        raised.append(error)
 
 
 def _watched(process: subprocess.Popen[bytes], progress: Path, output: Path) -> Iterator[Counter[str]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import random
 import struct
+from copy import deepcopy
 from functools import cache
 from typing import Any
 
@@ -301,7 +302,7 @@ def _any_part(file: _Words, rng: random.Random) -> None:
         if isinstance(part[key], dict | list) and part[key] and rng.random() < 0.8:
             part = part[key]
             continue
-        part[key] = rng.choice(PARTS)
+        part[key] = deepcopy(rng.choice(PARTS))  # as later damage may change it
         return
 
 
