@@ -1,8 +1,8 @@
 """libFuzzer on plan_check, plan_bind and plan_run: `python -m tests.plan.libfuzzer [--runs N] [--jobs J] [--keep]`.
 
-It starts from the committed corpus (fuzz_corpus.tar.xz) and from the plans of corpus.py and hostile.py, and looks for inputs
-that reach new code. A report of AddressSanitizer ends it; the input is kept in build/fuzz and named. `--keep` writes the
-smallest set of inputs that reaches all that was reached back to the corpus.
+It starts from the committed corpus (fuzz_corpus.tar.xz) and from the plans of corpus.py and hostile.py, and looks for
+inputs that reach new code. A report of AddressSanitizer ends it; the input is kept in build/fuzz and named. `--keep`
+writes the smallest set of inputs that reaches all that was reached back to the corpus.
 """
 
 from __future__ import annotations
