@@ -22,8 +22,8 @@ def run_and_compare(graph: Graph, arguments: list[Any], facts: Facts) -> int:
     seen: set[Value] = set()
     call = executor.Step.call
 
-    def watching_call(step: Any, operands: list[Any]) -> Any:
-        results = call(step, operands)
+    def watching_call(step: Any, operands: list[Any], budget: Any) -> Any:
+        results = call(step, operands, budget)
         for value, array in zip(step.node.outputs, results, strict=False):
             if value is not None and isinstance(array, np.ndarray):
                 assert_holds(facts.of(value), array, sizes, f"{step.node} {value.name}")
