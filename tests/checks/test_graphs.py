@@ -172,3 +172,18 @@ def test_what_cannot_hold_is_refused_at_once():
     condition.require({"n": 2})
     with pytest.raises(webrnn.ShapeError, match="differ"):
         condition.require({"n": 3})
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_both_branches_hold_to_the_same_size(backend):
+    branches = [
+        graph([node("MatMul", ["x", "w"], ["z"], name=name), node(op, ["z"], [name])], [], [floats(name, None)])
+        for name, op in (("a", "Relu"), ("b", "Neg"))
+    ]
+    choice = node("If", ["c"], ["y"], then_branch=branches[0], else_branch=branches[1], name="choice")
+    inputs = [bools("c", []), floats("x", [1, "k"])]
+    s = session([choice], inputs, [floats("y", None)], [initializer("w", X)], backend)
+    for taken, name in ((True, "a"), (False, "b")):
+        assert s.run(None, {"c": np.array(taken), "x": np.ones((1, 2), np.float32)})[0].shape == (1, 3)
+        with pytest.raises(webrnn.ShapeError, match=f"'choice/{name}'"):
+            s.run(None, {"c": np.array(taken), "x": np.ones((1, 3), np.float32)})

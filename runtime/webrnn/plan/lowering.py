@@ -91,6 +91,7 @@ class Lowering:
         """Products that are made, in parts, by the one node that reads them."""
         self._ports: dict[int, Value] = {}
         self._required: set[Dim] = set()
+        """The sizes of which this block, or one around it, already requires that they are not negative."""
         self.taken: dict[Value, int] = {}
         """Values that are as long as a loop took steps, and the external that says how many."""
 
@@ -476,11 +477,12 @@ class Lowering:
     def in_block(self, emit: Callable[[], None]) -> list[Instruction]:
         """What `emit` emits, as a block of its own."""
         outer, self.block = self.block, []
+        required, self._required = self._required, set(self._required)
         try:
             emit()
             return self.block
         finally:
-            self.block = outer
+            self.block, self._required = outer, required
 
 
 def present(value: Value | None) -> Value:
