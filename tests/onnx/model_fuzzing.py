@@ -39,12 +39,29 @@ from webrnn.reference import limits as tensor_limits
 LARGEST_TENSOR = 1 << 24
 MOST_GROWTH = 1 << 20
 """In KiB: how much more memory one model may take than all before it."""
-SECONDS = 20
-"""After which a model that still runs is a failure."""
+SECONDS = 60
+"""After which a model that still runs is a failure; the limits of a run end it much earlier."""
+ONNXRUNTIME_SECONDS = 10
 SECONDS_BETWEEN_LINES = 15
 WASM_BYTES = 1 << 26
 """When so much of a wasm instance's memory is used, there is a new one."""
-LIMITS = webrnn.Limits(loop_steps=1000)
+LIMITS = webrnn.Limits(loop_steps=1000, run_steps=5000, seconds=10)
+STEPS = {
+    "Floor",
+    "Ceil",
+    "Round",
+    "Sign",
+    "Cast",
+    "ArgMax",
+    "ArgMin",
+    "TopK",
+    "Hardmax",
+    "Equal",
+    "Less",
+    "Greater",
+    "Mod",
+}
+"""Ops that make a large difference of a small one."""
 
 _FORK = multiprocessing.get_context("fork")
 
@@ -123,7 +140,7 @@ class OnnxRuntime:
             theirs.close()
         try:
             self._pipe.send((data, feeds))
-            if self._pipe.poll(SECONDS):
+            if self._pipe.poll(ONNXRUNTIME_SECONDS):
                 return self._pipe.recv()
             return self._end("onnxruntime does not end")
         except (EOFError, BrokenPipeError, ConnectionResetError):
@@ -201,9 +218,18 @@ class Tester:
         if ours.results is None:
             return [], f"onnxruntime runs, we refuse: {getattr(ours.error, 'op', None) or trial.ops()}"
         what = difference(theirs, ours.results)
+        if what.startswith("shape") and _are_empty(theirs) and _are_empty(ours.results):
+            return [], "compared"  # the shapes of what a loop of no steps gives are whatever is declared
+        ops = trial.ops().split()
+        if what.startswith("numbers") and len(ops) > 1 and STEPS.intersection(ops):
+            return [], "numbers behind a step that differ from onnxruntime's"
         if what and not (what.startswith("numbers") and trial.is_sensitive(feeds, ours.results, theirs)):
             return [Finding("onnxruntime", trial.ops(), what)], "compared"
         return [], "compared"
+
+
+def _are_empty(results: Sequence[Any]) -> bool:
+    return all(isinstance(item, np.ndarray) and not item.size for item in results)
 
 
 def _has_finite_constants(data: bytes) -> bool:
