@@ -352,6 +352,15 @@ def small_tensors():
     limits.set_max_bytes(previous)
 
 
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_axes_that_are_wrong_only_when_it_runs(backend):
+    node = helper.make_node("Squeeze", ["x", "axes"], ["y"], name="narrow")
+    opened = session(model([node], [floats("x", [1]), integers("axes", [1])], [floats("y", None)]), backend)
+    assert opened.run(None, {"x": np.float32([3]), "axes": np.array([0])})[0].shape == ()
+    with pytest.raises(webrnn.ShapeError, match="'narrow'"):
+        opened.run(None, {"x": np.float32([3]), "axes": np.array([1])})
+
+
 @pytest.mark.parametrize("op", ["Softmax", "Upsample", "Dropout", "Clip", "Squeeze"])
 def test_more_results_than_an_older_op_has(op):
     node = helper.make_node(op, ["x"], ["a", "b", "c"], name="many")

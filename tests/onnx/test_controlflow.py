@@ -6,6 +6,7 @@ import pytest
 from onnx import helper
 
 import webrnn
+from tests.backends import BACKENDS
 from tests.onnx.models import bools, floats, graph, initializer, integers, model, model_of
 from webrnn.ir import is_scan
 from webrnn.ir.check import check
@@ -178,3 +179,20 @@ def test_unused_foreign_domain():
     proto = model_of(graph([helper.make_node("Relu", ["x"], ["y"])], [floats("x", [1])], [floats("y", [1])]))
     proto.opset_import.append(helper.make_opsetid("com.example", 99))
     agree(proto, {"x": np.float32([1])})
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_trace_of_no_steps_whose_body_would_fail(backend):
+    """Its shape follows from the sizes of what the body reads: the numbers would divide by zero."""
+    body = graph(
+        [helper.make_node("Div", ["x", "z"], ["seen"]), helper.make_node("Identity", ["go"], ["on"])],
+        [integers("i", []), bools("go", [])],
+        [bools("on", []), integers("seen", None)],
+    )
+    node = helper.make_node("Loop", ["n", ""], ["y"], body=body)
+    proto = model(
+        [node], [integers("x", ["k"]), integers("z", ["k"])], [integers("y", None)], [initializer("n", np.int64(0))]
+    )
+    opened = webrnn.InferenceSession(proto.SerializeToString(), backend=backend)
+    (y,) = opened.run(None, {"x": np.array([1, 2, 3]), "z": np.array([0, 0, 0])})
+    assert (y.shape, y.dtype) == ((0, 3), np.int64)

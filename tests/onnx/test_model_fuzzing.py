@@ -14,16 +14,11 @@ pytest.importorskip("wasmtime")
 
 
 def test_a_short_campaign():
-    tally = campaign(models=1000, seed=20_261_116, jobs=1, use_onnxruntime=False)
+    tally = campaign(models=1500, seed=20_261_116, jobs=1, use_onnxruntime=False)
     print(tally.summary())
-    assert tally.models == 1000
-    assert 100 < tally.ran < 900
-    failures = {key: cases for key, cases in tally.failures.items() if not key.startswith(KNOWN)}
-    assert not failures, tally.table()
-
-
-KNOWN = ("verdict", "result", "bits")
-"""Kinds that campaigns still find."""
+    assert tally.models == 1500
+    assert 150 < tally.ran < 1350
+    assert not tally.failures, tally.table()
 
 
 def test_models_as_they_are_run_on_all_backends_alike():

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from webrnn.errors import Error, ModelError, ShapeError
-from webrnn.ir import Node, Scan, ScanSpec, SequenceSpec, Value
+from webrnn.ir import DType, Node, Scan, ScanSpec, SequenceSpec, Value
 
 from .limits import Budget
 from .repeated_run import RepeatedRun
@@ -21,6 +21,8 @@ from .scan_buffers import BufferedRecorder, BufferedState, LayoutChanges
 from .scan_parts import Carried, Recorder, padded
 
 if TYPE_CHECKING:
+    from webrnn.passes.facts import Fact
+
     from .executor import Executor
 
 FEWEST_STEPS = 4
@@ -141,18 +143,25 @@ class ScanExecutor:
     def _empty_traces(
         self, states: Sequence[Carried], wholes: list[Any], invariants: list[Any], budget: Budget
     ) -> list[np.ndarray]:
-        """Traces of no steps. Their element type and shape are those that one step on zeros would give."""
+        """Traces of no steps. Their element type and shape are those that one step on zeros would give; where these
+        numbers let it fail (a division by zero), those that follow from the sizes of its operands."""
         elements: list[Any]
         steps_left = budget.steps_left
+        zeros = (
+            np.zeros(np.delete(whole.shape, sequence.axis), whole.dtype)
+            for sequence, whole in zip(self._spec.sequences, wholes, strict=True)
+        )
+        arguments = self._body_arguments(0, states, zeros, invariants)
+        n_traces = len(self._spec.traces)
         try:
-            zeros = (
-                np.zeros(np.delete(whole.shape, sequence.axis), whole.dtype)
-                for sequence, whole in zip(self._spec.sequences, wholes, strict=True)
-            )
-            results = self._body.run(self._body_arguments(0, states, zeros, invariants), budget)
-            elements = results[len(results) - len(self._spec.traces) :]
+            results = self._body.run(arguments, budget)
+            elements = results[len(results) - n_traces :]
         except Error:
-            elements = [_declared_zeros(value) for value in self._trace_elements]
+            from webrnn.passes.infer_shapes import infer_outputs
+
+            facts = infer_outputs(self._body.graph, arguments)
+            facts = facts[len(facts) - n_traces :]
+            elements = [_zeros_of(*pair) for pair in zip(facts, self._trace_elements, strict=True)]
         budget.steps_left = steps_left
         empty = []
         for spec, element in zip(self._spec.traces, elements, strict=True):
@@ -171,9 +180,13 @@ def _elements(spec: SequenceSpec, whole: np.ndarray, n_steps: int | None) -> Ite
     return (np.asarray(along[index]) for index in (range(len(along))[::-1] if spec.reverse else range(len(along))))
 
 
-def _declared_zeros(value: Value) -> np.ndarray:
-    sizes = [dim if isinstance(dim, int) else 0 for dim in value.shape or ()]
-    return np.zeros(sizes, value.dtype.array_type if value.dtype else np.float32)
+def _zeros_of(fact: Fact, value: Value) -> np.ndarray:
+    """What is known of a value, else what it declares; a size that neither says is 0."""
+    shape = value.shape or () if fact.shape is None else fact.shape
+    if fact.shape is not None and value.shape is not None and len(value.shape) == len(shape):
+        shape = tuple(b if a is None else a for a, b in zip(shape, value.shape, strict=True))
+    dtype = fact.dtype or value.dtype or DType.FLOAT
+    return np.zeros([dim if isinstance(dim, int) else 0 for dim in shape], dtype.array_type)
 
 
 def is_true(condition: Any) -> bool:

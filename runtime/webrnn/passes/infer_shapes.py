@@ -14,6 +14,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
+
+import numpy as np
 
 from webrnn.ir import Dim, DType, Graph, Node, Scan, Value, is_scan
 from webrnn.ir.dims import is_nonnegative
@@ -53,6 +56,12 @@ def infer(graph: Graph, facts: Facts | None = None) -> Facts:
     facts = facts if facts is not None else Facts()
     _infer_graph(graph, facts_of_inputs(graph.inputs), facts)
     return facts
+
+
+def infer_outputs(graph: Graph, arguments: Sequence[Any]) -> list[Fact]:
+    """The facts of a graph's outputs for these inputs."""
+    known = [fact_of_array(item) if isinstance(item, np.ndarray) else UNKNOWN for item in arguments]
+    return _infer_graph(graph, known, Facts())
 
 
 def _infer_graph(graph: Graph, inputs: Sequence[Fact], facts: Facts) -> list[Fact]:

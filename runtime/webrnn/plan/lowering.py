@@ -99,7 +99,7 @@ class Lowering:
 
     def run(self) -> Program:
         for values in (self.graph.inputs, self.graph.outputs):
-            if len({value.name for value in values}) < len(values):
+            if len({value.name for value in values}) < len(set(values)):
                 raise NotLowered(None, "two inputs or two outputs have the same name")
         inputs = [self._input(value) for value in self.graph.inputs]
         for value in self.graph.outputs:

@@ -15,6 +15,8 @@ from ..views import View, count_of
 def _reshape(l: Lowering, node: Node) -> None:
     output = present(node.outputs[0])
     source, shape = l.view(present(node.inputs[0])), l.shape(output)
+    if node.op == "Squeeze" and len(node.inputs) > 1 and node.inputs[1] is not None:
+        l.ints(node.inputs[1])  # axes that come with the inputs may be wrong, even if they leave only one shape
     l.require_equal(source.count, count_of(shape))
     l.views[output] = l.reshaped(source, shape)
 
