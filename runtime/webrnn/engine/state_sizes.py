@@ -7,7 +7,7 @@ from math import prod
 
 from webrnn.errors import PlanError, ShapeError
 from webrnn.ir import Dim, Graph, Symbol, SymbolicDim
-from webrnn.ir.dims import Shape, floor_divide
+from webrnn.ir.dims import Shape, TooComplex, floor_divide
 from webrnn.passes.infer_shapes import infer
 from webrnn.plan import opcodes
 from webrnn.plan.file import PlanFile
@@ -42,7 +42,10 @@ class StateSizes:
 
     @staticmethod
     def of_plan(file: PlanFile, pairs: Sequence[tuple[int, int]]) -> StateSizes:
-        dims = _dims(file)
+        try:
+            dims = _dims(file)
+        except TooComplex as error:
+            raise PlanError("the sizes of the plan are too intricate") from error
         shapes = [tuple(dims[index] for index in port.sizes) for port in (*file.inputs, *file.outputs)]
         n = len(file.inputs)
         return StateSizes([port.name for port in file.inputs], shapes[:n], shapes[n:], pairs)
