@@ -394,3 +394,22 @@ def test_a_mistake_in_a_lowering_leaves_the_node_to_numpy(is_strict, monkeypatch
     (y,) = session(data, backend=MAIN).run(None, {"x": np.float32([[0, 0]])})
     np.testing.assert_array_equal(y, [[0.5, 0.5]])
     assert sum(net.caught.values()) == 2  # for all sizes, and for these
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_an_index_out_of_range_whose_result_is_only_measured(backend):
+    nodes = [helper.make_node("Gather", ["x", "i"], ["y"], name="pick"), helper.make_node("Shape", ["y"], ["z"])]
+    opened = session(model(nodes, [floats("x", [3, 2]), integers("i", ["k"])], [integers("z", None)]), backend)
+    x = np.zeros((3, 2), np.float32)
+    assert opened.run(None, {"x": x, "i": np.array([2, 0, 1, 1])})[0].tolist() == [4, 2]
+    with pytest.raises(webrnn.ShapeError, match="'pick'"):
+        opened.run(None, {"x": x, "i": np.array([3])})
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("batch", ["n", 0])
+def test_reshape_of_an_empty_batch(backend, batch):
+    nodes = [helper.make_node("Reshape", ["x", "shape"], ["r"]), helper.make_node("Relu", ["r"], ["y"])]
+    shape = initializer("shape", np.array([0, -1], np.int64))
+    opened = session(model(nodes, [floats("x", [batch, 2, 3])], [floats("y", None)], [shape]), backend)
+    assert opened.run(None, {"x": np.zeros((0, 2, 3), np.float32)})[0].shape == (0, 6)

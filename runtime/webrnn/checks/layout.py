@@ -27,10 +27,12 @@ def reshape(c: Check) -> None:
     if shape is None:
         return
     sizes: list[Dim | None] = []
+    copied = []
     for axis, entry in enumerate(target):
         if entry == 0 and not allow_zero:
             c.that(axis < len(shape), f"shape {spell(target)} copies axis {axis} of an input of shape {spell(shape)}")
             sizes.append(shape[axis])
+            copied.append(axis)
         elif isinstance(entry, int):
             sizes.append(entry)
         else:  # 0 and -1 mean something else than what they are
@@ -40,10 +42,11 @@ def reshape(c: Check) -> None:
     if -1 not in sizes:
         c.equal(total, size_of(tuple(sizes)), message)
         return
-    others = size_of(tuple(size for size in sizes if size != -1))
+    rest = size_of(tuple(size for axis, size in enumerate(shape) if axis not in copied))
+    others = size_of(tuple(size for axis, size in enumerate(sizes) if axis not in copied and size != -1))
     if isinstance(others, int):
         c.that(others != 0, message)
-        c.multiple(total, others, message)
+        c.multiple(rest, others, message)
 
 
 def _is_positive(size: Dim) -> bool:

@@ -28,6 +28,9 @@ from .views import Sizes, Storage, View, collapsed, count_of, dense_like, dense_
 RESHAPING = ("Reshape", "Squeeze", "Unsqueeze", "Flatten", "Identity")
 """Ops that keep their elements in order: their operand is made where their result has to be."""
 
+MAY_REFUSE_ELEMENTS = frozenset({"Gather", "GatherElements", "GatherND", "ScatterElements", "ScatterND"})
+"""Ops whose operands say where to look."""
+
 DTYPES = {DType.FLOAT: "f32", DType.INT64: "i64", DType.BOOL: "u8", DType.INT32: "i32"}
 
 
@@ -169,7 +172,9 @@ class Lowering:
         needed = set(graph.outputs)
         nodes = []
         for node in reversed(graph.nodes):
-            if any(output in needed for output in node.outputs if output is not None):
+            if self._may_refuse_elements(node) or any(
+                output in needed for output in node.outputs if output is not None
+            ):
                 nodes.append(node)
                 needed.update(self._read_inputs(node))
         self._hand_back_destinations(graph, nodes)
@@ -227,6 +232,13 @@ class Lowering:
             if part in private and part not in self.destinations and place.shape == shape:
                 self.destinations[part] = place
             start = start + shape[axis]
+
+    def _may_refuse_elements(self, node: Node) -> bool:
+        """Whether it may raise because of the elements of its operands: then it runs also where only the shape of its
+        result is read, as it does in numpy."""
+        if node.domain or node.op not in MAY_REFUSE_ELEMENTS:
+            return False
+        return not all(self._is_known(output) for output in node.outputs if output is not None)
 
     def _read_inputs(self, node: Node) -> list[Value]:
         """The operands whose elements its instructions read: not those that only say how, such as a shape."""

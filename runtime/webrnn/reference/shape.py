@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from math import prod
 
 import numpy as np
 
@@ -32,14 +33,20 @@ def reshape(x: Array, shape: Array, *, allowzero: int = 0) -> Array:
     dims = int_list(shape, "shape")
     if allowzero and 0 in dims and -1 in dims:
         raise ShapeError(f"shape {dims} has both 0 and -1, with allowzero")
-    if not allowzero:
-        for i, dim in enumerate(dims):
-            if dim == 0:
-                if i >= x.ndim:
-                    raise ShapeError(f"shape {dims} copies dimension {i} of an input of shape {list(x.shape)}")
-                dims[i] = x.shape[i]
+    copied = [] if allowzero else [i for i, dim in enumerate(dims) if dim == 0]
+    for i in copied:
+        if i >= x.ndim:
+            raise ShapeError(f"shape {dims} copies dimension {i} of an input of shape {list(x.shape)}")
+        dims[i] = x.shape[i]
     if dims.count(-1) > 1 or any(dim < -1 for dim in dims):
         raise ShapeError(f"shape {dims} is not a shape")
+    if -1 in dims and any(
+        dims[i] == 0 for i in copied
+    ):  # of an empty tensor: -1 is what the axes that are not copied hold
+        rest = prod(size for i, size in enumerate(x.shape) if i not in copied)
+        others = prod(dim for i, dim in enumerate(dims) if i not in copied and dim != -1)
+        if others and rest % others == 0:
+            dims[dims.index(-1)] = rest // others
     try:
         return x.reshape(dims)
     except ValueError:
