@@ -26,6 +26,7 @@ def site(demo: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = Path(shutil.copytree(demo, tmp_path_factory.mktemp("webrnn") / "site"))
     webrnn_cases.write(folder / "cases", webrnn_cases.all_cases())
     (folder / "empty.html").write_text('<link rel="icon" href="data:,">')  # the server sends the demo's policy with it
+    (folder / "package.json").write_text('{"type": "module"}')  # Node 20.18 does not find that out by itself
     for file in PAGE_SCRIPTS:
         shutil.copy(HERE / file, (folder / file).with_suffix(".js"))
     return folder
