@@ -356,9 +356,9 @@ def small_tensors():
 def test_axes_that_are_wrong_only_when_it_runs(backend):
     node = helper.make_node("Squeeze", ["x", "axes"], ["y"], name="narrow")
     opened = session(model([node], [floats("x", [1]), integers("axes", [1])], [floats("y", None)]), backend)
-    assert opened.run(None, {"x": np.float32([3]), "axes": np.array([0])})[0].shape == ()
+    assert opened.run(None, {"x": np.float32([3]), "axes": np.int64([0])})[0].shape == ()
     with pytest.raises(webrnn.ShapeError, match="'narrow'"):
-        opened.run(None, {"x": np.float32([3]), "axes": np.array([1])})
+        opened.run(None, {"x": np.float32([3]), "axes": np.int64([1])})
 
 
 @pytest.mark.parametrize("op", ["Softmax", "Upsample", "Dropout", "Clip", "Squeeze"])
@@ -401,9 +401,9 @@ def test_an_index_out_of_range_whose_result_is_only_measured(backend):
     nodes = [helper.make_node("Gather", ["x", "i"], ["y"], name="pick"), helper.make_node("Shape", ["y"], ["z"])]
     opened = session(model(nodes, [floats("x", [3, 2]), integers("i", ["k"])], [integers("z", None)]), backend)
     x = np.zeros((3, 2), np.float32)
-    assert opened.run(None, {"x": x, "i": np.array([2, 0, 1, 1])})[0].tolist() == [4, 2]
+    assert opened.run(None, {"x": x, "i": np.int64([2, 0, 1, 1])})[0].tolist() == [4, 2]
     with pytest.raises(webrnn.ShapeError, match="'pick'"):
-        opened.run(None, {"x": x, "i": np.array([3])})
+        opened.run(None, {"x": x, "i": np.int64([3])})
 
 
 @pytest.mark.parametrize("backend", BACKENDS)

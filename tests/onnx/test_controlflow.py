@@ -194,5 +194,5 @@ def test_trace_of_no_steps_whose_body_would_fail(backend):
         [node], [integers("x", ["k"]), integers("z", ["k"])], [integers("y", None)], [initializer("n", np.int64(0))]
     )
     opened = webrnn.InferenceSession(proto.SerializeToString(), backend=backend)
-    (y,) = opened.run(None, {"x": np.array([1, 2, 3]), "z": np.array([0, 0, 0])})
+    (y,) = opened.run(None, {"x": np.int64([1, 2, 3]), "z": np.int64([0, 0, 0])})
     assert (y.shape, y.dtype) == ((0, 3), np.int64)

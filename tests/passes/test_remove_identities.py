@@ -9,7 +9,6 @@ GONE = {
     "Transpose": "b = Transpose<perm = [0, 1]>(a)",
     "Reshape": "b = Reshape(a, s)",
     "Expand": "b = Expand(a, ones)",
-    "Squeeze": "b = Squeeze(a, none)",
     "Slice": "b = Slice(a, zero, far, zero)",
     "Pad": "b = Pad(a, pads)",
     "Tile": "b = Tile(a, ones)",
@@ -24,7 +23,7 @@ STAYS = {
     "Pad": "b = Pad(a, shift) c = Identity(b)",
     "Tile": "c = Tile(a, twice)",
 }
-CONSTANTS = """<int64[2] s = {-1, 3}, int64[0] none = {}, int64[1] zero = {0}, int64[1] far = {9223372036854775807},
+CONSTANTS = """<int64[2] s = {-1, 3}, int64[1] zero = {0}, int64[1] far = {9223372036854775807},
     int64[4] pads = {0, 0, 0, 0}, int64[4] shift = {1, 0, -1, 0}, int64[2] ones = {1, 1}, int64[2] twice = {2, 1},
     int64[1] last = {-1}, int64[1] far_back = {-9223372036854775807}, int64[1] back = {-1}>"""
 

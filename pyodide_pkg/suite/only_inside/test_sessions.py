@@ -65,7 +65,7 @@ def test_large_arrays_go_by_address():
     x = np.random.default_rng(0).random((4000, 2, 4), np.float32)
     (y, _) = s.run(None, {**FEEDS, "x": x})
     program = s._program.plan
-    assert program._is_direct
+    assert program.bound.is_direct
     assert not np.shares_memory(y, program.outputs[0])
     parts, h = [], FEEDS["h_in"]
     for first in range(0, 4000, 1000):

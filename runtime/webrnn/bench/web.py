@@ -66,9 +66,9 @@ class Workshop:
         (self.folder / "index.html").write_text(PAGE)
         (self.folder / "package.json").write_text('{"type": "module"}')
         if pyodide is not None:
-            (self.folder / "pyodide").symlink_to(pyodide)
+            _lay_down(pyodide, self.folder / "pyodide")
         if modules is not None:
-            (self.folder / "onnxruntime-web").symlink_to(modules / "onnxruntime-web" / "dist")
+            _lay_down(modules / "onnxruntime-web" / "dist", self.folder / "onnxruntime-web")
 
     def add(self, case: Case, disable: Sequence[str] = ()) -> str:
         """The name of the model's plan, made without passes and switches of `disable`."""
@@ -232,3 +232,15 @@ class WebRunner:
 
     def close(self) -> None:
         self._host.ask("dispose", id=self._id)
+
+
+def _lay_down(source: Path, target: Path) -> None:
+    """The files of a folder, in another place: the server follows no links out of its own folder."""
+    shutil.copytree(source, target, copy_function=_link_or_copy)
+
+
+def _link_or_copy(source: str, target: str) -> None:
+    try:
+        os.link(os.path.realpath(source), target)
+    except OSError:
+        shutil.copyfile(source, target)
