@@ -13,6 +13,7 @@ LEFT_OUT = {
     "tests/engine/test_kernels.py": "native and wasmtime builds",
     "tests/engine/test_export_trial.py": "the like of it has run; minutes here",
     "tests/engine/test_forking.py": "processes and threads",
+    "tests/engine/test_plan_program.py": "native and wasmtime builds",
     "tests/engine/test_interrupted_steps.py": "a step for each line of a step; minutes here",
     "tests/engine/test_states.py": "names and graphs only, the same in CPython; minutes here",
     "tests/examples": "processes",

@@ -90,12 +90,12 @@ def _plan_with_sizes(rows):
     ids=["powers", "polynomials", "quotients", "numbers"],
 )
 def test_sizes_that_grow_without_end_are_refused(rows):
-    stream = webrnn.InferenceSession(_plan_with_sizes(rows), backend="native").stream()
+    stream = webrnn.InferenceSession(_plan_with_sizes(rows), backend=MAIN).stream()
     with pytest.raises(webrnn.Error):
         stream.step({})
 
 
 def test_states_of_negative_size_are_refused():
-    stream = webrnn.InferenceSession(_plan_with_sizes([(0, -1, 0), (3, 0, 1)]), backend="native").stream()
+    stream = webrnn.InferenceSession(_plan_with_sizes([(0, -1, 0), (3, 0, 1)]), backend=MAIN).stream()
     with pytest.raises(webrnn.Error):
         stream.step({})
