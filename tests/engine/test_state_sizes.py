@@ -7,7 +7,7 @@ import pytest
 from onnx import helper
 
 import webrnn
-from tests.backends import BACKENDS
+from tests.backends import BACKENDS, MAIN
 from tests.engine.stream_models import HIDDEN, feed, growing, stateful
 from tests.engine.test_stream import bits, session
 from tests.onnx.models import floats, model
