@@ -1,7 +1,8 @@
 PYTHON ?= python3
 PY := .venv/bin/python
+OXLINT := build/oxlint-1.93.0
 
-.PHONY: pictures setup demo test test-exhaustive fuzz-plans fuzz-hosts fuzz-node fuzz-passes fuzz-models soak audio-realtime baseline bench bench-kernels bench-passes peers scan-study pyodide npm lint clean
+.PHONY: pictures setup demo test test-exhaustive fuzz-plans fuzz-hosts fuzz-node fuzz-passes fuzz-models soak audio-realtime baseline bench bench-kernels bench-passes peers scan-study pyodide npm lint lines clean
 
 # Everything a checkout needs. Quick the second time: pip is called only when pyproject.toml changed.
 setup: .venv/ready
@@ -20,11 +21,11 @@ demo: setup
 # The pictures in the README, of the page in headless Chromium
 pictures: setup
 	$(PY) -m webrnn.cli serve --build-only
-	$(PY) -m web_demo.pictures
+	$(PY) -m web_demo.packaging.pictures
 
 # The npm package, packed, in build/npm; nothing is published
 npm: setup
-	$(PY) -m web_demo.npm_package
+	$(PY) -m web_demo.packaging.npm_package
 
 test: setup
 	$(PY) -m pytest -n 2 --dist worksteal -m "not exhaustive"
@@ -80,7 +81,7 @@ bench-passes: .venv/ready
 # Other runtimes to compare with, beside onnxruntime: tract, and onnxruntime-web below build/
 peers: .venv/ready
 	$(PY) -m pip install --quiet --disable-pip-version-check -r bench/peers/requirements.txt
-	PATH="$(CURDIR)/.venv/bin:$$PATH" npm install --silent --no-audit --no-fund --prefix build/peers onnxruntime-web@1.30.0
+	PATH="$(CURDIR)/.venv/bin:$$PATH" npm install --loglevel=error --no-audit --no-fund --prefix build/peers onnxruntime-web@1.30.0
 
 # Ways to run a recurrent loop, beside each other: docs/scan-study.md. Some minutes on an idle machine
 scan-study: setup peers
@@ -90,10 +91,20 @@ scan-study: setup peers
 pyodide: setup
 	$(PY) -m pyodide_pkg.distribution --output dist/pyodide
 
-lint: .venv/ready
+lint: .venv/ready $(OXLINT)
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
+	.venv/bin/clang-format --dry-run -Werror $$(git ls-files '*.c' '*.h')
+	PATH="$(CURDIR)/.venv/bin:$$PATH" $(OXLINT)/node_modules/.bin/oxlint
 	$(PY) -m mypy
+
+# The JavaScript linter; .oxlintrc.json has its rules
+$(OXLINT): | .venv/ready
+	PATH="$(CURDIR)/.venv/bin:$$PATH" npm install --loglevel=error --no-audit --no-fund --prefix $@ oxlint@$(@:build/oxlint-%=%)
+
+# How many lines each part has; tests/house/test_lines.py keeps the budgets
+lines: .venv/ready
+	$(PY) -m tests.house.lines
 
 clean:
 	rm -rf .venv build dist runtime/webrnn/_kernels .cache

@@ -1,18 +1,13 @@
 """`python -m bench.audio`: DTLN and Silero on speech, webrnn against onnxruntime on one thread each.
 
-Both run the pipeline of the examples, block by block; onnxruntime gets its state fed back by hand. Each round runs each
-engine once, in turns, and gives one ratio; printed are medians, and all ratios. CPU time stands beside the time on the
-wall, because it shows less of what else runs on the machine.
+Both run the pipeline of the examples, block by block; onnxruntime gets its state fed back by hand. They are timed in
+interleaved rounds, as `webrnn bench` does it; times are medians of the rounds.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
-import statistics
-import time
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
 from functools import partial
 
 import numpy as np
@@ -21,6 +16,9 @@ import onnxruntime
 from examples import denoise_wav, vad
 from webrnn import models
 from webrnn.audio import FrameFilter, read_wav
+from webrnn.bench import machine
+from webrnn.bench.rounds import Result, race
+from webrnn.bench.runners import CallRunner
 
 RATE = 16000
 WEBRNN, PEER, ALONE = "webrnn", "onnxruntime", "pipeline alone"
@@ -58,43 +56,14 @@ def peer_detector() -> vad.Detector:
     return detect
 
 
-@dataclass
-class Contestant:
-    """Something that is run once a round, and its (wall, CPU) seconds."""
-
-    run: Callable[[], None]
-    rounds: list[tuple[float, float]] = field(default_factory=list)
-
-    def once(self) -> None:
-        wall, cpu = time.perf_counter(), time.process_time()
-        self.run()
-        self.rounds.append((time.perf_counter() - wall, time.process_time() - cpu))
-
-    def median(self, clock: int) -> float:
-        return statistics.median(times[clock] for times in self.rounds)
-
-
-def compete(contestants: dict[str, Contestant], rounds: int) -> None:
-    for contestant in contestants.values():
-        contestant.run()
-    for index in range(rounds):
-        order = list(contestants.values())
-        for contestant in order if index % 2 else reversed(order):
-            contestant.once()
-
-
-def report(contestants: dict[str, Contestant], unit: str, units: float, audio_seconds: float) -> None:
-    """`units` is how much of `unit` a round has done."""
-    print(f"  {'':<16}{'wall':>12}{'CPU':>12}  {unit:<16}{'x realtime (wall)':>18}")
-    for name, contestant in contestants.items():
-        wall, cpu = (1e6 * contestant.median(clock) / units for clock in (0, 1))
-        print(f"  {name:<16}{wall:>9.1f} us{cpu:>9.1f} us{'':<18}{audio_seconds / contestant.median(0):>18.0f}")
-    for clock, label in enumerate(("wall", "CPU")):
-        pairs = zip(contestants[WEBRNN].rounds, contestants[PEER].rounds, strict=True)
-        ratios = [ours[clock] / theirs[clock] for ours, theirs in pairs]
-        text = " ".join(f"{ratio:.2f}" for ratio in ratios)
-        print(f"  webrnn / onnxruntime, {label}: {statistics.median(ratios):.2f} (by round: {text})")
-    print()
+def report(results: Sequence[Result], unit: str, units: float, audio_seconds: float) -> None:
+    """`units` is how much of `unit` a run has done."""
+    print(f"  {'':<16}{'CPU':>12}  {unit:<16}{'x realtime':>18}")
+    for result in results:
+        us = 1e6 * result.median / units
+        print(f"  {result.runner:<16}{us:>9.1f} us{'':<18}{audio_seconds / result.median:>18.0f}")
+    ratio = results[0].ratio_to(results[1])
+    print(f"  {WEBRNN} / {PEER}: {ratio.median:.2f} (±{ratio.spread:.0%})\n")
 
 
 def push_all(denoise: FrameFilter, blocks: Iterable[np.ndarray]) -> None:
@@ -117,19 +86,19 @@ def dtln(speech: np.ndarray, backend: str, block: int, rounds: int) -> None:
         PEER: denoise_wav.denoiser(peer_stage("dtln_1"), peer_stage("dtln_2")),
         ALONE: denoise_wav.denoiser(lambda _: mask, lambda frame: frame),
     }
-    contestants = {name: Contestant(partial(push_all, pipeline, blocks)) for name, pipeline in pipelines.items()}
-    compete(contestants, rounds)
+    calls = {name: CallRunner(name, partial(push_all, pipeline, blocks)) for name, pipeline in pipelines.items()}
+    results = race(calls, rounds)
     print(f"DTLN, {len(speech) / RATE:g} s of speech in noise, blocks of {block} samples, pipeline included")
-    report(contestants, "a second", len(speech) / RATE, len(speech) / RATE)
+    report(results, "a second", len(speech) / RATE, len(speech) / RATE)
 
 
 def silero(speech: np.ndarray, backend: str, rounds: int) -> None:
     chunks = list(vad.chunks([speech], RATE))
     detectors = {WEBRNN: vad.detector(backend), PEER: peer_detector()}
-    contestants = {name: Contestant(partial(detect_all, detect, chunks)) for name, detect in detectors.items()}
-    compete(contestants, rounds)
+    calls = {name: CallRunner(name, partial(detect_all, detect, chunks)) for name, detect in detectors.items()}
+    results = race(calls, rounds)
     print(f"Silero, {len(chunks)} chunks of 32 ms of speech")
-    report(contestants, "a chunk", len(chunks), len(speech) / RATE)
+    report(results, "a chunk", len(chunks), len(speech) / RATE)
 
 
 def main() -> None:
@@ -140,8 +109,7 @@ def main() -> None:
     parser.add_argument("--block", type=int, default=128, help="samples that reach DTLN at a time (%(default)s)")
     arguments = parser.parse_args()
     speech = read_wav(models.fetch("speech"))[0][: int(arguments.seconds * RATE)]
-    load = f"{os.cpu_count()} CPUs, load {os.getloadavg()[0]:.1f}"
-    print(f"backend {arguments.backend}, {arguments.rounds} rounds; {load}\n")
+    print(f"backend {arguments.backend}, {arguments.rounds} rounds; load {machine.load()}\n")
     dtln(speech, arguments.backend, arguments.block, arguments.rounds)
     silero(speech, arguments.backend, arguments.rounds)
 

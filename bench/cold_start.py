@@ -15,12 +15,12 @@ import tempfile
 from pathlib import Path
 
 import webrnn
-from web_demo import npm_package
+from web_demo.packaging import npm_package
 from webrnn.bench.models import BUILT_IN
 from webrnn.bench.web import CHROMIUM_FLAGS, chromium_path
+from webrnn.demo.site import PEER_FILES
 from webrnn.web.server import in_background, serve
 
-PEER_FILES = ("ort.wasm.min.mjs", "ort-wasm-simd-threaded.mjs", "ort-wasm-simd-threaded.wasm")
 PAGE = """<!doctype html>
 <meta http-equiv="Content-Security-Policy" content="default-src 'self'; script-src 'self' 'wasm-unsafe-eval'">
 <link rel="icon" href="data:,">

@@ -2,18 +2,13 @@
 
 All builds are timed in one process in interleaved rounds; a kernel runs many times per call, so that the cost of the
 call from Python (microseconds natively, tens of them into wasmtime) does not show. Printed are the medians of the
-per-round times and of the per-round ratios.
+rounds, and of the ratios within the calm ones.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
-import statistics
 import sys
-import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +17,12 @@ import numpy as np
 from wasm_kernels import build, toolchains
 from wasm_kernels.cases import Case, bench
 from wasm_kernels.table import KERNELS, Kernel
-from webrnn.bench import charts
-from webrnn.engine import kernels
+from webrnn.bench import charts, machine
+from webrnn.bench.rounds import race
+from webrnn.bench.runners import RepeatRunner
+from webrnn.engine.kernels import loading as kernels
 
 FOLDER = build.ROOT / "build" / "bench"
-SLICE = 2e-3  # seconds of work per call
 
 
 def loaded() -> list[kernels.Kernels]:
@@ -38,25 +34,8 @@ def loaded() -> list[kernels.Kernels]:
     return [kernels.load(spec, FOLDER) for spec in ("native", "wasm:relaxed", "wasm:simd", "wasm:scalar")]
 
 
-@dataclass
-class Timer:
-    """One kernel on one build: arguments in its memory, and the number of repetitions that fills a slice."""
-
-    run: Callable[[int], None]
-    count: int = 1
-    rounds: list[float] = field(default_factory=list)
-
-    def calibrate(self) -> None:
-        while (elapsed := self.once()) * self.count < SLICE:
-            self.count = max(self.count * 2, int(SLICE / max(elapsed, 1e-9) / 2))
-
-    def once(self) -> float:
-        start = time.perf_counter()
-        self.run(self.count)
-        return (time.perf_counter() - start) / self.count
-
-
-def timer(on: kernels.Kernels, kernel: Kernel, case: Case) -> Timer:
+def runner(on: kernels.Kernels, kernel: Kernel, case: Case) -> RepeatRunner:
+    """A kernel on a build, its arguments in that build's memory."""
     buffers: dict[str, Any] = {}
     for name, value in case.arguments.items():
         buffers[name] = on.buffer(value, value.dtype) if isinstance(value, np.ndarray) else value
@@ -64,7 +43,7 @@ def timer(on: kernels.Kernels, kernel: Kernel, case: Case) -> Timer:
         buffers[name] = on.empty(size, dtype)
     function = getattr(on, f"{kernel.name}_repeat")
     arguments = [buffers[name] for _, name in kernel.parameters]
-    return Timer(lambda count: function(count, *arguments))
+    return RepeatRunner(lambda count: function(count, *arguments))
 
 
 def traffic(case: Case) -> float:
@@ -80,25 +59,15 @@ def measure(builds: list[kernels.Kernels], chosen: list[Kernel], rounds: int) ->
         if sys.stderr.isatty():
             print(f"\r{position + 1}/{len(chosen)} {kernel.name:<20}", end="", file=sys.stderr)
         case = bench(kernel, rng)
-        timers = {b.spec: timer(b, kernel, case) for b in builds}
-        for t in timers.values():
-            t.calibrate()
-        for _ in range(rounds):
-            for t in timers.values():
-                t.rounds.append(t.once())
-        native = next(iter(timers.values()))
+        results = race({b.spec: runner(b, kernel, case) for b in builds}, rounds)
         rows.append(
             {
                 "kernel": kernel.name,
                 "case": case.label,
                 "flops": case.flops,
                 "bytes": traffic(case),
-                "us": {spec: statistics.median(t.rounds) * 1e6 for spec, t in timers.items()},
-                "best_us": {spec: min(t.rounds) * 1e6 for spec, t in timers.items()},
-                "ratio": {
-                    spec: statistics.median(a / b for a, b in zip(t.rounds, native.rounds, strict=True))
-                    for spec, t in timers.items()
-                },
+                "us": {result.runner: result.median * 1e6 for result in results},
+                "ratio": {result.runner: result.ratio_to(results[0]).median for result in results},
             }
         )
     if sys.stderr.isatty():
@@ -133,8 +102,8 @@ def main(argv: list[str] | None = None) -> int:
     builds = loaded()
     rows = measure(builds, chosen, arguments.rounds)
     print(
-        f"{builds[0].spec} against wasm under wasmtime; load {os.getloadavg()[0]:.2f}; "
-        "x: times the native time, median of rounds"
+        f"{builds[0].spec} against wasm under wasmtime; load {machine.load()}; "
+        "x: times the native time, median of calm rounds"
     )
     print(table(rows, [b.spec for b in builds]))
     if arguments.svg:

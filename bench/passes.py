@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from webrnn.models import MODELS, fetch
-from webrnn.passes.report import Report, optimize
+from webrnn.report import Report, optimize
 from webrnn.tables import table
 
 CACHE = Path(__file__).parents[1] / ".cache" / "models"

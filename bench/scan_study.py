@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from bench.scan_study_text import (
-    DECODER,
     FUSED,
     LOOP,
     MODELS,
@@ -27,7 +26,7 @@ from bench.scan_study_text import (
     WAYS,
     discussion,
 )
-from webrnn.bench import table
+from webrnn.bench import models, table
 from webrnn.bench.benchmark import Benchmark
 from webrnn.bench.case import built_in
 from webrnn.bench.others import modules_folder, pyodide_folder
@@ -39,11 +38,7 @@ from webrnn.errors import Error
 
 OUTPUT = Path(__file__).resolve().parents[1] / "docs" / "scan-study.md"
 SECONDS = 6.0
-TITLES = {
-    "rnn_128": "RNN 128, 50 steps", "gru_128": "GRU 128, 50 steps", "lstm_128": "LSTM 128, 50 steps",
-    "rnn_256": "RNN 256, 100 steps", "gru_256": "GRU 256, 100 steps", "lstm_256": "LSTM 256, 100 steps",
-    "gru_256x2": "two GRU 256, 100 steps", DECODER: "two GRU 256 in one Scan, 100 steps",
-}  # fmt: skip
+TITLES = {name: models.TITLES[name] for name in MODELS}
 NATIVE = (NAIVE, REUSE, LOOP, FUSED, ORT, TRACT)
 WASM = tuple(f"{way} {where}" for where in ("wasmtime", "Node") for way in (LOOP, FUSED))
 PYODIDE = tuple(f"{way} Pyodide" for way in (NAIVE, REUSE))

@@ -39,7 +39,7 @@ every body gets that is not exactly one cell: two GRUs in one Scan are the same 
 so the ratio there, {loop_decoder}, shows how much of these differences is noise.
 
 **The fused instruction** runs the same kernels and gives the same bits. What it saves is a fixed cost for each
-step, which shows where steps are short (a tenth to a fifth of the time up to 16 units, see [plans](plans.md)). From
+step, which shows where steps are short (a tenth to a fifth of the time up to 16 units, see [notes](notes.md)). From
 128 units on reading the recurrent weights is most of a step. It also projects inputs in chunks that are still in
 the cache when they are used, and its memory does not grow with the sequence; the loop has the whole projection in
 its arena.

@@ -14,17 +14,16 @@ import argparse
 import gc
 import os
 import sys
-import time
 import tracemalloc
-from array import array
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
 import webrnn
 from webrnn.bench.models import streaming_gru
-from webrnn.engine.stream import Stream
+from webrnn.bench.streams import percentiles, time_ticks
+from webrnn.engine.streams.stream import Stream
 
 BLOCKS = 10
 MOST_RESIDENT = 1 << 20
@@ -51,25 +50,18 @@ def soak(model: str | bytes, backend: str, steps: int, carry: str) -> list[str]:
     for frame in frames:
         stream.step(frame)
     n = steps // BLOCKS
-    ticks, plain = array("q", bytes(8 * steps)), array("q", bytes(8 * steps))
-    memory = []
-    clock, step = time.perf_counter_ns, stream.step
-    work = _plain_work(min(_timed(step, frame) for frame in frames))
+    memory: list[int] = []
+    work = _plain_work(stream.step, frames)
+    all_seconds = np.ones((2, n * BLOCKS))  # written, so that its memory is there from the start
     gc.collect()
     for block in range(BLOCKS):
-        for index in range(block * n, (block + 1) * n):
-            frame = frames[index & 63]
-            before = clock()
-            step(frame)
-            between = clock()
-            sum(work)
-            plain[index] = clock() - between
-            ticks[index] = between - before
+        times = time_ticks([stream.step, lambda frame: sum(work)], frames, n)
+        for whole, part in zip(all_seconds, times, strict=True):
+            whole[block * n : (block + 1) * n] = part
         memory.append(resident_bytes())
-        figures = _figures(ticks[block * n : (block + 1) * n])
-        print(f"{(block + 1) * n:9,} steps  {memory[-1] / 1e6:7.1f} MB  {figures.text}")
+        print(f"{(block + 1) * n:9,} steps  {memory[-1] / 1e6:7.1f} MB  {_Figures(times[0]).text}")
     broken = []
-    tick, python = _figures(ticks[: n * BLOCKS]), _figures(plain[: n * BLOCKS])
+    tick, python = map(_Figures, all_seconds)
     print(f"ticks:             {tick.text}")
     print(f"plain Python work: {python.text}")
     is_worse_than_python = tick.excess > MOST_BESIDE_PYTHON * python.excess
@@ -93,20 +85,12 @@ def soak(model: str | bytes, backend: str, steps: int, carry: str) -> list[str]:
     return broken
 
 
-@dataclass
 class _Figures:
-    median: float
-    p99: float
-    p999: float
-    worst: float
+    """In microseconds."""
 
-    @property
-    def excess(self) -> float:
-        return self.p999 - self.median
-
-    @property
-    def ratio(self) -> float:
-        return self.p999 / self.median
+    def __init__(self, seconds: Sequence[float] | np.ndarray):
+        self.median, self.p99, self.p999, self.worst = percentiles(1e6 * np.asarray(seconds))
+        self.excess, self.ratio = self.p999 - self.median, self.p999 / self.median
 
     @property
     def text(self) -> str:
@@ -114,22 +98,11 @@ class _Figures:
         return f"{times}, worst {self.worst:.0f}"
 
 
-def _figures(nanoseconds: array[int]) -> _Figures:
-    us = np.array(nanoseconds) / 1e3
-    median, p99, p999 = (float(each) for each in np.percentile(us, [50, 99, 99.9]))
-    return _Figures(median, p99, p999, float(us.max()))
-
-
-def _timed(function: Callable[..., object], *arguments: object) -> int:
-    before = time.perf_counter_ns()
-    function(*arguments)
-    return time.perf_counter_ns() - before
-
-
-def _plain_work(nanoseconds: int) -> range:
-    """A range that takes so long to add up."""
-    each = min(_timed(sum, range(10_000)) for _ in range(20)) / 10_000
-    return range(int(nanoseconds / each))
+def _plain_work(step: Callable[[Any], Any], frames: Sequence[Any]) -> range:
+    """A range that takes as long to add up as a step takes."""
+    numbers = range(10_000)
+    steps, sums = time_ticks([step, lambda frame: sum(numbers)], frames, len(frames))
+    return range(int(len(numbers) * min(steps) / min(sums)))
 
 
 def _traced_growth(stream: Stream, frames: list[dict[str, np.ndarray]], steps: int) -> int:

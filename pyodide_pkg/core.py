@@ -58,10 +58,15 @@ def ensure(cache: Path = CACHE) -> Path:
         archive = next(Path(temporary).glob("*.tgz"))
         if (digest := hashlib.sha256(archive.read_bytes()).hexdigest()) != SHA256:
             raise SetupError(f"pyodide {VERSION} has sha256 {digest}, expected {SHA256}: not using it")
-        with tarfile.open(archive) as tar:
-            tar.extractall(temporary, filter="data")
+        unpack(archive, Path(temporary))
         (Path(temporary) / "package").rename(folder)
     return folder
+
+
+def unpack(archive: Path, folder: Path) -> None:
+    """Unpack a tar file that is known to be the right one: Python before 3.11.4 has no filters."""
+    with tarfile.open(archive) as tar:
+        tar.extractall(folder, **({"filter": "data"} if hasattr(tarfile, "data_filter") else {}))  # type: ignore[arg-type]
 
 
 def run(

@@ -20,15 +20,20 @@ from pathlib import Path
 MODULES = "_modules.json"
 IMPORTER = Path(__file__).with_name("packed_modules.py")
 #: What cannot work in a browser, or is of no use there.
-LEFT_OUT = ("webrnn/bench/", "webrnn/cli/", "webrnn/onnx_backend.py", "webrnn/profile/", "webrnn/web/")
+LEFT_OUT = tuple(
+    f"webrnn/{name}" for name in ("bench/", "cli/", "demo/", "onnx_backend.py", "profile/", "py.typed", "web/")
+)
 #: Packages whose docstrings and annotations are for people who work on webrnn, and what of them users see.
-INTERNAL = ("webrnn/engine/", "webrnn/ir/", "webrnn/onnx/", "webrnn/passes/", "webrnn/plan/", "webrnn/reference/")
+INTERNAL = tuple(
+    f"webrnn/{package}/"
+    for package in ("along_time", "checks", "engine", "ir", "onnx", "ops", "passes", "plan", "reference", "shapes")
+)
 PUBLIC = (
     "webrnn/engine/limits.py",
-    "webrnn/engine/pool.py",
+    "webrnn/engine/streams/pool.py",
     "webrnn/engine/session.py",
-    "webrnn/engine/stream.py",
-    "webrnn/passes/report/",
+    "webrnn/engine/streams/stream.py",
+    "webrnn/report/",
 )
 
 #: The earliest time that a zip file can hold.
@@ -89,7 +94,8 @@ def without_docstrings(source: str) -> str:
 
 
 def without_annotations(source: str) -> str:
-    """Types of arguments, results and local variables are gone; those of classes stay, dataclasses read them.
+    """Types of arguments, results and local variables are gone. Those of classes stay, since dataclasses read them,
+    and those of keywords of decorated functions, since the table of numpy ops checks attributes by them.
 
     A fifth of the time that Python takes to compile such modules in a browser is theirs. Lines stay where they are.
     """
@@ -103,8 +109,9 @@ def without_annotations(source: str) -> str:
     for node in ast.walk(ast.parse(source)):
         if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             continue
+        read = node.args.kwonlyargs if node.decorator_list else []
         for argument in ast.walk(node.args):
-            if isinstance(argument, ast.arg) and argument.annotation is not None:
+            if isinstance(argument, ast.arg) and argument.annotation is not None and argument not in read:
                 name = starts[argument.lineno - 1] + argument.col_offset + len(argument.arg.encode())
                 cuts.append((name, end_of(argument.annotation)))
         if node.returns is not None:

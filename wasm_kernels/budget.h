@@ -51,10 +51,10 @@ __attribute__((noinline, unused)) static int read_clock(Budget *b) {
 #define is_time_up(vm) (__builtin_expect(--(vm)->budget.checks_left <= 0, 0) && read_clock(&(vm)->budget))
 
 /* Charges a loop that begins for `steps` steps. */
-#define CHARGE_LOOP(vm, steps)                                     \
-  do {                                                             \
-    REQUIRE((steps) <= (vm)->budget.loop_steps, OVER_LOOP_STEPS);  \
-    REQUIRE((steps) <= (vm)->budget.steps_left, OVER_RUN_STEPS);   \
-    (vm)->budget.steps_left -= (steps);                            \
+#define CHARGE_LOOP(vm, steps)                                    \
+  do {                                                            \
+    REQUIRE((steps) <= (vm)->budget.loop_steps, OVER_LOOP_STEPS); \
+    REQUIRE((steps) <= (vm)->budget.steps_left, OVER_RUN_STEPS);  \
+    (vm)->budget.steps_left -= (steps);                           \
   } while (0)
 #endif

@@ -14,14 +14,13 @@ import hashlib
 import json
 import os
 import platform
-import runpy
 import sys
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from wasm_kernels import table, toolchains
+from wasm_kernels import plan_header, table, toolchains
 from wasm_kernels.toolchains import Toolchain, ToolchainError
 
 HERE = Path(__file__).resolve().parent
@@ -30,8 +29,6 @@ OUTPUT = ROOT / "runtime" / "webrnn" / "_kernels"
 #: Profiling builds, beside the others under the same names.
 PROFILE_OUTPUT = OUTPUT / "profile"
 WORK = ROOT / "build" / "kernels"
-#: The instruction table, read as a file: the build needs nothing installed.
-OPCODES = ROOT / "runtime" / "webrnn" / "plan" / "opcodes.py"
 
 # C11, IEEE arithmetic: contraction is off, so that a multiply-add is fused only where simd.h says so.
 COMMON = ["-std=gnu11", "-ffreestanding", "-O3", "-g0", "-ffp-contract=off", "-fno-math-errno", "-fvisibility=hidden",
@@ -155,7 +152,7 @@ def _digest(*parts: bytes) -> str:
 
 def generated_headers() -> dict[str, str]:
     """The headers that C sources include, by file name."""
-    return {"kernels.gen.h": table.c_header(), "plan.gen.h": runpy.run_path(str(OPCODES))["c_header"]()}
+    return {"kernels.gen.h": table.c_header(), "plan.gen.h": plan_header.c_header()}
 
 
 def build(

@@ -27,13 +27,13 @@ static void cell_activate(float *v, int n, const float *params, int32_t acts, in
   } while (0)
 
 /* The same for `count` vectors from j on: TOGETHER of them, then one at a time */
-#define EACH_VECTORS(j, n, ...)                                                                                             \
-  do {                                                                                                                      \
-    enum { SPAN = TOGETHER * VL };                                                                                          \
-    int j = 0;                                                                                                              \
-    for (const int count = TOGETHER, rest = VL; TOGETHER > 1 && j + SPAN <= (n); j += SPAN) __VA_ARGS__;                    \
-    for (const int count = 1, rest = VL; j + VL <= (n); j += VL) __VA_ARGS__;                                               \
-    for (int count = 1, rest = (n) - j; j < (n); j += VL) __VA_ARGS__;                                                      \
+#define EACH_VECTORS(j, n, ...)                                                                          \
+  do {                                                                                                   \
+    enum { SPAN = TOGETHER * VL };                                                                       \
+    int j = 0;                                                                                           \
+    for (const int count = TOGETHER, rest = VL; TOGETHER > 1 && j + SPAN <= (n); j += SPAN) __VA_ARGS__; \
+    for (const int count = 1, rest = VL; j + VL <= (n); j += VL) __VA_ARGS__;                            \
+    for (int count = 1, rest = (n) - j; j < (n); j += VL) __VA_ARGS__;                                   \
   } while (0)
 #define AT(p) vload_upto((p) + j + i * VL, rest)
 
@@ -124,7 +124,9 @@ static void gru_any(const float *xw, const float *hw, const float *h, float *y, 
     __builtin_memcpy(n, xn + i, (size_t)count * sizeof *n);
     add_product(n, r, hn + i, count);
     cell_activate(n, count, params, acts, 1);
-    EACH_VECTOR(j, count, vstore_upto(y + i + j, gru_mix(vload_upto(z + j, rest), vload_upto(n + j, rest), vload_upto(h + i + j, rest)), rest));
+    EACH_VECTOR(
+        j, count,
+        vstore_upto(y + i + j, gru_mix(vload_upto(z + j, rest), vload_upto(n + j, rest), vload_upto(h + i + j, rest)), rest));
   }
 }
 
@@ -142,7 +144,8 @@ void wr_gru_cell(const float *xw, const float *hw, const float *h, float *y, int
  * candidate's recurrent matrix is applied to. xw is [rows, 3 * hidden]. */
 void wr_gru_reset(const float *xw, const float *hw, const float *h, float *z, float *rh, int32_t rows, int32_t hidden,
                   int32_t acts, const float *params) {
-  for (int row = 0; row < rows; row++, xw += 3 * (ptrdiff_t)hidden, hw += 2 * (ptrdiff_t)hidden, h += hidden, z += hidden, rh += hidden) {
+  for (int row = 0; row < rows;
+       row++, xw += 3 * (ptrdiff_t)hidden, hw += 2 * (ptrdiff_t)hidden, h += hidden, z += hidden, rh += hidden) {
     sum_into(z, xw, hw, hidden);
     cell_activate(z, hidden, params, acts, 0);
     sum_into(rh, xw + hidden, hw + hidden, hidden);
@@ -170,7 +173,8 @@ void wr_gru_update(const float *xw, const float *hn, const float *z, const float
 }
 
 /* up to VL of `count` units of an LSTM with the default activations, the gates `gate` floats apart */
-INLINE void lstm_units(const float *xw, const float *hw, const float *c, float *h_out, float *c_out, ptrdiff_t gate, int count) {
+INLINE void lstm_units(const float *xw, const float *hw, const float *c, float *h_out, float *c_out, ptrdiff_t gate,
+                       int count) {
   vf i = vsigmoid(vload_upto(xw, count) + vload_upto(hw, count));
   vf f = vsigmoid(vload_upto(xw + 2 * gate, count) + vload_upto(hw + 2 * gate, count));
   vf g = vtanh(vload_upto(xw + 3 * gate, count) + vload_upto(hw + 3 * gate, count));
@@ -226,7 +230,11 @@ static void lstm_any(const float *xi, const float *hi, const float *c, const flo
     }
     sum_into(g, xg + base, hg + base, n);
     cell_activate(g, n, params, acts, 1);
-    EACH_VECTOR(j, n, vstore_upto(t + j, vload_upto(f + j, rest) * vload_upto(c + base + j, rest) + vload_upto(i + j, rest) * vload_upto(g + j, rest), rest));
+    EACH_VECTOR(j, n,
+                vstore_upto(t + j,
+                            vload_upto(f + j, rest) * vload_upto(c + base + j, rest) +
+                                vload_upto(i + j, rest) * vload_upto(g + j, rest),
+                            rest));
     __builtin_memcpy(c_out + base, t, (size_t)n * sizeof *t);
     sum_into(o, xo + base, ho + base, n);
     if (peephole) add_product(o, po, t, n);
@@ -241,7 +249,8 @@ static void lstm_any(const float *xi, const float *hi, const float *c, const flo
 void wr_lstm_cell(const float *xw, const float *hw, const float *c, const float *peephole, float *h_out, float *c_out,
                   int32_t rows, int32_t hidden, int32_t couple, int32_t acts, const float *params) {
   const int usual = acts == SIGMOID_TANH_TANH && !peephole && !couple && !(params[0] < __builtin_inff());
-  for (int row = 0; row < rows; row++, xw += 4 * (ptrdiff_t)hidden, hw += 4 * (ptrdiff_t)hidden, c += hidden, h_out += hidden, c_out += hidden) {
+  for (int row = 0; row < rows;
+       row++, xw += 4 * (ptrdiff_t)hidden, hw += 4 * (ptrdiff_t)hidden, c += hidden, h_out += hidden, c_out += hidden) {
     if (usual) lstm_usual(xw, hw, c, h_out, c_out, hidden);
     else lstm_any(xw, hw, c, peephole, h_out, c_out, hidden, couple, acts, params);
   }

@@ -6,21 +6,21 @@
 #define BLOCK 16 /* transposes run in BLOCK x BLOCK tiles, so that both sides use whole cache lines */
 
 /* dst[i, j] = src[i, j] for one element size, the last two axes */
-#define COPY_2D(type)                                                                                                 \
-  static void copy_2d_##type(const type *src, type *dst, int rows, int cols, const int32_t s[2], const int32_t d[2]) { \
-    if (s[1] == 1 && d[1] == 1) {                                                                                     \
+#define COPY_2D(type)                                                                                                   \
+  static void copy_2d_##type(const type *src, type *dst, int rows, int cols, const int32_t s[2], const int32_t d[2]) {  \
+    if (s[1] == 1 && d[1] == 1) {                                                                                       \
       for (int i = 0; i < rows; i++, src += s[0], dst += d[0]) __builtin_memmove(dst, src, (size_t)cols * sizeof *dst); \
-      return;                                                                                                         \
-    }                                                                                                                 \
-    for (int i0 = 0, i1; i0 < rows; i0 = i1) {                                                                        \
-      i1 = rows - i0 < BLOCK ? rows : i0 + BLOCK;                                                                     \
-      for (int j0 = 0, j1; j0 < cols; j0 = j1) {                                                                      \
-        j1 = cols - j0 < BLOCK ? cols : j0 + BLOCK;                                                                   \
-        for (int i = i0; i < i1; i++)                                                                                 \
-          for (int j = j0; j < j1; j++)                                                                               \
-            dst[(ptrdiff_t)i * d[0] + (ptrdiff_t)j * d[1]] = src[(ptrdiff_t)i * s[0] + (ptrdiff_t)j * s[1]];          \
-      }                                                                                                               \
-    }                                                                                                                 \
+      return;                                                                                                           \
+    }                                                                                                                   \
+    for (int i0 = 0, i1; i0 < rows; i0 = i1) {                                                                          \
+      i1 = rows - i0 < BLOCK ? rows : i0 + BLOCK;                                                                       \
+      for (int j0 = 0, j1; j0 < cols; j0 = j1) {                                                                        \
+        j1 = cols - j0 < BLOCK ? cols : j0 + BLOCK;                                                                     \
+        for (int i = i0; i < i1; i++)                                                                                   \
+          for (int j = j0; j < j1; j++)                                                                                 \
+            dst[(ptrdiff_t)i * d[0] + (ptrdiff_t)j * d[1]] = src[(ptrdiff_t)i * s[0] + (ptrdiff_t)j * s[1]];            \
+      }                                                                                                                 \
+    }                                                                                                                   \
   }
 COPY_2D(uint8_t)
 COPY_2D(uint16_t)
@@ -63,7 +63,8 @@ int32_t wr_copy_strided(const uint8_t *src, uint8_t *dst, int32_t item, int32_t 
 /* dst[outer, count, inner] = src[outer, size, inner] at index[count]; negative indices count from the end.
  * inner is in bytes. Returns 0, or 1 + the position of the first index out of range, before anything is written (or while it
  * is, if dst overlaps index: each index is looked at where it is used). */
-int32_t wr_gather(const uint8_t *src, const int64_t *index, uint8_t *dst, int32_t outer, int32_t size, int32_t inner, int32_t count) {
+int32_t wr_gather(const uint8_t *src, const int64_t *index, uint8_t *dst, int32_t outer, int32_t size, int32_t inner,
+                  int32_t count) {
   for (int i = 0; i < count; i++)
     if (index[i] < -(int64_t)size || index[i] >= size) return i + 1;
   if (!inner || !count) return 0;

@@ -14,7 +14,8 @@ __attribute__((visibility("default"))) void *wr_host_now(void *environment, void
 #include "profile.h"
 
 /* The same for the clock of profiling builds. */
-__attribute__((visibility("default"))) void *wr_profile_host_clock(void *environment, void *caller, int64_t *values, size_t count) {
+__attribute__((visibility("default"))) void *wr_profile_host_clock(void *environment, void *caller, int64_t *values,
+                                                                   size_t count) {
   (void)environment, (void)caller;
   if (count) values[0] = profile_clock();
   return NULL;

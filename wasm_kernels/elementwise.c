@@ -4,17 +4,17 @@
 
 /* n contiguous floats through `expr` on v; x may equal y. The tail goes through `again` in a whole vector of its own, so that
  * long expressions are compiled once. */
-#define MAP(x, y, n, expr, again)             \
-  int i = 0;                                  \
-  for (; i + VL <= n; i += VL) {              \
-    vf v = vload(x + i);                      \
-    vstore(y + i, (expr));                    \
-  }                                           \
-  if (i < n) {                                \
-    float tail[VL];                           \
-    vstore(tail, vload_part(x + i, n - i));   \
-    again;                                    \
-    vstore_part(y + i, vload(tail), n - i);   \
+#define MAP(x, y, n, expr, again)           \
+  int i = 0;                                \
+  for (; i + VL <= n; i += VL) {            \
+    vf v = vload(x + i);                    \
+    vstore(y + i, (expr));                  \
+  }                                         \
+  if (i < n) {                              \
+    float tail[VL];                         \
+    vstore(tail, vload_part(x + i, n - i)); \
+    again;                                  \
+    vstore_part(y + i, vload(tail), n - i); \
   }
 
 #define UNARY(name, expr) \
@@ -38,11 +38,11 @@ UNARY(relu, vsel(v <= vset(0.0f), vset(0.0f), v))
 UNARY(softplus, vsoftplus(v))
 UNARY(softsign, v / (vset(1.0f) + vabs(v)))
 
-#define ACTIVATION(name, expr)                                                               \
-  void wr_##name(const float *x, float *y, int32_t n, float alpha, float beta) {            \
-    const vf a = vset(alpha), b = vset(beta);                                               \
-    (void)a, (void)b;                                                                       \
-    MAP(x, y, n, expr, wr_##name(tail, tail, VL, alpha, beta))                              \
+#define ACTIVATION(name, expr)                                                   \
+  void wr_##name(const float *x, float *y, int32_t n, float alpha, float beta) { \
+    const vf a = vset(alpha), b = vset(beta);                                    \
+    (void)a, (void)b;                                                            \
+    MAP(x, y, n, expr, wr_##name(tail, tail, VL, alpha, beta))                   \
   }
 
 ACTIVATION(affine, a *v + b)
@@ -55,17 +55,7 @@ ACTIVATION(clip, vmin(vmax(v, a), b))
 
 void wr_activate(const float *x, float *y, int32_t n, int32_t act, float alpha, float beta) {
   switch (act) {
-  case ACT_RELU: wr_relu(x, y, n); return;
-  case ACT_TANH: wr_tanh(x, y, n); return;
-  case ACT_SIGMOID: wr_sigmoid(x, y, n); return;
-  case ACT_AFFINE: wr_affine(x, y, n, alpha, beta); return;
-  case ACT_LEAKY_RELU: wr_leaky_relu(x, y, n, alpha, beta); return;
-  case ACT_THRESHOLDED_RELU: wr_thresholded_relu(x, y, n, alpha, beta); return;
-  case ACT_SCALED_TANH: wr_scaled_tanh(x, y, n, alpha, beta); return;
-  case ACT_HARD_SIGMOID: wr_hard_sigmoid(x, y, n, alpha, beta); return;
-  case ACT_ELU: wr_elu(x, y, n, alpha, beta); return;
-  case ACT_SOFTSIGN: wr_softsign(x, y, n); return;
-  case ACT_SOFTPLUS: wr_softplus(x, y, n); return;
+    ACTIVATION_CASES
   default:
     if (x != y) __builtin_memmove(y, x, (size_t)n * sizeof *y);
   }
@@ -73,21 +63,21 @@ void wr_activate(const float *x, float *y, int32_t n, int32_t act, float alpha, 
 
 /* y[rows, cols] = a op b; operands are addressed by element strides, 0 to broadcast; a column stride is 0 or 1.
  * y may equal a full-size operand. */
-#define BINARY(name, expr)                                                                                    \
-  void wr_##name(const float *a, const float *b, float *y, int32_t rows, int32_t cols, int32_t a_row,         \
-                 int32_t a_col, int32_t b_row, int32_t b_col) {                                               \
-    for (int r = 0; r < rows; r++, a += a_row, b += b_row, y += cols) {                                       \
-      const vf one_a = vset(*a), one_b = vset(*b);                                                            \
-      int i = 0;                                                                                              \
-      for (; i + VL <= cols; i += VL) {                                                                       \
-        vf p = a_col ? vload(a + i) : one_a, q = b_col ? vload(b + i) : one_b;                                \
-        vstore(y + i, (expr));                                                                                \
-      }                                                                                                       \
-      if (i < cols) {                                                                                         \
-        vf p = a_col ? vload_part(a + i, cols - i) : one_a, q = b_col ? vload_part(b + i, cols - i) : one_b;  \
-        vstore_part(y + i, (expr), cols - i);                                                                 \
-      }                                                                                                       \
-    }                                                                                                         \
+#define BINARY(name, expr)                                                                                           \
+  void wr_##name(const float *a, const float *b, float *y, int32_t rows, int32_t cols, int32_t a_row, int32_t a_col, \
+                 int32_t b_row, int32_t b_col) {                                                                     \
+    for (int r = 0; r < rows; r++, a += a_row, b += b_row, y += cols) {                                              \
+      const vf one_a = vset(*a), one_b = vset(*b);                                                                   \
+      int i = 0;                                                                                                     \
+      for (; i + VL <= cols; i += VL) {                                                                              \
+        vf p = a_col ? vload(a + i) : one_a, q = b_col ? vload(b + i) : one_b;                                       \
+        vstore(y + i, (expr));                                                                                       \
+      }                                                                                                              \
+      if (i < cols) {                                                                                                \
+        vf p = a_col ? vload_part(a + i, cols - i) : one_a, q = b_col ? vload_part(b + i, cols - i) : one_b;         \
+        vstore_part(y + i, (expr), cols - i);                                                                        \
+      }                                                                                                              \
+    }                                                                                                                \
   }
 
 BINARY(add, p + q)
@@ -97,23 +87,21 @@ BINARY(div, p / q)
 BINARY(min, vmin(p, q))
 BINARY(max, vmax(p, q))
 
-INLINE vf operand(const float *p, int32_t col, int i, int rest) {
-  return col ? vload_upto(p + i, rest) : vset(*p);
-}
+INLINE vf operand(const float *p, int32_t col, int i, int rest) { return col ? vload_upto(p + i, rest) : vset(*p); }
 
 /* y[rows, cols] = a op b as bytes 0 or 1 */
-#define COMPARE(name, expr)                                                                                   \
-  void wr_##name(const float *a, const float *b, uint8_t *y, int32_t rows, int32_t cols, int32_t a_row,       \
-                 int32_t a_col, int32_t b_row, int32_t b_col) {                                               \
-    for (int r = 0; r < rows; r++, a += a_row, b += b_row, y += cols)                                         \
-      for (int i = 0; i < cols; i += VL) {                                                                    \
-        int rest = cols - i < VL ? cols - i : VL;                                                             \
-        vf p = operand(a, a_col, i, cols - i), q = operand(b, b_col, i, cols - i);                            \
-        vi mask = (expr);                                                                                     \
-        int32_t lanes[VL];                                                                                    \
-        __builtin_memcpy(lanes, &mask, sizeof lanes);                                                         \
-        for (int j = 0; j < rest; j++) y[i + j] = lanes[j] & 1;                                               \
-      }                                                                                                       \
+#define COMPARE(name, expr)                                                                                            \
+  void wr_##name(const float *a, const float *b, uint8_t *y, int32_t rows, int32_t cols, int32_t a_row, int32_t a_col, \
+                 int32_t b_row, int32_t b_col) {                                                                       \
+    for (int r = 0; r < rows; r++, a += a_row, b += b_row, y += cols)                                                  \
+      for (int i = 0; i < cols; i += VL) {                                                                             \
+        int rest = cols - i < VL ? cols - i : VL;                                                                      \
+        vf p = operand(a, a_col, i, cols - i), q = operand(b, b_col, i, cols - i);                                     \
+        vi mask = (expr);                                                                                              \
+        int32_t lanes[VL];                                                                                             \
+        __builtin_memcpy(lanes, &mask, sizeof lanes);                                                                  \
+        for (int j = 0; j < rest; j++) y[i + j] = lanes[j] & 1;                                                        \
+      }                                                                                                                \
   }
 
 COMPARE(equal, p == q)

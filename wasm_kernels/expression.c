@@ -9,15 +9,7 @@ typedef struct {
   int32_t step;
 } Register;
 
-static void (*const UNARY_KERNELS[])(const float *, float *, int32_t) = {
-    wr_exp, wr_log, wr_tanh, wr_sigmoid, wr_erf, wr_sin, wr_cos, wr_sqrt, wr_reciprocal, wr_abs, wr_neg, wr_round, wr_floor,
-    wr_ceil, wr_relu, wr_softplus, wr_softsign};
-static void (*const ACTIVATION_KERNELS[])(const float *, float *, int32_t, float, float) = {
-    wr_affine, wr_leaky_relu, wr_thresholded_relu, wr_scaled_tanh, wr_hard_sigmoid, wr_elu, wr_clip};
-static void (*const BINARY_KERNELS[])(const float *, const float *, float *, int32_t, int32_t, int32_t, int32_t, int32_t, int32_t) = {
-    wr_add, wr_sub, wr_mul, wr_div, wr_min, wr_max};
-static void (*const COMPARE_KERNELS[])(const float *, const float *, uint8_t *, int32_t, int32_t, int32_t, int32_t, int32_t, int32_t) = {
-    wr_equal, wr_less, wr_less_or_equal, wr_greater, wr_greater_or_equal};
+static void (*const KERNELS[])(void) = {OPERATION_KERNELS};
 
 INLINE float float_of(int32_t bits) {
   float value;
@@ -42,7 +34,7 @@ INLINE int32_t to_int32(float x) {
   return (int32_t)x;
 }
 
-#define EACH(type, expr)                                       \
+#define EACH(type, expr)                                         \
   for (int32_t i = 0; i < n; i++) ((type *)y)[i] = (type)(expr); \
   return
 #define IA ((const int64_t *)a.data)[i * a.step]
@@ -55,50 +47,48 @@ INLINE int32_t to_int32(float x) {
 #define JB ((const int32_t *)b.data)[i * b.step]
 
 /* arithmetic wraps as numpy's does */
-#define INTEGER_OPS(T, type, utype, A, B)                                       \
-  case EX_ADD_##T: EACH(type, (utype)A + (utype)B);                             \
-  case EX_SUB_##T: EACH(type, (utype)A - (utype)B);                             \
-  case EX_MUL_##T: EACH(type, (utype)A *(utype)B);                              \
-  case EX_DIV_##T: EACH(type, divided(A, B));                                   \
-  case EX_MIN_##T: EACH(type, A < B ? A : B);                                   \
-  case EX_MAX_##T: EACH(type, A > B ? A : B);                                   \
-  case EX_EQUAL_##T: EACH(uint8_t, A == B);                                     \
-  case EX_LESS_##T: EACH(uint8_t, A < B);                                       \
-  case EX_LESS_OR_EQUAL_##T: EACH(uint8_t, A <= B);                             \
-  case EX_GREATER_##T: EACH(uint8_t, A > B);                                    \
-  case EX_GREATER_OR_EQUAL_##T: EACH(uint8_t, A >= B);                          \
-  case EX_NEG_##T: EACH(type, 0 - (utype)A);                                    \
-  case EX_ABS_##T: EACH(type, A < 0 ? 0 - (utype)A : (utype)A);                 \
+#define INTEGER_OPS(T, type, utype, A, B)                       \
+  case EX_ADD_##T: EACH(type, (utype)A + (utype)B);             \
+  case EX_SUB_##T: EACH(type, (utype)A - (utype)B);             \
+  case EX_MUL_##T: EACH(type, (utype)A *(utype)B);              \
+  case EX_DIV_##T: EACH(type, divided(A, B));                   \
+  case EX_MIN_##T: EACH(type, A < B ? A : B);                   \
+  case EX_MAX_##T: EACH(type, A > B ? A : B);                   \
+  case EX_EQUAL_##T: EACH(uint8_t, A == B);                     \
+  case EX_LESS_##T: EACH(uint8_t, A < B);                       \
+  case EX_LESS_OR_EQUAL_##T: EACH(uint8_t, A <= B);             \
+  case EX_GREATER_##T: EACH(uint8_t, A > B);                    \
+  case EX_GREATER_OR_EQUAL_##T: EACH(uint8_t, A >= B);          \
+  case EX_NEG_##T: EACH(type, 0 - (utype)A);                    \
+  case EX_ABS_##T: EACH(type, A < 0 ? 0 - (utype)A : (utype)A); \
   case EX_SELECT_##T: EACH(type, UA ? B : ((const type *)c.data)[i * c.step]);
 
 /* y[n] = one operation; y is never a register of one element unless all operands are */
-static void expression_op(const int32_t *op, Register a, Register b, Register c, char *y, int32_t n) {
-  const int32_t code = op[0];
-  if (code <= EX_SOFTSIGN) {
-    UNARY_KERNELS[code]((const float *)a.data, (float *)y, n);
+static void expression_op(const Operation *op, Register a, Register b, Register c, char *y, int32_t n) {
+  const int32_t code = op->code;
+  switch (OPERATIONS[code].how) {
+  case BY_UNARY: ((unary_kernel *)KERNELS[code])((const float *)a.data, (float *)y, n); return;
+  case BY_ACTIVATION:
+    ((activation_kernel *)KERNELS[code])((const float *)a.data, (float *)y, n, float_of(op->alpha), float_of(op->beta));
     return;
-  }
-  if (code <= EX_CLIP) {
-    ACTIVATION_KERNELS[code - EX_AFFINE]((const float *)a.data, (float *)y, n, float_of(op[5]), float_of(op[6]));
+  case BY_BINARY:
+    ((binary_kernel *)KERNELS[code])((const float *)a.data, (const float *)b.data, (float *)y, 1, n, 0, a.step, 0, b.step);
     return;
-  }
-  if (code <= EX_MAX) {
-    BINARY_KERNELS[code - EX_ADD]((const float *)a.data, (const float *)b.data, (float *)y, 1, n, 0, a.step, 0, b.step);
-    return;
-  }
-  if (code <= EX_GREATER_OR_EQUAL) {
-    COMPARE_KERNELS[code - EX_EQUAL]((const float *)a.data, (const float *)b.data, (uint8_t *)y, 1, n, 0, a.step, 0, b.step);
+  case BY_COMPARE:
+    ((compare_kernel *)KERNELS[code])((const float *)a.data, (const float *)b.data, (uint8_t *)y, 1, n, 0, a.step, 0, b.step);
     return;
   }
   switch (code) {
   case EX_SELECT:
-    wr_select((const uint8_t *)a.data, (const float *)b.data, (const float *)c.data, (float *)y, 1, n, 0, a.step, 0, b.step, 0, c.step);
+    wr_select((const uint8_t *)a.data, (const float *)b.data, (const float *)c.data, (float *)y, 1, n, 0, a.step, 0, b.step, 0,
+              c.step);
     return;
-  case EX_ISNAN: EACH(uint8_t, FA != FA);
+  case EX_ISNAN:
+    EACH(uint8_t, FA != FA);
     INTEGER_OPS(I, int64_t, uint64_t, IA, IB)
     INTEGER_OPS(J, int32_t, uint32_t, JA, JB)
   case EX_SELECT_U: EACH(uint8_t, UA ? UB : ((const uint8_t *)c.data)[i * c.step]);
-  case EX_AND_U: EACH(uint8_t, UA && UB);
+  case EX_AND_U: EACH(uint8_t, (UA && UB));
   case EX_OR_U: EACH(uint8_t, UA || UB);
   case EX_XOR_U: EACH(uint8_t, !UA != !UB);
   case EX_EQUAL_U: EACH(uint8_t, !UA == !UB);
@@ -152,29 +142,28 @@ static void run_tile(Vm *vm, const Expression *e, char *const *in, char *const *
     registers[i] = load_tile(t, in[i], t->rank ? t->stride[t->rank - 1] : 0, n, tile);
   }
   for (int i = 0; i < e->constants; i++, tile += TILE * 8) {
-    __builtin_memcpy(tile, e->constant + 3 * i + 1, 8);
+    __builtin_memcpy(tile, e->constant[i].words, 8);
     registers[e->inputs + i] = (Register){tile, 0};
   }
   const int first = e->inputs + e->constants;
   for (int i = 0; i < e->ops; i++, tile += TILE * 8) {
-    const int32_t *op = e->op + EXPRESSION_OP_WORDS * i;
-    const char *form = EXPRESSION_FORMS[op[0]];
+    const Operation *op = e->op + i;
     Register operand[3] = {{tile, 0}, {tile, 0}, {tile, 0}};
     int32_t step = 0;
-    for (int a = 0; form[a] != ':'; a++) operand[a] = registers[op[2 + a]], step |= operand[a].step;
+    for (int a = 0; a < OPERATIONS[op->code].count; a++) operand[a] = registers[op->operand[a]], step |= operand[a].step;
     Register *result = registers + first + i;
     *result = (Register){tile, step};
     /* The last operation writes to its place: nothing reads an input that it may overwrite after it. */
     if (i == e->ops - 1 && step)
       for (int o = 0; o < e->outputs; o++) {
-        const Tensor *t = vm->tensor + e->output[2 * o];
-        if (e->output[2 * o + 1] == first + i && t->rank && t->stride[t->rank - 1] == 1 && e->outputs == 1) result->data = out[o];
+        const Tensor *t = vm->tensor + e->output[o].tensor;
+        if (e->output[o].from == first + i && t->rank && t->stride[t->rank - 1] == 1 && e->outputs == 1) result->data = out[o];
       }
     expression_op(op, operand[0], operand[1], operand[2], result->data, step ? n : 1);
   }
   for (int o = 0; o < e->outputs; o++) {
-    const Tensor *t = vm->tensor + e->output[2 * o];
-    Register from = registers[e->output[2 * o + 1]];
+    const Tensor *t = vm->tensor + e->output[o].tensor;
+    Register from = registers[e->output[o].from];
     if (from.data == out[o]) continue;
     const int32_t stride = t->rank ? t->stride[t->rank - 1] : 1;
     if (stride == 1 && from.step) __builtin_memmove(out[o], from.data, (size_t)n * (size_t)ITEM[t->dtype]);
@@ -182,11 +171,11 @@ static void run_tile(Vm *vm, const Expression *e, char *const *in, char *const *
   }
 }
 
-static int check_expression_operands(Vm *vm, const int32_t *w) {
-  Expression e = expression_of(w);
-  const Tensor *y = vm->tensor + e.output[0];
+static int check_expression(Vm *vm, const expression_operands *o) {
+  Expression e = expression_of(o);
+  const Tensor *y = vm->tensor + e.output[0].tensor;
   for (int i = 0; i < e.outputs; i++) {
-    const Tensor *t = vm->tensor + e.output[2 * i];
+    const Tensor *t = vm->tensor + e.output[i].tensor;
     REQUIRE(t->rank == y->rank, BAD_OPERANDS);
     for (int a = 0; a < y->rank; a++) REQUIRE(t->size[a] == y->size[a], BAD_OPERANDS);
   }
@@ -198,9 +187,9 @@ static int check_expression_operands(Vm *vm, const int32_t *w) {
   return OK;
 }
 
-static int run_expression(Vm *vm, const int32_t *w) {
-  Expression e = expression_of(w);
-  const Tensor *y = vm->tensor + e.output[0];
+static int run_expression(Vm *vm, const expression_operands *o) {
+  Expression e = expression_of(o);
+  const Tensor *y = vm->tensor + e.output[0].tensor;
   if (!y->count) return OK;
   const int last = y->rank - 1, n = y->rank ? y->size[last] : 1;
   char *in[MAX_REGISTERS], *out[MAX_REGISTERS];
@@ -210,7 +199,7 @@ static int run_expression(Vm *vm, const int32_t *w) {
     for (int32_t done = 0, count; done < n; done += count) {
       count = n - done < TILE ? n - done : TILE;
       for (int i = 0; i < e.inputs + e.outputs; i++) {
-        const Tensor *t = vm->tensor + (i < e.inputs ? e.input[i] : e.output[2 * (i - e.inputs)]);
+        const Tensor *t = vm->tensor + (i < e.inputs ? e.input[i] : e.output[i - e.inputs].tensor);
         skip = y->rank ? (ptrdiff_t)done * t->stride[last] : 0;
         for (int a = 0; a < last; a++) skip += (ptrdiff_t)index[a] * t->stride[a];
         *(i < e.inputs ? in + i : out + i - e.inputs) = t->data + skip * ITEM[t->dtype];

@@ -7,7 +7,9 @@
 #include "plan.gen.h"
 #include "simd.h"
 
-typedef struct { float *re, *im; } Planes;
+typedef struct {
+  float *re, *im;
+} Planes;
 
 /* F(s, 0), F(s, 1) ... F(s, VL - 1) */
 #if VL == 1
@@ -17,8 +19,9 @@ typedef struct { float *re, *im; } Planes;
 #elif VL == 8
 #define EACH_LANE(F, s) F(s, 0), F(s, 1), F(s, 2), F(s, 3), F(s, 4), F(s, 5), F(s, 6), F(s, 7)
 #else
-#define EACH_LANE(F, s) F(s, 0), F(s, 1), F(s, 2), F(s, 3), F(s, 4), F(s, 5), F(s, 6), F(s, 7), F(s, 8), F(s, 9), F(s, 10), F(s, 11), \
-                        F(s, 12), F(s, 13), F(s, 14), F(s, 15)
+#define EACH_LANE(F, s)                                                                                                   \
+  F(s, 0), F(s, 1), F(s, 2), F(s, 3), F(s, 4), F(s, 5), F(s, 6), F(s, 7), F(s, 8), F(s, 9), F(s, 10), F(s, 11), F(s, 12), \
+      F(s, 13), F(s, 14), F(s, 15)
 #endif
 
 /* s lanes of one vector, s of the other, and so on: the first VL of them, and the others */
@@ -28,7 +31,9 @@ typedef struct { float *re, *im; } Planes;
 #define HOLD(s, lane) ((lane) / (s) * (s))
 #define REVERSE(s, lane) (VL - 1 - (lane))
 
-typedef struct { vf sum_re, sum_im, turned_re, turned_im; } Butterfly;
+typedef struct {
+  vf sum_re, sum_im, turned_re, turned_im;
+} Butterfly;
 
 /* a + b and (a - b) w, where b is `half` behind a */
 INLINE Butterfly butterfly(const float *re, const float *im, int half, vf w_re, vf w_im, vf minus_w_im) {
@@ -38,19 +43,19 @@ INLINE Butterfly butterfly(const float *re, const float *im, int half, vf w_re, 
 }
 
 /* A stage whose groups of s are shorter than a vector */
-#define SHORT_STAGE(s)                                                                               \
-  static void fft_stage_##s(Planes x, Planes y, const float *w, int half) {                          \
-    for (int i = 0; i < half; i += VL) {                                                             \
-      vf w_re = vload_upto(w + i, half - i), w_im = vload_upto(w + half + i, half - i);              \
-      w_re = __builtin_shufflevector(w_re, w_re, EACH_LANE(HOLD, s));                                \
-      w_im = __builtin_shufflevector(w_im, w_im, EACH_LANE(HOLD, s));                                \
-      Butterfly b = butterfly(x.re + i, x.im + i, half, w_re, w_im, vneg(w_im));                     \
-      vstore(y.re + 2 * i, __builtin_shufflevector(b.sum_re, b.turned_re, EACH_LANE(ZIP_FIRST, s))); \
-      vstore(y.im + 2 * i, __builtin_shufflevector(b.sum_im, b.turned_im, EACH_LANE(ZIP_FIRST, s))); \
-      if (2 * half <= VL) break;                                                                     \
+#define SHORT_STAGE(s)                                                                                   \
+  static void fft_stage_##s(Planes x, Planes y, const float *w, int half) {                              \
+    for (int i = 0; i < half; i += VL) {                                                                 \
+      vf w_re = vload_upto(w + i, half - i), w_im = vload_upto(w + half + i, half - i);                  \
+      w_re = __builtin_shufflevector(w_re, w_re, EACH_LANE(HOLD, s));                                    \
+      w_im = __builtin_shufflevector(w_im, w_im, EACH_LANE(HOLD, s));                                    \
+      Butterfly b = butterfly(x.re + i, x.im + i, half, w_re, w_im, vneg(w_im));                         \
+      vstore(y.re + 2 * i, __builtin_shufflevector(b.sum_re, b.turned_re, EACH_LANE(ZIP_FIRST, s)));     \
+      vstore(y.im + 2 * i, __builtin_shufflevector(b.sum_im, b.turned_im, EACH_LANE(ZIP_FIRST, s)));     \
+      if (2 * half <= VL) break;                                                                         \
       vstore(y.re + 2 * i + VL, __builtin_shufflevector(b.sum_re, b.turned_re, EACH_LANE(ZIP_LAST, s))); \
       vstore(y.im + 2 * i + VL, __builtin_shufflevector(b.sum_im, b.turned_im, EACH_LANE(ZIP_LAST, s))); \
-    }                                                                                                \
+    }                                                                                                    \
   }
 
 #if VL > 1
@@ -109,11 +114,11 @@ static void pairs_from_planes(Planes p, float *y, int m) {
 }
 
 /* Number k of z, and number m - k, which stands m - k before the end of a plane that has m + 1 */
-#define LOAD_MIRRORED(z, k)                                                                                     \
-  vf a_re = vload((z).re + (k)), a_im = vload((z).im + (k));                                                    \
-  vf b_re = vload((z).re + m - (k) - VL + 1), b_im = vload((z).im + m - (k) - VL + 1);                          \
-  b_re = __builtin_shufflevector(b_re, b_re, EACH_LANE(REVERSE, 1));                                            \
-  b_im = __builtin_shufflevector(b_im, b_im, EACH_LANE(REVERSE, 1));                                            \
+#define LOAD_MIRRORED(z, k)                                                            \
+  vf a_re = vload((z).re + (k)), a_im = vload((z).im + (k));                           \
+  vf b_re = vload((z).re + m - (k) - VL + 1), b_im = vload((z).im + m - (k) - VL + 1); \
+  b_re = __builtin_shufflevector(b_re, b_re, EACH_LANE(REVERSE, 1));                   \
+  b_im = __builtin_shufflevector(b_im, b_im, EACH_LANE(REVERSE, 1));                   \
   vf w_re = vload_upto(turns + (k), m - (k)), w_im = vload_upto(turns + m + (k), m - (k));
 
 /* x[rows, n] -> y[rows, n / 2 + 1, 2]; twiddles: w[2][n / 4] of the transform of m = n / 2, then turns[2][n / 2], which are

@@ -30,7 +30,8 @@ class KernelBuildHook(BuildHookInterface[Any]):
         build_data["artifacts"] = []
         build_data["force_include"] = {str(file): f"webrnn/_kernels/{_place(file)}" for file in files}
         if not _is_for_pyodide() and version != "editable":
-            from web_demo import packaged
+            sys.path.insert(0, str(Path(self.root) / "runtime"))
+            from web_demo.packaging import packaged
 
             build_data["force_include"] |= packaged.files()
         build_data["pure_python"] = False

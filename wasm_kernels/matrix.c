@@ -80,8 +80,7 @@ NOINLINE void store_tile(const int rows, const int cols, const float *sums, Outp
 /* The last step of any tile: acc[rows, vecs] to its place */
 INLINE void finish_tile(const int rows, const int vecs, mf *acc, Output out) {
   if (out.cols >= vecs * ML && !out.row_bias) {
-    if (out.bias)
-      UNROLL for (int v = 0; v < vecs; v++) {
+    if (out.bias) UNROLL for (int v = 0; v < vecs; v++) {
         const mf bias = mload(out.bias + v * ML);
         UNROLL for (int r = 0; r < rows; r++) acc[r * vecs + v] = acc[r * vecs + v] + bias;
       }
@@ -260,13 +259,6 @@ static void matmul_in_step(const float *x, ptrdiff_t x_stride, const float *w, i
   else matmul(x, x_stride, w, m, k, out);
 }
 
-/* The same with an activation of each result */
-static void gemm_in_step(const float *x, ptrdiff_t x_stride, const float *w, int m, int k, Output out, int32_t act, float alpha,
-                         float beta, int step) {
-  matmul_in_step(x, x_stride, w, m, k, out, step);
-  for (int row = 0; act != ACT_NONE && row < m; row++, out.y += out.stride) wr_activate(out.y, out.y, out.cols, act, alpha, beta);
-}
-
 void wr_pack_panels(const float *w, float *packed, int32_t n, int32_t k, int32_t row_stride, int32_t col_stride) {
   for (int first = 0; first < n; first += PANEL)
     for (int j = 0; j < k; j++)
@@ -279,6 +271,6 @@ void wr_gemv(const float *packed, const float *x, const float *bias, float *y, i
 }
 
 void wr_gemm(const float *x, const float *packed, const float *bias, float *y, int32_t m, int32_t n, int32_t k,
-             int32_t x_stride, int32_t y_stride, int32_t act, float alpha, float beta) {
-  gemm_in_step(x, x_stride, packed, m, k, (Output){y, y_stride, bias, NULL, n}, act, alpha, beta, 0);
+             int32_t x_stride, int32_t y_stride) {
+  matmul_in_step(x, x_stride, packed, m, k, (Output){y, y_stride, bias, NULL, n}, 0);
 }

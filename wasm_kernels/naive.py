@@ -2,17 +2,20 @@
 
 A function takes the kernel's arguments by name, without those it writes, and returns what they should hold, in their
 order; masked elements are those it must leave alone. Kernels that are exact (ulp = 0 in the table) are computed
-in float32, operation by operation; the others in float64.
+in float32, operation by operation; the others in float64. An operation of expressions whose ONNX op means the same in
+numpy needs no function here.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from wasm_kernels.table import ACTIVATIONS, GRAIN, PANEL, WINDOW_FIELDS
+from wasm_kernels import plan_header
+from wasm_kernels.table import ACTIVATIONS, BY_NAME, GRAIN, PANEL, WINDOW_FIELDS, Kernel
 
 Array = np.ndarray[Any, Any]
 f32, f64 = np.float32, np.float64
@@ -24,15 +27,20 @@ def _wide(x: Array) -> Array:
     return np.asarray(x, f64)
 
 
+def of(kernel: Kernel) -> Callable[..., Any]:
+    """The reference of a kernel."""
+    if kernel.name in globals():
+        return globals()[kernel.name]
+    (op,) = (row.op for row in plan_header.OPERATIONS.OPERATIONS if row.name == kernel.name)
+    from webrnn.reference import lookup
+
+    function = lookup("", op)
+    if function is None:
+        raise LookupError(f"{kernel.name} has no reference, neither here nor as the op {op} in webrnn/reference")
+    return lambda x, n: function(_wide(x) if kernel.ulp else x)
+
+
 # unary functions: x[n] -> y[n]
-def exp(x, n):
-    return np.exp(_wide(x))
-
-
-def log(x, n):
-    return np.log(_wide(x))
-
-
 def tanh(x, n):
     return np.tanh(_wide(x))
 
@@ -56,34 +64,6 @@ def cos(x, n):
 
 def _turn(function, x):
     return np.array([function(v) if math.isfinite(v) else math.nan for v in _wide(x)])
-
-
-def sqrt(x, n):
-    return np.sqrt(_wide(x))
-
-
-def reciprocal(x, n):
-    return 1 / _wide(x)
-
-
-def abs(x, n):
-    return np.abs(x)
-
-
-def neg(x, n):
-    return -x
-
-
-def round(x, n):
-    return np.rint(x)
-
-
-def floor(x, n):
-    return np.floor(x)
-
-
-def ceil(x, n):
-    return np.ceil(x)
 
 
 def relu(x, n):
@@ -133,10 +113,8 @@ def activate(x, n, act, alpha, beta):
     name = ACTIVATIONS[act]
     if name == "none":
         return x
-    function = globals()[name]
-    if name in ("relu", "tanh", "sigmoid", "softsign", "softplus"):
-        return function(x, n)
-    return function(x, n, alpha, beta)
+    kernel = BY_NAME[name]
+    return of(kernel)(x, n) if kernel.kind == "unary" else of(kernel)(x, n, alpha, beta)
 
 
 # broadcasting: an operand of strides (row, col), each 0 or its full value
@@ -185,12 +163,11 @@ def gemv(packed, x, bias, n, k):
     return _wide(unpack(packed, n, k)) @ _wide(x[:k]) + (0 if bias is None else _wide(bias))
 
 
-def gemm(x, packed, bias, m, n, k, x_stride, y_stride, act, alpha, beta):
+def gemm(x, packed, bias, m, n, k, x_stride, y_stride):
     """Y[m, n] in rows of y_stride; what lies between rows is not written."""
     rows = np.stack([x[r * x_stride : r * x_stride + k] for r in range(m)])
-    product = _wide(rows) @ _wide(unpack(packed, n, k)).T + (0 if bias is None else _wide(bias))
     y = np.ma.masked_all((m, y_stride), f64)
-    y[:, :n] = activate(product, n, act, alpha, beta)
+    y[:, :n] = _wide(rows) @ _wide(unpack(packed, n, k)).T + (0 if bias is None else _wide(bias))
     return y.ravel()
 
 

@@ -4,7 +4,8 @@
 
 /* y = (x - mean) * factor * scale + bias over n values; scale and bias step by `step` (1: per value, 0: one for all) and may be
  * NULL */
-static void standardize(const float *x, float *y, int n, float mean, float factor, const float *scale, const float *bias, int step) {
+static void standardize(const float *x, float *y, int n, float mean, float factor, const float *scale, const float *bias,
+                        int step) {
   const vf one_scale = vset(scale ? *scale : 1.0f), one_bias = vset(bias ? *bias : 0.0f);
   for (int i = 0; i < n; i += VL) {
     const int rest = n - i;
@@ -21,7 +22,7 @@ static float inverse_deviation(const float *x, int n, float epsilon, float *mean
   Lanes squares = lanes_set(0.0f);
   for (int i = 0; i < n; i += LANES) {
     Lanes in = lanes_load(x + i, n - i, *mean);
-    UNROLL for (int j = 0; j < LANE_VECS; j++) {
+  UNROLL for (int j = 0; j < LANE_VECS; j++) {
       const vf deviation = in.lane[j] - vset(*mean);
       squares.lane[j] = vfma(deviation, deviation, squares.lane[j]);
     }

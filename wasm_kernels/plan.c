@@ -1,16 +1,11 @@
 /* Plans: their tables, checked (plan_check, once) and resolved for given sizes (plan_bind, whenever a size changes).
  * After both have returned 0 no run reads or writes outside the plan, the arena and the external buffers. The format is
- * described in runtime/webrnn/plan/opcodes.py and docs/plans.md. */
+ * described in runtime/webrnn/plan/{opcodes,instructions,operations}.py and docs/plans.md. */
 #include "kernels.gen.h"
 #include "plan.gen.h"
 #include "simd.h"
 #include "profile.h"
 #include "budget.h"
-
-enum {
-  OK, BAD_HEADER, BAD_TABLE, BAD_INSTRUCTION, BAD_SIZE, OUT_OF_BUFFER, BAD_OPERANDS, TOO_DEEP, NOT_WRITABLE, NO_MEMORY,
-  INDEX_RANGE, LOOP_LIMIT, TOO_MANY_STEPS, OVER_LOOP_STEPS, OVER_RUN_STEPS, OVER_SECONDS,
-};
 
 typedef struct {
   char *base;
@@ -49,15 +44,12 @@ typedef struct {
 #endif
 } Vm;
 
-static const int32_t ITEM[] = {4, 8, 1, 4};
+/* The words behind the operands of an instruction that has a list, and how many they are */
+#define list_of(o) ((const int32_t *)((o) + 1))
+#define list_words(name, o) (((const int32_t *)(o))[-1] - (int32_t)(sizeof(name##_operands) / 4))
 
-#define INSTRUCTION_ENUM(name, form) I_##name,
-enum { INSTRUCTIONS(INSTRUCTION_ENUM) I_COUNT };
-#define INSTRUCTION_FORM(name, form) form,
-static const char *const FORMS[] = {INSTRUCTIONS(INSTRUCTION_FORM)};
-
-#define REQUIRE(condition, error) \
-  do {                            \
+#define REQUIRE(condition, error)   \
+  do {                              \
     if (!(condition)) return error; \
   } while (0)
 
@@ -73,7 +65,8 @@ INLINE int below(int32_t index, int32_t count) { return index >= 0 && index < co
 static int check_header(const int32_t *plan, int32_t bytes) {
   REQUIRE(bytes >= HEADER_COUNT * 4 && plan[HEADER_MAGIC] == PLAN_MAGIC && plan[HEADER_VERSION] == PLAN_VERSION, BAD_HEADER);
   const int64_t limit = 1 << 24;
-  static const uint8_t counts[] = {HEADER_SYMBOLS, HEADER_SIZES, HEADER_BUFFERS, HEADER_SLOTS, HEADER_TENSORS, HEADER_EXTERNALS, HEADER_MOVES, HEADER_CODE_WORDS};
+  static const uint8_t counts[] = {HEADER_SYMBOLS, HEADER_SIZES,     HEADER_BUFFERS, HEADER_SLOTS,
+                                   HEADER_TENSORS, HEADER_EXTERNALS, HEADER_MOVES,   HEADER_CODE_WORDS};
   for (unsigned i = 0; i < sizeof counts; i++) REQUIRE(plan[counts[i]] >= 0 && plan[counts[i]] <= limit, BAD_HEADER);
   int64_t words = HEADER_COUNT + (int64_t)SIZE_WORDS * plan[HEADER_SIZES] + (int64_t)BUFFER_WORDS * plan[HEADER_BUFFERS] +
                   (int64_t)TENSOR_WORDS * plan[HEADER_TENSORS] + plan[HEADER_CODE_WORDS];
@@ -84,7 +77,7 @@ static int check_header(const int32_t *plan, int32_t bytes) {
   return OK;
 }
 
-static int check_sizes(const int32_t *plan) {
+static int check_size_table(const int32_t *plan) {
   const int32_t *w = size_table(plan);
   for (int i = 0; i < plan[HEADER_SIZES]; i++, w += SIZE_WORDS) switch (w[0]) {
     case SIZE_NUMBER: break;
@@ -97,7 +90,7 @@ static int check_sizes(const int32_t *plan) {
   return OK;
 }
 
-static int check_buffers(const int32_t *plan) {
+static int check_buffer_table(const int32_t *plan) {
   const int32_t *w = buffer_table(plan);
   for (int i = 0; i < plan[HEADER_BUFFERS]; i++, w += BUFFER_WORDS) {
     REQUIRE(below(w[1], DTYPE_COUNT) && below(w[2], plan[HEADER_SIZES]), BAD_TABLE);
@@ -111,7 +104,7 @@ static int check_buffers(const int32_t *plan) {
   return OK;
 }
 
-static int check_tensors(const int32_t *plan) {
+static int check_tensor_table(const int32_t *plan) {
   const int32_t *w = tensor_table(plan);
   for (int i = 0; i < plan[HEADER_TENSORS]; i++, w += TENSOR_WORDS) {
     REQUIRE(below(w[0], plan[HEADER_BUFFERS]) && below(w[2], MAX_RANK + 1) && below(w[3], plan[HEADER_SIZES]), BAD_TABLE);
@@ -124,94 +117,109 @@ static int check_tensors(const int32_t *plan) {
 
 /* --- the form of the code: every index in range, every block inside its parent --------------------------------------- */
 
-INLINE int type_of_letter(char letter) {
-  return letter == 'f' ? DTYPE_F32 : letter == 'i' ? DTYPE_I64 : letter == 'j' ? DTYPE_I32 : DTYPE_U8;
-}
 INLINE int dtype_of(const int32_t *plan, int32_t tensor) { return tensor_table(plan)[TENSOR_WORDS * tensor + 1]; }
 
 typedef struct {
+  int32_t code, result, operand[3], alpha, beta;
+} Operation;
+typedef struct {
+  int32_t tensor, from; /* a register */
+} Result;
+typedef struct {
+  int32_t type, words[2];
+} Constant;
+enum { OPERATION_WORDS = sizeof(Operation) / 4, RESULT_WORDS = sizeof(Result) / 4, CONSTANT_WORDS = sizeof(Constant) / 4 };
+
+typedef struct {
   int32_t inputs, outputs, constants, ops;
-  const int32_t *input, *output, *constant, *op;
+  const int32_t *input;
+  const Result *output;
+  const Constant *constant;
+  const Operation *op;
 } Expression;
 
-INLINE Expression expression_of(const int32_t *w) {
-  Expression e = {w[0], w[1], w[2], w[3], w + 4, 0, 0, 0};
-  e.output = e.input + e.inputs, e.constant = e.output + 2 * e.outputs, e.op = e.constant + 3 * e.constants;
+INLINE Expression expression_of(const expression_operands *o) {
+  Expression e = {o->inputs, o->outputs, o->constants, o->operations, list_of(o), 0, 0, 0};
+  e.output = (const Result *)(e.input + e.inputs), e.constant = (const Constant *)(e.output + e.outputs);
+  e.op = (const Operation *)(e.constant + e.constants);
   return e;
 }
 
-static int check_expression(const int32_t *plan, const int32_t *w, int32_t n) {
-  REQUIRE(n >= 4, BAD_INSTRUCTION);
-  for (int i = 0; i < 4; i++) REQUIRE(below(w[i], MAX_REGISTERS + 1), BAD_INSTRUCTION);
-  REQUIRE(w[1] > 0 && w[0] + w[2] + w[3] <= MAX_REGISTERS, BAD_INSTRUCTION);
-  REQUIRE(n == 4 + w[0] + 2 * w[1] + 3 * w[2] + EXPRESSION_OP_WORDS * w[3], BAD_INSTRUCTION);
-  Expression e = expression_of(w);
+static int check_expression_words(const int32_t *plan, const expression_operands *o) {
+  const int32_t counts[] = {o->inputs, o->outputs, o->constants, o->operations};
+  for (int i = 0; i < 4; i++) REQUIRE(below(counts[i], MAX_REGISTERS + 1), BAD_INSTRUCTION);
+  REQUIRE(o->outputs > 0 && o->inputs + o->constants + o->operations <= MAX_REGISTERS, BAD_INSTRUCTION);
+  REQUIRE(list_words(expression, o) ==
+              o->inputs + RESULT_WORDS * o->outputs + CONSTANT_WORDS * o->constants + OPERATION_WORDS * o->operations,
+          BAD_INSTRUCTION);
+  Expression e = expression_of(o);
   uint8_t type[MAX_REGISTERS];
   for (int i = 0; i < e.inputs; i++) {
     REQUIRE(below(e.input[i], plan[HEADER_TENSORS]), BAD_INSTRUCTION);
     type[i] = (uint8_t)dtype_of(plan, e.input[i]);
   }
   for (int i = 0; i < e.constants; i++) {
-    REQUIRE(below(e.constant[3 * i], DTYPE_COUNT), BAD_INSTRUCTION);
-    type[e.inputs + i] = (uint8_t)e.constant[3 * i];
+    REQUIRE(below(e.constant[i].type, DTYPE_COUNT), BAD_INSTRUCTION);
+    type[e.inputs + i] = (uint8_t)e.constant[i].type;
   }
   for (int i = 0; i < e.ops; i++) {
-    const int32_t *op = e.op + EXPRESSION_OP_WORDS * i;
+    const Operation *op = e.op + i;
     const int self = e.inputs + e.constants + i;
-    REQUIRE(below(op[0], EX_COUNT) && op[1] == self, BAD_INSTRUCTION);
-    const char *form = EXPRESSION_FORMS[op[0]];
-    int a = 0;
-    for (; form[a] != ':'; a++)
-      REQUIRE(below(op[2 + a], self) && type[op[2 + a]] == type_of_letter(form[a]), BAD_INSTRUCTION);
-    type[self] = (uint8_t)type_of_letter(form[a + 1]);
+    REQUIRE(below(op->code, EX_COUNT) && op->result == self, BAD_INSTRUCTION);
+    const OperationRow *row = OPERATIONS + op->code;
+    REQUIRE(row->how != NOT_AT_ALL, BAD_INSTRUCTION);
+    for (int a = 0; a < row->count; a++)
+      REQUIRE(below(op->operand[a], self) && type[op->operand[a]] == row->takes[a], BAD_INSTRUCTION);
+    type[self] = row->gives;
   }
   for (int i = 0; i < e.outputs; i++) {
-    REQUIRE(below(e.output[2 * i], plan[HEADER_TENSORS]) && below(e.output[2 * i + 1], e.inputs + e.constants + e.ops), BAD_INSTRUCTION);
-    REQUIRE(type[e.output[2 * i + 1]] == dtype_of(plan, e.output[2 * i]), BAD_INSTRUCTION);
+    REQUIRE(below(e.output[i].tensor, plan[HEADER_TENSORS]) && below(e.output[i].from, e.inputs + e.constants + e.ops),
+            BAD_INSTRUCTION);
+    REQUIRE(type[e.output[i].from] == dtype_of(plan, e.output[i].tensor), BAD_INSTRUCTION);
   }
   return OK;
 }
 
+/* What a loop does with a tensor between steps: it moves it by `stride` once `last` steps were taken (both are sizes), or, if
+ * `stride` is negative, puts it where the tensor `last` stands. */
 typedef struct {
-  int32_t steps, steps_tensor, most, condition, body_condition, iteration, taken, first_move, moves, body, epilogue, strict;
-  const int32_t *move;
-} Loop;
-
-enum { LOOP_WORDS = 12 }; /* before its moves */
-
-INLINE Loop loop_of(const int32_t *w) {
-  return (Loop){w[0], w[1], w[2], w[3], w[4], w[5], w[6], w[7], w[8], w[9], w[10], w[11], w + LOOP_WORDS};
-}
+  int32_t tensor, stride, last;
+} Move;
+enum { MOVE_WORDS = sizeof(Move) / 4 };
+#define MOVES_OF(l) ((const Move *)list_of(l))
 
 /* `*moves`: those of the loops before it, each of which has its own place to save addresses */
-static int check_loop(const int32_t *plan, const int32_t *w, int32_t n, int32_t *moves) {
-  Loop l = loop_of(w);
-  REQUIRE(l.moves >= 0 && l.first_move == *moves && n == LOOP_WORDS + 3 * (int64_t)l.moves, BAD_INSTRUCTION);
-  *moves += l.moves;
-  const int32_t scalars[] = {l.steps_tensor, l.iteration, l.taken}, flags[] = {l.condition, l.body_condition};
-  for (int i = 0; i < 3; i++) REQUIRE(scalars[i] < 0 || dtype_of(plan, scalars[i]) == DTYPE_I64, BAD_INSTRUCTION);
-  for (int i = 0; i < 2; i++) REQUIRE(flags[i] < 0 || dtype_of(plan, flags[i]) == DTYPE_U8, BAD_INSTRUCTION);
-  for (int i = 0; i < l.moves; i++) {
-    const int32_t *m = l.move + 3 * i;
-    REQUIRE(below(m[0], plan[HEADER_TENSORS]), BAD_INSTRUCTION);
-    if (m[1] < 0) REQUIRE(below(m[2], plan[HEADER_TENSORS]), BAD_INSTRUCTION);
-    else REQUIRE(below(m[1], plan[HEADER_SIZES]) && below(m[2], plan[HEADER_SIZES]), BAD_INSTRUCTION);
+static int check_loop_words(const int32_t *plan, const loop_operands *o, int32_t *moves) {
+  REQUIRE(o->moves >= 0 && o->first_move == *moves && list_words(loop, o) == MOVE_WORDS * (int64_t)o->moves, BAD_INSTRUCTION);
+  *moves += o->moves;
+  for (int i = 0; i < o->moves; i++) {
+    const Move *m = MOVES_OF(o) + i;
+    REQUIRE(below(m->tensor, plan[HEADER_TENSORS]), BAD_INSTRUCTION);
+    if (m->stride < 0) REQUIRE(below(m->last, plan[HEADER_TENSORS]), BAD_INSTRUCTION);
+    else REQUIRE(below(m->stride, plan[HEADER_SIZES]) && below(m->last, plan[HEADER_SIZES]), BAD_INSTRUCTION);
   }
   return OK;
 }
 
-static int check_word(const int32_t *plan, char letter, int32_t word) {
-  switch (letter) {
-  case 'R':
-  case 'W':
-    if (word == -1) return 1; /* fallthrough */
-  case 'r':
-  case 'w': return below(word, plan[HEADER_TENSORS]);
-  case 'D':
-    if (word == -1) return 1; /* fallthrough */
-  case 'd': return below(word, plan[HEADER_SIZES]);
-  default: return 1;
+static int check_word(const int32_t *plan, int kind, int32_t word) {
+  if (kind & OPERAND_OPTIONAL && word == -1) return 1;
+  if (kind & OPERAND_TENSOR) {
+    const int type = kind >> OPERAND_TYPE_SHIFT; /* from 1 on */
+    return below(word, plan[HEADER_TENSORS]) && (!type || dtype_of(plan, word) == type - 1);
   }
+  return kind & OPERAND_SIZE ? below(word, plan[HEADER_SIZES]) : kind != OPERAND_ZERO || word == 0;
+}
+
+/* The words of both blocks of a loop or a branch, 0 for all other instructions; w: its first word */
+typedef struct {
+  int32_t first, second;
+} Blocks;
+INLINE Blocks blocks_of(const int32_t *w) {
+  const branch_operands *branch = (const branch_operands *)(w + 2);
+  const loop_operands *loop = (const loop_operands *)(w + 2);
+  return w[0] == I_branch ? (Blocks){branch->then, branch->otherwise}
+         : w[0] == I_loop ? (Blocks){loop->body, loop->epilogue}
+                          : (Blocks){0, 0};
 }
 
 static int check_block(const int32_t *plan, int32_t from, int32_t to, int depth, int32_t *moves) {
@@ -221,21 +229,21 @@ static int check_block(const int32_t *plan, int32_t from, int32_t to, int depth,
     REQUIRE(to - at >= 2 && below(w[0], I_COUNT) && w[1] >= 0 && w[1] <= to - at - 2, BAD_INSTRUCTION);
     const char *form = FORMS[w[0]];
     int n = 0;
-    for (; form[n] && form[n] != '*'; n++) REQUIRE(n < w[1] && check_word(plan, form[n], w[2 + n]), BAD_INSTRUCTION);
-    REQUIRE(form[n] == '*' || n == w[1], BAD_INSTRUCTION);
+    for (; form[n] && form[n] != OPERAND_LIST; n++) REQUIRE(n < w[1] && check_word(plan, form[n], w[2 + n]), BAD_INSTRUCTION);
+    REQUIRE(form[n] == OPERAND_LIST || n == w[1], BAD_INSTRUCTION);
     at += 2 + w[1];
     int error = OK;
-    if (w[0] == I_expression) error = check_expression(plan, w + 2, w[1]);
+    if (w[0] == I_expression) error = check_expression_words(plan, (const expression_operands *)(w + 2));
     if (w[0] == I_sizes)
       for (int i = n; i < w[1]; i++) REQUIRE(below(w[2 + i], plan[HEADER_SIZES]), BAD_INSTRUCTION);
-    if (w[0] == I_loop) error = check_loop(plan, w + 2, w[1], moves);
+    if (w[0] == I_loop) error = check_loop_words(plan, (const loop_operands *)(w + 2), moves);
     REQUIRE(error == OK, error);
     if (w[0] == I_branch || w[0] == I_loop) {
-      const int32_t first = w[0] == I_branch ? w[3] : w[2 + 9], second = w[0] == I_branch ? w[4] : w[2 + 10];
-      REQUIRE(first >= 0 && second >= 0 && (int64_t)first + second <= to - at, BAD_INSTRUCTION);
-      if ((error = check_block(plan, at, at + first, depth + 1, moves))) return error;
-      if ((error = check_block(plan, at + first, at + first + second, depth + 1, moves))) return error;
-      at += first + second;
+      const Blocks blocks = blocks_of(w);
+      REQUIRE(blocks.first >= 0 && blocks.second >= 0 && (int64_t)blocks.first + blocks.second <= to - at, BAD_INSTRUCTION);
+      if ((error = check_block(plan, at, at + blocks.first, depth + 1, moves))) return error;
+      if ((error = check_block(plan, at + blocks.first, at + blocks.first + blocks.second, depth + 1, moves))) return error;
+      at += blocks.first + blocks.second;
     }
   }
   return OK;
@@ -244,7 +252,9 @@ static int check_block(const int32_t *plan, int32_t from, int32_t to, int depth,
 int32_t wr_plan_check(const int32_t *plan, int32_t bytes) {
   int error;
   int32_t moves = 0;
-  if ((error = check_header(plan, bytes)) || (error = check_sizes(plan)) || (error = check_buffers(plan)) || (error = check_tensors(plan))) return error;
+  if ((error = check_header(plan, bytes)) || (error = check_size_table(plan)) || (error = check_buffer_table(plan)) ||
+      (error = check_tensor_table(plan)))
+    return error;
   if ((error = check_block(plan, 0, plan[HEADER_CODE_WORDS], 0, &moves))) return error;
   return moves == plan[HEADER_MOVES] ? OK : BAD_HEADER;
 }
@@ -255,7 +265,8 @@ INLINE int64_t aligned(int64_t bytes) { return (bytes + 63) / 64 * 64; }
 
 /* bytes of the memory that plan_bind fills; 0 if that is too much */
 int32_t wr_plan_table_bytes(const int32_t *plan) {
-  int64_t bytes = aligned(sizeof(Vm)) + aligned(4 * (int64_t)plan[HEADER_SIZES]) + aligned((int64_t)sizeof(Buffer) * plan[HEADER_BUFFERS]) +
+  int64_t bytes = aligned(sizeof(Vm)) + aligned(4 * (int64_t)plan[HEADER_SIZES]) +
+                  aligned((int64_t)sizeof(Buffer) * plan[HEADER_BUFFERS]) +
                   aligned((int64_t)sizeof(Tensor) * plan[HEADER_TENSORS]) + aligned(8 * ((int64_t)plan[HEADER_SLOTS] + 1)) +
                   aligned((int64_t)sizeof(char *) * plan[HEADER_MOVES]) + MAX_REGISTERS * TILE * 8;
   return bytes > INT32_MAX ? 0 : (int32_t)bytes;
@@ -332,7 +343,8 @@ static int bind_tensors(Vm *vm) {
   const int32_t *w = tensor_table(vm->plan);
   for (int i = 0; i < vm->plan[HEADER_TENSORS]; i++, w += TENSOR_WORDS) {
     Tensor *t = vm->tensor + i;
-    *t = (Tensor){.offset = vm->size[w[3]], .follows = -1, .moved_by = -1, .buffer = w[0], .dtype = w[1], .rank = w[2], .contiguous = 1};
+    *t = (Tensor){
+        .offset = vm->size[w[3]], .follows = -1, .moved_by = -1, .buffer = w[0], .dtype = w[1], .rank = w[2], .contiguous = 1};
     int64_t count = 1;
     for (int a = 0; a < t->rank; a++) {
       t->size[a] = vm->size[w[4 + a]], t->stride[a] = vm->size[w[4 + MAX_RANK + a]];
@@ -369,21 +381,21 @@ static int bind_access(const Vm *vm, int32_t tensor, int written) {
   REQUIRE(t->count >= 0 && followed->count >= 0, BAD_SIZE);
   REQUIRE(!written || (vm->buffer[t->buffer].writable && vm->buffer[followed->buffer].writable), NOT_WRITABLE);
   REQUIRE(!t->count || lies_inside(vm, t, t, t->low, t->high), OUT_OF_BUFFER);
-  REQUIRE(!t->count || followed == t || lies_inside(vm, t, followed, followed->low + t->inner_low, followed->high + t->inner_high), OUT_OF_BUFFER);
+  REQUIRE(!t->count || followed == t ||
+              lies_inside(vm, t, followed, followed->low + t->inner_low, followed->high + t->inner_high),
+          OUT_OF_BUFFER);
   return OK;
 }
 
 static int bind_accesses(const Vm *vm, const int32_t *w) {
   const char *form = FORMS[w[0]];
   int error = OK;
-  for (int i = 0; !error && form[i] && form[i] != '*'; i++) {
-    const int reads = form[i] == 'r' || form[i] == 'R', writes = form[i] == 'w' || form[i] == 'W';
-    if ((reads || writes) && w[2 + i] >= 0) error = bind_access(vm, w[2 + i], writes);
-  }
+  for (int i = 0; !error && form[i]; i++)
+    if (form[i] & OPERAND_TENSOR && w[2 + i] >= 0) error = bind_access(vm, w[2 + i], form[i] & OPERAND_WRITTEN);
   if (w[0] != I_expression) return error;
-  Expression e = expression_of(w + 2);
+  Expression e = expression_of((const expression_operands *)(w + 2));
   for (int i = 0; !error && i < e.inputs; i++) error = bind_access(vm, e.input[i], 0);
-  for (int i = 0; !error && i < e.outputs; i++) error = bind_access(vm, e.output[2 * i], 1);
+  for (int i = 0; !error && i < e.outputs; i++) error = bind_access(vm, e.output[i].tensor, 1);
   return error;
 }
 

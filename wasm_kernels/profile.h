@@ -6,7 +6,7 @@
 #ifndef WEBRNN_PROFILE_H
 #define WEBRNN_PROFILE_H
 
-/* What a part is depends on the instruction: runtime/webrnn/profile/instructions.py names them. */
+/* What a part is depends on the instruction: its row in runtime/webrnn/plan/instructions.py names them. */
 enum { WHOLE, FIRST_PART, SECOND_PART, LAP_KINDS };
 
 #ifdef WEBRNN_PROFILE
@@ -43,10 +43,10 @@ __attribute__((noinline, unused)) static void end_lap(Laps *laps, int32_t word, 
   laps->last = now;
 }
 
-/* w: the first operand of the instruction */
-#define LAP(vm, w, kind)                                                                          \
-  do {                                                                                            \
-    if ((vm)->laps.row) end_lap(&(vm)->laps, (int32_t)((w) - (vm)->code) - 2, kind); \
+/* w: the operands of the instruction */
+#define LAP(vm, w, kind)                                                                              \
+  do {                                                                                                \
+    if ((vm)->laps.row) end_lap(&(vm)->laps, (int32_t)((const int32_t *)(w) - (vm)->code) - 2, kind); \
   } while (0)
 #else
 #define LAP(vm, w, kind) ((void)0)

@@ -5,7 +5,9 @@
 #include "kernels.gen.h"
 #include "vmath.h"
 
-typedef struct { vf lane[LANE_VECS]; } Lanes;
+typedef struct {
+  vf lane[LANE_VECS];
+} Lanes;
 
 INLINE Lanes lanes_set(float x) {
   Lanes l;

@@ -78,7 +78,11 @@ INLINE vi vconst_i(int32_t x) {
   return v;
 }
 
-INLINE vf vload(const float *p) { vf v; __builtin_memcpy(&v, p, sizeof v); return v; }
+INLINE vf vload(const float *p) {
+  vf v;
+  __builtin_memcpy(&v, p, sizeof v);
+  return v;
+}
 INLINE void vstore(float *p, vf v) { __builtin_memcpy(p, &v, sizeof v); }
 
 /* The first n (< VL) lanes; the others are zero on load and untouched in memory on store. Nothing goes through memory: a
@@ -130,7 +134,8 @@ INLINE void vstore_part(float *p, vf v, int n) {
 /* A whole vector, or the first `rest` lanes where fewer are left */
 INLINE vf vload_upto(const float *p, int rest) { return rest >= VL ? vload(p) : vload_part(p, rest); }
 INLINE void vstore_upto(float *p, vf v, int rest) {
-  if (rest >= VL) vstore(p, v); else vstore_part(p, v, rest);
+  if (rest >= VL) vstore(p, v);
+  else vstore_part(p, v, rest);
 }
 
 /* x, but not above `top` or below `bottom`; NaN stays. One instruction, unlike a selection. */

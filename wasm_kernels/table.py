@@ -7,13 +7,13 @@ A new `kind` (a new signature) also needs an argument builder in cases.py. See d
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-ACTIVATIONS = (
-    "none", "relu", "tanh", "sigmoid", "affine", "leaky_relu", "thresholded_relu",
-    "scaled_tanh", "hard_sigmoid", "elu", "softsign", "softplus",
-)  # fmt: skip
+from wasm_kernels import plan_header
+
+ACTIVATIONS: tuple[str, ...] = plan_header.ACTIVATIONS.ACTIVATIONS
 
 #: Fields of the `shape` argument of convolution and pooling, in order (struct Window in window.c).
 WINDOW_FIELDS = (
@@ -21,8 +21,7 @@ WINDOW_FIELDS = (
     "stride_h", "stride_w", "pad_top", "pad_left", "dilation_h", "dilation_w", "groups",
 )  # fmt: skip
 
-#: Packed weights, on every target: rows per panel, and the step in which the last panel may be narrower.
-PANEL, GRAIN = 24, 8
+PANEL, GRAIN = plan_header.FORMAT.PANEL, plan_header.FORMAT.GRAIN
 
 _BROADCAST = "i32 rows, i32 cols, i32 a_row, i32 a_col, i32 b_row, i32 b_col"
 
@@ -39,7 +38,7 @@ SIGNATURES = {
     "pack": "const f32 *w, f32 *packed, i32 n, i32 k, i32 row_stride, i32 col_stride",
     "gemv": "const f32 *packed, const f32 *x, const f32 *bias, f32 *y, i32 n, i32 k",
     "gemm": "const f32 *x, const f32 *packed, const f32 *bias, f32 *y, i32 m, i32 n, i32 k, "
-            "i32 x_stride, i32 y_stride, i32 act, f32 alpha, f32 beta",
+            "i32 x_stride, i32 y_stride",
     "rnn_cell": "const f32 *xw, const f32 *hw, f32 *y, i32 rows, i32 hidden, i32 acts, const f32 *params",
     "gru_cell": "const f32 *xw, const f32 *hw, const f32 *h, f32 *y, i32 rows, i32 hidden, i32 acts, const f32 *params",
     "gru_reset": "const f32 *xw, const f32 *hw, const f32 *h, f32 *z, f32 *rh, i32 rows, i32 hidden, "
@@ -95,42 +94,19 @@ class Kernel:
         return self.signature.split("->")[1].strip() if "->" in self.signature else None
 
 
-def _unary(name: str, ulp: float = 0) -> Kernel:
-    return Kernel(name, "unary", ulp, in_place=True)
-
-
-def _activation(name: str, ulp: float = 0) -> Kernel:
-    return Kernel(name, "activation", ulp, in_place=True)
+def _expression_kernels() -> Iterator[Kernel]:
+    """Those that operations of expressions have: their rows are in runtime/webrnn/plan/operations.py."""
+    for row in plan_header.OPERATIONS.OPERATIONS:
+        if row.kernel:
+            yield Kernel(row.name, row.kernel, row.ulp, in_place=row.kernel != "compare")
 
 
 KERNELS = (
-    _unary("exp", 1),
-    _unary("log", 1),
-    _unary("tanh", 1.5),
-    _unary("sigmoid", 2),
-    _unary("erf", 1),
-    _unary("sin", 2),
-    _unary("cos", 2),
-    _unary("sqrt", 0.5),
-    _unary("reciprocal", 0.5),
-    _unary("abs"),
-    _unary("neg"),
-    _unary("round"),
-    _unary("floor"),
-    _unary("ceil"),
-    _unary("relu"),
-    _unary("softplus", 2),
-    _unary("softsign", 1.5),
-    _activation("affine"),
-    _activation("leaky_relu"),
-    _activation("thresholded_relu"),
-    _activation("scaled_tanh", 3),
-    _activation("hard_sigmoid"),
-    _activation("elu", 3),
-    _activation("clip"),
+    *_expression_kernels(),
+    Kernel("affine", "activation", 0, in_place=True),
+    Kernel("scaled_tanh", "activation", 3, in_place=True),
+    Kernel("clip", "activation", 0, in_place=True),
     Kernel("activate", "activate", 3, in_place=True),
-    *(Kernel(name, "binary", 0, in_place=True) for name in ("add", "sub", "mul", "div", "min", "max")),
-    *(Kernel(name, "compare", 0) for name in ("equal", "less", "less_or_equal", "greater", "greater_or_equal")),
     Kernel("select", "select", 0, in_place=True),
     Kernel("pack_panels", "pack", 0),
     Kernel("gemv", "gemv"),
@@ -140,8 +116,10 @@ KERNELS = (
     Kernel("gru_reset", "gru_reset"),
     Kernel("gru_update", "gru_update", in_place=True),
     Kernel("lstm_cell", "lstm_cell", in_place=True),
-    *(Kernel(f"reduce_{name}", "reduce") for name in ("sum", "mean", "sum_square", "prod")),
-    *(Kernel(f"reduce_{name}", "reduce", 0) for name in ("max", "min")),
+    *(
+        Kernel(f"reduce_{name}", "reduce", 0 if name in ("max", "min") else None)
+        for name in plan_header.INSTRUCTIONS.REDUCTIONS
+    ),
     Kernel("softmax", "softmax", in_place=True),
     Kernel("log_softmax", "softmax"),
     Kernel("layer_norm", "layer_norm", in_place=True),
@@ -153,7 +131,7 @@ KERNELS = (
     Kernel("copy_strided", "copy", 0),
     Kernel("gather", "gather", 0),
     Kernel("fill", "fill", 0),
-    *(Kernel(name, "fft") for name in ("rfft", "irfft", "fft", "ifft")),
+    *(Kernel(name, "fft") for name in plan_header.INSTRUCTIONS.FFTS),
 )
 
 #: How a host uses plans: check once, bind for given sizes, limit what a run may use, run; set_row_panels suits
@@ -201,7 +179,7 @@ def c_header() -> str:
         "#include <stdint.h>",
         f"#define PANEL {PANEL}",
         f"#define GRAIN {GRAIN}",
-        f"enum {{ {', '.join(f'ACT_{name.upper()}' for name in ACTIVATIONS)} }};",
+        f"enum {{ {', '.join(f'ACT_{name.upper()}' for name in ACTIVATIONS)}, ACT_COUNT }};",
         "#ifdef WEBRNN_SUFFIX",
         "#define WEBRNN_PASTE(a, b) a##_##b",
         "#define WEBRNN_NAME(a, b) WEBRNN_PASTE(a, b)",
@@ -211,6 +189,8 @@ def c_header() -> str:
         '#define WEBRNN_EXPORT __attribute__((used, visibility("default")))',
     ]
     lines += [_c_prototype(k) for k in EXPORTS]
+    lines.append(f"#define ACTIVATION_CASES {' '.join(map(_c_case, ACTIVATIONS[1:]))}")
+    lines += [_c_kernel_type(k) for k in {k.kind: k for k in _expression_kernels()}.values()]
     lines += ["#ifdef WEBRNN_PROFILE", *(_c_prototype(k) for k in PROFILE_FUNCTIONS), "#endif"]
     return "\n".join([*lines, "#endif", ""])
 
@@ -218,6 +198,17 @@ def c_header() -> str:
 def _c_prototype(kernel: Kernel) -> str:
     result = _C_TYPES[kernel.returns] if kernel.returns else "void"
     return f"WEBRNN_EXPORT {result} {kernel.symbol}({_c_parameters(kernel)});"
+
+
+def _c_case(activation: str) -> str:
+    """Of wr_activate: all but "none" are a kernel of their name."""
+    kernel = BY_NAME[activation]
+    arguments = "x, y, n" if kernel.kind == "unary" else "x, y, n, alpha, beta"
+    return f"case ACT_{activation.upper()}: {kernel.symbol}({arguments}); return;"
+
+
+def _c_kernel_type(kernel: Kernel) -> str:
+    return f"typedef void {kernel.kind}_kernel({_c_parameters(kernel)});"
 
 
 def c_repeaters() -> str:

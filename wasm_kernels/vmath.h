@@ -100,7 +100,8 @@ INLINE void vsigmoid_each(const int count, vf *x) {
   FOR_EACH r[i] = vfma(n[i], vconst(-LN2_HI), r[i]);
   FOR_EACH r[i] = vfma(n[i], vconst(-LN2_LO), r[i]);
   FOR_EACH s[i] = r[i] * r[i];
-  FOR_EACH r[i] = vfma(s[i], vexp_rest(r[i], s[i], 1.0f), r[i]); /* exp(r) - 1; by Horner's rule unfused builds would be over 2 ULP */
+  /* exp(r) - 1; by Horner's rule unfused builds would be over 2 ULP */
+  FOR_EACH r[i] = vfma(s[i], vexp_rest(r[i], s[i], 1.0f), r[i]);
   FOR_EACH s[i] = vfloat(vbits(t[i]) << 23);
   FOR_EACH z[i] = vfma(r[i], s[i], s[i]), d[i] = vconst(ONE) + z[i]; /* exp(-|x|) and 1 + exp(-|x|), times ONE */
   FOR_EACH y[i] = vsel(x[i] < vconst(0.0f), z[i], vconst(ONE)) / d[i];
@@ -172,15 +173,22 @@ INLINE vf verf(vf x) {
 }
 
 /* 1 / 2pi, a binary fraction */
-static const uint32_t inverse_two_pi[] = {0x28be60db, 0x9391054a, 0x7f09d5f4, 0x7d4d3770, 0x36d8a566, 0x4f10e410, 0x7f9458ea, 0xf7aef158};
+static const uint32_t inverse_two_pi[] = {0x28be60db, 0x9391054a, 0x7f09d5f4, 0x7d4d3770,
+                                          0x36d8a566, 0x4f10e410, 0x7f9458ea, 0xf7aef158};
 
 /* x = q pi/2 + r, |r| <= pi/4: returns r, and q modulo 4. In double, so that r is right for every float. */
 NOINLINE float reduce_quarter_turns(float x, int32_t *quadrant) {
   /* pi/2 in three parts; quadrant numbers have at most 24 bits, so their products with the first two are exact */
   const double part0 = 0x1.921fb54000000p+0, part1 = 0x1.10b4611000000p-30, part2 = 0x1.4c4c6628b80dcp-59;
-  union { float f; uint32_t u; } in = {x};
+  union {
+    float f;
+    uint32_t u;
+  } in = {x};
   int exponent = (int)(in.u >> 23 & 255);
-  if (exponent == 255) { *quadrant = 0; return x - x; }
+  if (exponent == 255) {
+    *quadrant = 0;
+    return x - x;
+  }
   if (exponent < 150) {
     double q = (double)x * 0.636619772367581343 + 6755399441055744.0 - 6755399441055744.0;
     *quadrant = (int32_t)q & 3;

@@ -35,7 +35,8 @@ static void gather_panel(const Window *s, const float *x, int channels, int firs
       const float *in = x;
       for (int c = 0; c < channels; c++, in += plane, out += taps * width) {
         if (contiguous) __builtin_memmove(out, in + offsets[0], (size_t)width * sizeof *out);
-        else for (int i = 0; i < width; i++) out[i] = offsets[i] < 0 ? 0.0f : in[offsets[i]];
+        else
+          for (int i = 0; i < width; i++) out[i] = offsets[i] < 0 ? 0.0f : in[offsets[i]];
       }
     }
 }
@@ -67,26 +68,26 @@ INLINE void valid_taps(int origin, int taps, int dilation, int size, int *from, 
   *to = fit < taps ? fit : taps;
 }
 
-#define POOL(name, start, step, finish, extra)                                                              \
-  void wr_##name(const float *x, float *y, const int32_t *shape extra) {                                    \
-    const Window *s = (const Window *)shape;                                                                \
-    const ptrdiff_t plane = (ptrdiff_t)s->height * s->width;                                                \
-    for (ptrdiff_t p = 0; p < (ptrdiff_t)s->batch * s->channels; p++, x += plane)                           \
-      for (int oy = 0; oy < s->out_height; oy++)                                                            \
-        for (int ox = 0; ox < s->out_width; ox++) {                                                         \
-          int y0 = oy * s->stride_h - s->pad_top, x0 = ox * s->stride_w - s->pad_left, ky0, ky1, kx0, kx1;   \
-          valid_taps(y0, s->kernel_h, s->dilation_h, s->height, &ky0, &ky1);                                \
-          valid_taps(x0, s->kernel_w, s->dilation_w, s->width, &kx0, &kx1);                                 \
-          float acc = (start);                                                                              \
-          int count = 0;                                                                                    \
-          for (int ky = ky0; ky < ky1; ky++)                                                                \
-            for (int kx = kx0; kx < kx1; kx++, count++) {                                                   \
-              float v = x[(ptrdiff_t)(y0 + ky * s->dilation_h) * s->width + x0 + kx * s->dilation_w];       \
-              acc = (step);                                                                                 \
-            }                                                                                               \
-          (void)count;                                                                                      \
-          *y++ = (finish);                                                                                  \
-        }                                                                                                   \
+#define POOL(name, start, step, finish, extra)                                                             \
+  void wr_##name(const float *x, float *y, const int32_t *shape extra) {                                   \
+    const Window *s = (const Window *)shape;                                                               \
+    const ptrdiff_t plane = (ptrdiff_t)s->height * s->width;                                               \
+    for (ptrdiff_t p = 0; p < (ptrdiff_t)s->batch * s->channels; p++, x += plane)                          \
+      for (int oy = 0; oy < s->out_height; oy++)                                                           \
+        for (int ox = 0; ox < s->out_width; ox++) {                                                        \
+          int y0 = oy * s->stride_h - s->pad_top, x0 = ox * s->stride_w - s->pad_left, ky0, ky1, kx0, kx1; \
+          valid_taps(y0, s->kernel_h, s->dilation_h, s->height, &ky0, &ky1);                               \
+          valid_taps(x0, s->kernel_w, s->dilation_w, s->width, &kx0, &kx1);                                \
+          float acc = (start);                                                                             \
+          int count = 0;                                                                                   \
+          for (int ky = ky0; ky < ky1; ky++)                                                               \
+            for (int kx = kx0; kx < kx1; kx++, count++) {                                                  \
+              float v = x[(ptrdiff_t)(y0 + ky * s->dilation_h) * s->width + x0 + kx * s->dilation_w];      \
+              acc = (step);                                                                                \
+            }                                                                                              \
+          (void)count;                                                                                     \
+          *y++ = (finish);                                                                                 \
+        }                                                                                                  \
   }
 
 #define NO_EXTRA

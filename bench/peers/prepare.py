@@ -12,9 +12,9 @@ import shutil
 from pathlib import Path
 
 import webrnn
-from web_demo import npm_package
-from webrnn.engine import kernels
-from webrnn.engine.wasm import VARIANTS
+from web_demo.packaging import npm_package
+from webrnn.engine.kernels import loading as kernels
+from webrnn.engine.kernels.wasm import VARIANTS
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]

@@ -11,7 +11,6 @@ import ctypes
 import shutil
 import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -22,17 +21,8 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "runtime"))
 
 import webrnn  # noqa: E402
-from webrnn.engine import kernels  # noqa: E402
-from webrnn.plan.file import PlanFile, PlanPort  # noqa: E402
+from webrnn.engine.kernels import loading as kernels  # noqa: E402
 from webrnn.plan.opcodes import ERRORS  # noqa: E402
-
-
-def exported(path: str) -> bytes:
-    """The plan of a model."""
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "model.rnn"
-        webrnn.InferenceSession(path, backend="native").export(file)
-        return file.read_bytes()
 
 
 def loop_library() -> ctypes.CDLL:
@@ -45,52 +35,31 @@ def loop_library() -> ctypes.CDLL:
 
 
 class PlanInC:
-    """A host of the plan like one that a C program has: check, bind to the caller's buffers, run."""
+    """A plan that is bound once, and run by a loop in C."""
 
     def __init__(self, case: Any):
-        data = exported(case.path)
-        file = PlanFile(data)
-        self.kernels = kernels.load("native")
-        call = self.kernels.function
-        self.plan = self.kernels.buffer(np.frombuffer(data, np.uint8), np.uint8)
-        _succeed(call("plan_check")(self.plan.address, len(data)))
-        self.tables = self.kernels.empty(call("plan_table_bytes")(self.plan.address), np.uint8)
-        symbols = file.symbols_of([case.feeds[port.name].shape for port in file.inputs])
-        numbers = self.kernels.buffer(symbols, np.int32)
-        _succeed(call("plan_bind")(self.plan.address, numbers.address, self.tables.address))
-        self.arena = self.kernels.empty(call("plan_arena_bytes")(self.tables.address), np.uint8)
-        self.externals = self.kernels.empty(file.header["externals"], np.uint64)
-        sizes = file.sizes(symbols)
-        self.inputs = [self.kernels.buffer(case.feeds[port.name]) for port in file.inputs]
-        self.results = [self.kernels.empty(tuple(sizes[index] for index in port.sizes)) for port in file.outputs]
-        for port, buffer in zip((*file.inputs, *file.outputs), (*self.inputs, *self.results), strict=True):
-            self._bind(port, buffer)
-        names = [port.name for port in file.outputs]
+        session = webrnn.InferenceSession(case.path, backend="native")
+        session.run(None, case.feeds)
+        program: Any = session._program
+        self.program = program.recent
+        for port, place in zip(self.program.file.inputs, self.program.inputs, strict=True):
+            place[...] = case.feeds[port.name]
+        names = [port.name for port in self.program.file.outputs]
         self.order = [names.index(entry["name"]) for entry in case.entry["outputs"]]
+        run: Any = kernels.load("native").function("plan_run")
+        addresses = (ctypes.cast(run, ctypes.c_void_p).value, *self.program.bound.arguments)
+        self.arguments = [ctypes.c_void_p(address) for address in addresses]
         self.plan_loop = loop_library().plan_loop
-        plan_run: Any = call("plan_run")
-        run = ctypes.cast(plan_run, ctypes.c_void_p).value
-        blocks = (self.tables, self.arena, self.externals)
-        self.arguments = [ctypes.c_void_p(address) for address in (run, *(block.address for block in blocks))]
-
-    def _bind(self, port: PlanPort, buffer: kernels.Buffer) -> None:
-        if port.dtype != "f32" or port.taken >= 0:
-            raise NotImplementedError(f"{port.name}: the benchmark's models have float tensors of known sizes only")
-        assert buffer.nbytes >= self.kernels.function("plan_external_bytes")(self.tables.address, port.external)
-        self.externals.array[port.external] = buffer.address
 
     def loop(self, n: int) -> np.ndarray:
         ns = np.empty(n, np.int64)
-        _succeed(self.plan_loop(*self.arguments, n, ctypes.c_void_p(ns.ctypes.data)))
+        if error := self.plan_loop(*self.arguments, n, ctypes.c_void_p(ns.ctypes.data)):
+            raise RuntimeError(ERRORS[error])
         return ns
 
     def outputs(self) -> list[np.ndarray]:
-        return [self.results[index].array for index in self.order]
-
-
-def _succeed(error: int) -> None:
-    if error:
-        raise RuntimeError(ERRORS[error])
+        results = self.program.results()
+        return [results[index] for index in self.order]
 
 
 class SessionInPython:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
-import tarfile
 import tempfile
 from pathlib import Path
 
@@ -25,8 +24,7 @@ def write(output: Path) -> Path:
         result = subprocess.run(command, cwd=core.ROOT, capture_output=True, text=True)
         if result.returncode:
             raise core.SetupError(f"the source distribution was not made:\n{result.stdout}{result.stderr}")
-        with tarfile.open(next(Path(temporary).glob("*.tar.gz"))) as archive:
-            archive.extractall(temporary, filter="data")
+        core.unpack(next(Path(temporary).glob("*.tar.gz")), Path(temporary))
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         shutil.move(next(path for path in Path(temporary).iterdir() if path.is_dir()), folder / "source")

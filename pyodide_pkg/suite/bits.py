@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 import webrnn
-from webrnn.engine import kernels
-from webrnn.engine.carry import Carry
+from webrnn.engine.kernels import loading as kernels
+from webrnn.engine.streams.carry import Carry
 
 SIZES: dict[str, dict[str, tuple[int, ...]]] = {
     "silero_v6": {"input": (1, 576), "state": (2, 1, 128)},

@@ -22,11 +22,13 @@ STAND_INS = {
     "onnx_cpp2py_export.py": "onnx/onnx_cpp2py_export.py",
     "loader.py": "onnx/backend/test/loader.py",
 }
-SOURCES = (
+SOURCES = (  # of runtime/ what wasm_kernels reads; the package itself is in the wheel
     "tests/**/*.py",
     "tests/**/*.txt",
     "wasm_kernels/*.py",
     "wasm_kernels/*.[ch]",
+    "runtime/webrnn/plan/*.py",
+    "runtime/webrnn/ir/*.py",
     "docs/*.md",
     "pyproject.toml",
     "CHANGELOG.md",

@@ -11,7 +11,8 @@ if TYPE_CHECKING:
     from webrnn import audio
     from webrnn.engine.limits import Limits
     from webrnn.engine.session import InferenceSession
-    from webrnn.passes.report import Report, optimize
+
+    from .report import Report, optimize
 
 __version__ = "0.1.0"
 __all__ = [
@@ -34,8 +35,8 @@ __all__ = [
 _HOME = {
     "InferenceSession": "webrnn.engine.session",
     "Limits": "webrnn.engine.limits",
-    "Report": "webrnn.passes.report",
-    "optimize": "webrnn.passes.report",
+    "Report": "webrnn.report",
+    "optimize": "webrnn.report",
 }
 """Where the public names are that are imported when they are first used."""
 

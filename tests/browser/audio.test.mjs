@@ -1,4 +1,4 @@
-// The audio processor in Node, on blocks of any size: node audio.test.mjs <file URL of a folder with the page, and audio/ in it>
+// The audio processor in Node, on blocks of any size: node audio.test.mjs <file URL of a folder with the host, and audio/ in it>
 
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";

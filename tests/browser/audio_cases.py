@@ -13,7 +13,7 @@ import webrnn
 from examples.denoise_wav import denoise_samples, with_noise
 from tests.models.fetch import model_path, speech_path
 from webrnn.audio import plans, read_wav
-from webrnn.engine import kernels
+from webrnn.engine.kernels import loading as kernels
 from webrnn.ir import DType, GraphBuilder, Value
 
 RATE, SECONDS = 16000, 10
@@ -22,9 +22,9 @@ SWAP = 48000
 Build = Callable[[GraphBuilder, Value], Value]
 
 
-def write_site(page: Path, folder: Path) -> Path:
-    """A copy of the page's files with the plans, and with what pages run of the tests."""
-    shutil.copytree(page, folder)
+def write_site(host: Path, folder: Path) -> Path:
+    """A copy of the host's files with the plans, and with what pages run of the tests."""
+    shutil.copytree(host, folder)
     write(folder / "audio")
     (folder / "empty.html").write_text('<link rel="icon" href="data:,">')  # the server sends the page's policy with it
     shutil.copy(Path(__file__).with_name("audio_page.mjs"), folder / "audio_page.js")

@@ -13,10 +13,8 @@ from pathlib import Path
 
 from playwright.sync_api import sync_playwright
 
-from webrnn.web import site
-
 from . import audio_cases
-from .conftest import CHROMIUM, FLAGS, served
+from .conftest import CHROMIUM, FLAGS, host_site, served
 
 MAY_PLAY = "--autoplay-policy=no-user-gesture-required"
 
@@ -26,8 +24,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=30, help="how long (%(default)s)")
     seconds = parser.parse_args().seconds
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
-        site.write_page(Path(folder) / "page")
-        pages = audio_cases.write_site(Path(folder) / "page", Path(folder) / "site")
+        pages = audio_cases.write_site(host_site(Path(folder) / "host"), Path(folder) / "site")
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=[*FLAGS, MAY_PLAY])
         with served(pages) as address:
             page = browser.new_page()

@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, sync_playwright
 
-from webrnn.web import pyodide_source, site
+from webrnn.demo import site
+from webrnn.web import pyodide_source
+from webrnn.web.folders import page_folder, write_host
 from webrnn.web.server import in_background, serve
 
 CHROMIUM = os.environ.get("CHROMIUM", "/usr/bin/chromium")
@@ -32,6 +34,18 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The page and the wasm modules."""
     folder = tmp_path_factory.mktemp("web") / "demo"
     site.write_page(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def host(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What runs plans and audio, with the page's policy, for pages of the tests' own."""
+    return host_site(tmp_path_factory.mktemp("web") / "host")
+
+
+def host_site(folder: Path) -> Path:
+    write_host(folder)
+    shutil.copy(page_folder() / "index.html", folder)
     return folder
 
 

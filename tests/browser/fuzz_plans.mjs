@@ -1,4 +1,4 @@
-// Tries plans that mean no good on webrnn.js: node fuzz_plans.mjs <folder of the page, a URL> <file for the seed> <weakness>
+// Tries plans that mean no good on webrnn.js: node fuzz_plans.mjs <folder of the host, a URL> <file for the seed> <weakness>
 //
 // Standard input has them one after the other: a seed, a length (two words), the bytes. Each is loaded, run with all kinds of
 // feeds, streamed, saved, restored and disposed of. A WebrnnError is a good answer; any other exception, a byte written behind

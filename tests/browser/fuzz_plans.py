@@ -25,7 +25,7 @@ from typing import IO
 from pyodide_pkg import core
 from tests.plan.corpus import samples
 from tests.plan.host_mutation import damaged
-from webrnn.web import site
+from webrnn.web.folders import write_host
 
 SCRIPT = Path(__file__).with_suffix(".mjs")
 FLAGS = ("--disable-wasm-trap-handler", "--single-threaded-gc")
@@ -39,10 +39,10 @@ def run(first: int, count: int, weakness: str = "") -> Iterator[Counter[str]]:
     samples()
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
-        site.write_page(folder / "page")
+        write_host(folder / "host")
         progress, errors, output = (folder / name for name in ("seed", "errors", "output"))
         progress.write_bytes(b"%20d" % first)
-        command = [core.node(), *FLAGS, str(SCRIPT), f"{(folder / 'page').as_uri()}/", str(progress), weakness]
+        command = [core.node(), *FLAGS, str(SCRIPT), f"{(folder / 'host').as_uri()}/", str(progress), weakness]
         with open(errors, "wb") as stderr, open(output, "wb") as stdout:
             # A group of its own, as the command may be a script that starts Node, and both have to end.
             process = subprocess.Popen(

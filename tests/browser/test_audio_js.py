@@ -9,15 +9,15 @@ from playwright.sync_api import Browser
 
 from . import audio_cases
 from .conftest import served
-from .test_kernels_js import node
+from .node import node
 
 HERE = Path(__file__).parent
 NOT_FOUND = "Failed to load resource: the server responded with a status of 404 (File not found)"
 
 
 @pytest.fixture(scope="module")
-def site(demo: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return audio_cases.write_site(demo, tmp_path_factory.mktemp("audio") / "site")
+def site(host: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return audio_cases.write_site(host, tmp_path_factory.mktemp("audio") / "site")
 
 
 def test_any_block_size(site: Path) -> None:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from web_demo.bundle import BundleError, bundle
+from web_demo.packaging.bundle import BundleError, bundle
 
-from .test_kernels_js import node
+from .node import node
 
 
 def written(folder: Path, **modules: str) -> Path:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from webrnn.engine import native
+from webrnn.engine.kernels import native
 
 from .demo_page import demo_page, fits, problems, screenshot, wait_for
 
@@ -92,7 +92,7 @@ def test_a_model_is_chosen_and_a_measurement_stopped_by_keyboard(browser: Browse
 
 
 def test_a_corrupted_module_is_named_and_the_others_still_run(browser: Browser, site: Path) -> None:
-    module = site / "wasm_simd.wasm"
+    module = site / "host" / "wasm_simd.wasm"
     module.write_bytes(module.read_bytes()[:5000])
     without_pyodide(site)
     with demo_page(browser, site, is_clean=False) as page:

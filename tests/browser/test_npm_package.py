@@ -16,12 +16,12 @@ from playwright.sync_api import Browser
 
 import webrnn
 from pyodide_pkg import core
-from web_demo import npm_package
-from webrnn.engine.wasm import VARIANTS
+from web_demo.packaging import npm_package
+from webrnn.engine.kernels.wasm import VARIANTS
 
 from . import webrnn_cases
 from .conftest import CHROMIUM, FLAGS, served
-from .test_kernels_js import node
+from .node import node
 from .typescript import compiler
 
 HERE = Path(__file__).parent

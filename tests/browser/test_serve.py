@@ -28,12 +28,13 @@ ROOT = Path(__file__).resolve().parents[2]
         ("", "text/html; charset=utf-8"),
         ("page/main.js", "text/javascript; charset=utf-8"),
         ("page/style.css", "text/css; charset=utf-8"),
-        ("kernels.json", "application/json"),
+        ("data.json", "application/json"),
         ("python/workbench.py", "text/plain; charset=utf-8"),
-        ("wasm_simd.wasm", "application/wasm"),
+        ("host/wasm_simd.wasm", "application/wasm"),
     ],
 )
 def test_types_and_policy(demo: Path, name: str, mime: str) -> None:
+    (demo / "data.json").write_text("{}")
     with served(demo) as address, urllib.request.urlopen(address + name) as response:
         assert response.headers["Content-Type"] == mime
         assert response.headers["Content-Security-Policy"].startswith(
@@ -203,8 +204,11 @@ def test_next_free_port_is_taken(demo: Path) -> None:
         assert second.server_port > first.server_port
 
 
-def webrnn_serve(*arguments: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "webrnn.cli", "serve", *arguments]
+def webrnn_serve(*arguments: str, on_ctrl_c: signal.Handlers = signal.SIG_DFL) -> subprocess.Popen[str]:
+    """A shell starts jobs in the background with SIG_IGN, and so, perhaps, these tests."""
+    start = f"import signal; signal.signal(signal.SIGINT, signal.Handlers({int(on_ctrl_c)}))"
+    go_on = "import os, sys; os.execv(sys.executable, [sys.executable, *sys.argv[1:]])"
+    command = [sys.executable, "-c", f"{start}; {go_on}", "-m", "webrnn.cli", "serve", *arguments]
     return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
@@ -215,6 +219,18 @@ def test_ctrl_c_ends_it_cleanly(full_demo: Path) -> None:
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=20)
     assert (process.returncode, errors) == (0, "")
+
+
+def test_a_job_in_the_background_goes_on_after_ctrl_c(demo: Path) -> None:
+    (demo / "site.json").write_text("{}")
+    process = webrnn_serve("--as-is", "--folder", str(demo), on_ctrl_c=signal.SIG_IGN)
+    assert process.stdout is not None
+    address = process.stdout.readline().split()[2]
+    process.send_signal(signal.SIGINT)
+    with urllib.request.urlopen(address) as response:
+        assert response.status == 200
+    process.terminate()
+    assert process.wait(timeout=20) == -signal.SIGTERM
 
 
 def test_says_what_to_do_when_there_is_no_page(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from playwright.sync_api import Browser
 
 import webrnn
 from tests.models.fetch import model_path
-from web_demo import npm_package
+from web_demo.packaging import npm_package
 from webrnn.cli import main
 
 from . import webrnn_cases

@@ -14,16 +14,16 @@ from tests.pyodide_pkg import engines
 
 from . import webrnn_cases
 from .conftest import served
-from .test_kernels_js import node
+from .node import node
 
 HERE = Path(__file__).parent
 PAGE_SCRIPTS = ("webrnn_cases.mjs", "webrnn_limits.mjs", "webrnn_page.mjs", "webrnn_worker.mjs", "webrnn_processor.mjs")
 
 
 @pytest.fixture(scope="module")
-def site(demo: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The demo with the cases and what pages run of the tests."""
-    folder = Path(shutil.copytree(demo, tmp_path_factory.mktemp("webrnn") / "site"))
+def site(host: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The host with the cases and what pages run of the tests."""
+    folder = Path(shutil.copytree(host, tmp_path_factory.mktemp("webrnn") / "site"))
     webrnn_cases.write(folder / "cases", webrnn_cases.all_cases())
     (folder / "empty.html").write_text('<link rel="icon" href="data:,">')  # the server sends the demo's policy with it
     (folder / "package.json").write_text('{"type": "module"}')  # Node 20.18 does not find that out by itself

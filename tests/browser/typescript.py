@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import subprocess
-import tarfile
 import tempfile
 from pathlib import Path
 
@@ -25,7 +24,6 @@ def compiler(cache: Path = core.CACHE) -> Path:
             archive = next(Path(temporary).glob("*.tgz"))
             digest = hashlib.sha256(archive.read_bytes()).hexdigest()
             assert digest == SHA256, f"typescript {VERSION} has sha256 {digest}: not using it"
-            with tarfile.open(archive) as tar:
-                tar.extractall(temporary, filter="data")
+            core.unpack(archive, Path(temporary))
             (Path(temporary) / "package").rename(folder)
     return folder / "bin" / "tsc"

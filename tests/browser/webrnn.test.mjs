@@ -1,4 +1,4 @@
-// webrnn.js in Node: node webrnn.test.mjs <file URL of a folder with the demo, and cases/ in it>
+// webrnn.js in Node: node webrnn.test.mjs <file URL of a folder with the host, and cases/ in it>
 
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";

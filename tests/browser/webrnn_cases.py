@@ -15,14 +15,14 @@ from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, num
 
 from tests.engine.loop_models import nested
 from tests.plan.endless import endless_sequence, nested_loops
-from webrnn.engine import kernels
-from webrnn.engine.plan_program import PlanProgram
+from webrnn.engine.kernels import loading as kernels
+from webrnn.engine.programs.plan_program import PlanProgram
 from webrnn.engine.session import InferenceSession
 from webrnn.onnx.reader import read_model
 from webrnn.passes.pipeline import run_passes
-from webrnn.plan import opcodes
+from webrnn.plan import instructions, opcodes
 from webrnn.plan.encode import encode
-from webrnn.plan.lowering import lower
+from webrnn.plan.lower import lower
 
 VARIANTS = ("relaxed", "simd", "scalar")
 FLOAT, INT32, INT64, BOOL = TensorProto.FLOAT, TensorProto.INT32, TensorProto.INT64, TensorProto.BOOL
@@ -81,10 +81,10 @@ def write(folder: Path, cases: Sequence[Case]) -> None:
     (folder / "cases.json").write_text(json.dumps([case.name for case in cases]))
     (folder / "gather.rnn").write_bytes(plan_of(gather()))
     (folder / "endless.rnn").write_bytes(plan_of(endless()))
-    (folder / "nested_loops.rnn").write_bytes(nested_loops(opcodes.EXACT, opcodes.EXACT))
+    (folder / "nested_loops.rnn").write_bytes(nested_loops(instructions.EXACT, instructions.EXACT))
     (folder / "endless_sequence.rnn").write_bytes(endless_sequence("gru"))
     (folder / "counted_loops.rnn").write_bytes(plan_of(onnx.load_from_string(nested([1, 4], fed=[0])), 2**31 - 1))
-    names = [name for name, _ in opcodes.INSTRUCTIONS]
+    names = list(instructions.ROWS)
     (folder / "expectations.json").write_text(json.dumps({"errors": opcodes.ERRORS, "instructions": names}))
     write_stored(folder, cases)
 

@@ -43,7 +43,7 @@ export async function manySteps() {
 
 export async function limits() {
   const webrnn = await import("./webrnn.js");
-  return checkLimits(webrnn, async (file, limits) => webrnn.Model.load(await read(`${file}.rnn`), { limits }));
+  return checkLimits(webrnn, async (file, given) => webrnn.Model.load(await read(`${file}.rnn`), { limits: given }));
 }
 
 export async function limitsInAudioWorklet() {
@@ -59,12 +59,12 @@ export async function limitsInAudioWorklet() {
 }
 
 export async function worker() {
-  const worker = new Worker(new URL("webrnn_worker.js", import.meta.url), { type: "module" });
+  const started = new Worker(new URL("webrnn_worker.js", import.meta.url), { type: "module" });
   const found = await new Promise((resolve) => {
-    worker.onmessage = ({ data }) => resolve(data);
-    worker.onerror = ({ message }) => resolve([`worker: ${message}`]);
+    started.onmessage = ({ data }) => resolve(data);
+    started.onerror = ({ message }) => resolve([`worker: ${message}`]);
   });
-  worker.terminate();
+  started.terminate();
   return found;
 }
 

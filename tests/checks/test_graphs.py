@@ -11,7 +11,7 @@ from tests.backends import BACKENDS, KERNELS
 from tests.onnx.models import bools, floats, graph, initializer, integers, model
 from webrnn.checks.check import Check
 from webrnn.ir import Symbol
-from webrnn.passes.facts import Fact
+from webrnn.shapes.facts import Fact
 
 node = helper.make_node
 
@@ -187,3 +187,65 @@ def test_both_branches_hold_to_the_same_size(backend):
         assert s.run(None, {"c": np.array(taken), "x": np.ones((1, 2), np.float32)})[0].shape == (1, 3)
         with pytest.raises(webrnn.ShapeError, match=f"'choice/{name}'"):
             s.run(None, {"c": np.array(taken), "x": np.ones((1, 3), np.float32)})
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_operands_of_open_sizes_of_a_node_that_nobody_reads(backend):
+    nodes = [node("Add", ["x", "z"], ["unread"], name="bad"), node("Relu", ["z"], ["y"])]
+    made = session(nodes, [floats("x", [2, "n"]), floats("z", [3])], [floats("y", None)], backend=backend)
+    for n in (1, 3):
+        made.run(None, {"x": np.zeros((2, n), np.float32), "z": X[0]})
+    with pytest.raises(webrnn.ShapeError, match=r"'bad' \(Add\)"):
+        made.run(None, {"x": np.zeros((2, 4), np.float32), "z": X[0]})
+
+
+@pytest.mark.parametrize("shape", [[2, -1], [1, 2], [3, 3]])
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_shape_that_a_run_brings(backend, shape):
+    nodes = [node("Expand", ["x", "shape"], ["e"], name="bad"), node("Relu", ["e"], ["y"])]
+    made = session(nodes, [floats("x", [2, 3]), integers("shape", [2])], [floats("y", [2, 3])], backend=backend)
+    assert made.run(None, {"x": X, "shape": np.int64([1, 3])})[0].shape == (2, 3)
+    with pytest.raises(webrnn.ShapeError, match=r"'bad' \(Expand\)"):
+        made.run(None, {"x": X, "shape": np.int64(shape)})
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_state_that_changes_its_type(backend):
+    body = graph(
+        [node("Cast", ["h"], ["wide"], to=1), node("Add", ["wide", "x"], ["next"]), node("Identity", ["go"], ["on"])],
+        [integers("i", []), bools("go", []), integers("h", [2, 3])],
+        [bools("on", []), floats("next", [2, 3])],
+    )
+    loop = node("Loop", ["n", "", "h0"], ["last"], name="loop", body=body)
+    constants = [initializer("h0", np.zeros((2, 3), np.int64)), initializer("n", np.int64(1))]
+    with pytest.raises(webrnn.ModelError, match="the state h is of int64 at first, of float after a step"):
+        session([loop], [floats("x", [2, 3])], [floats("last", None)], constants, backend)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_size_of_zero_in_a_target_stands_for_another_size(backend):
+    nodes = [
+        node("Shape", ["x"], ["n"], end=1),
+        node("Concat", ["six", "n"], ["target"], axis=0),
+        node("Reshape", ["x", "target"], ["y"], name="bad"),
+    ]
+    constants = [initializer("six", np.int64([6]))]
+    made = session(nodes, [floats("x", ["n", 6])], [floats("y", None)], constants, backend)
+    assert made.run(None, {"x": np.zeros((2, 6), np.float32)})[0].shape == (6, 2)
+    with pytest.raises(webrnn.ShapeError, match=r"'bad' \(Reshape\)"):
+        made.run(None, {"x": np.zeros((0, 6), np.float32)})
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_nothing_may_be_expanded_far(backend):
+    nodes = [node("Expand", ["x", "shape"], ["e"]), node("Relu", ["e"], ["y"])]
+    made = session(
+        nodes,
+        [floats("x", ["n", 1])],
+        [floats("y", None)],
+        [initializer("shape", np.int64([2, 1, 2**31 - 1]))],
+        backend,
+    )
+    assert made.run(None, {"x": np.zeros((0, 1), np.float32)})[0].shape == (2, 0, 2**31 - 1)
+    with pytest.raises(webrnn.ShapeError, match="would need"):
+        made.run(None, {"x": np.zeros((1, 1), np.float32)})

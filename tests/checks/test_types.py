@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from webrnn.checks.types import OUTPUTS, _signature
+from webrnn.checks.types import signature
 from webrnn.ir import DType
+from webrnn.ops.rows import ROWS
 from webrnn.reference import registered
 
 onnx = pytest.importorskip("onnx")
@@ -24,7 +25,7 @@ def allowed_by(schema, operand):
 def test_each_operand_takes_the_types_that_its_schema_lists():
     different = []
     for schema in schemas():
-        for operand, (_, types, _) in zip(schema.inputs, _signature(schema.name), strict=False):
+        for operand, (_, types, _) in zip(schema.inputs, signature(ROWS["", schema.name].operands), strict=False):
             allowed = allowed_by(schema, operand)
             if types is None or not all(kind.startswith("tensor(") for kind in allowed):
                 continue
@@ -39,7 +40,7 @@ def test_operands_of_one_group_are_those_of_one_type_variable():
     for schema in schemas():
         variables = {each.type_param_str for each in schema.type_constraints}
         groups: dict[str, set[str]] = {}
-        for operand, (group, types, _) in zip(schema.inputs, _signature(schema.name), strict=False):
+        for operand, (group, types, _) in zip(schema.inputs, signature(ROWS["", schema.name].operands), strict=False):
             if types is not None and operand.type_str in variables:
                 groups.setdefault(operand.type_str, set()).add(group)
         assert all(len(found) == 1 for found in groups.values()), schema.name
@@ -54,11 +55,11 @@ def test_every_op_with_tensors_as_operands_is_in_the_table():
         "SequenceLength",
         "ConcatFromSequence",
     }
-    missing = {schema.name for schema in schemas() if schema.inputs and not _signature(schema.name)}
+    missing = {schema.name for schema in schemas() if schema.inputs and not signature(ROWS["", schema.name].operands)}
     assert missing <= without
 
 
 def test_outputs():
     assert {schema.name: schema.max_output for schema in schemas() if schema.max_output > 1} == {
-        op: min(most, 2**31 - 1) for op, most in OUTPUTS.items()
+        row.op: min(row.outputs, 2**31 - 1) for row in ROWS.values() if row.outputs > 1
     }

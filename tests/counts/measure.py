@@ -13,17 +13,16 @@ from tests.models.fetch import MODELS, model_path
 from tests.models.test_against_onnxruntime import SHAPES
 from webrnn import InferenceSession
 from webrnn.bench.models import BUILT_IN
-from webrnn.engine.kernels import FOLDER, Kernels
-from webrnn.engine.plan_program import PlanProgram
+from webrnn.engine.kernels.loading import FOLDER, Kernels
+from webrnn.engine.kernels.wasm import VARIANTS
+from webrnn.engine.programs.plan_program import PlanProgram
+from webrnn.engine.programs.vm_program import VmProgram
 from webrnn.engine.random_feeds import random_input
-from webrnn.engine.vm_program import VmProgram
-from webrnn.engine.wasm import VARIANTS
 from webrnn.ir import Value
 from webrnn.plan.decode import Tables, decode
 from webrnn.plan.text import walk
 from webrnn.plan.verify import arena_bytes, bound_sizes
 from webrnn.profile.counters import Counters
-from webrnn.profile.instructions import KINDS
 from webrnn.profile.timed_plan import TimedPlan, profiling_kernels
 
 NAMES = (*BUILT_IN, *sorted(MODELS))
@@ -93,6 +92,6 @@ def _parts(tables: Tables, counters: Counters) -> dict[str, int]:
     """Products, cells and packings inside fused instructions, steps of loops and branches taken."""
     found: Counter[str] = Counter()
     for instruction in walk(tables.code):
-        for index, (name, _) in enumerate(KINDS[instruction.name].parts, 1):
+        for index, (name, _) in enumerate(instruction.row.parts, 1):
             found[f"{instruction.name} {name}"] += counters.count(instruction.at, index)
     return {name: count for name, count in sorted(found.items()) if count}

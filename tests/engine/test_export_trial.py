@@ -102,16 +102,16 @@ def test_a_model_that_takes_no_random_numbers(tmp_path):
 
 
 def test_a_plan_that_gives_other_results_is_refused(tmp_path, monkeypatch):
-    store = exporting.store
+    encode_again = exporting.encode_again
 
     def damaging(file, *arguments, **options):
-        data = bytearray(store(file, *arguments, **options))
+        data = bytearray(encode_again(file, *arguments, **options))
         header = file.header
         weights = np.frombuffer(data, np.float32, header["data_bytes"] // 4, header["data_offset"])
         weights[...] = 0.5
         return bytes(data)
 
-    monkeypatch.setattr(exporting, "store", damaging)
+    monkeypatch.setattr(exporting, "encode_again", damaging)
     for carry in (None, "auto"):
         with pytest.raises(webrnn.PlanError, match="gives other results than the session"):
             session(stateful("GRU")).export(tmp_path / "m.rnn", carry=carry)

@@ -9,7 +9,7 @@ from onnx import TensorProto, helper
 import webrnn
 from tests.backends import KERNELS
 from tests.engine.stream_models import CARRY, HIDDEN, INPUTS, feed, hidden_state, stateful
-from tests.engine.test_stream import assert_same_state, bits, chunks, session
+from tests.engine.streams.test_stream import assert_same_state, bits, chunks, session
 from tests.onnx.models import floats, initializer, model
 from webrnn.plan.file import PlanFile
 

@@ -220,7 +220,7 @@ def test_runs_after_one_that_was_ended(backend):
 
 @pytest.mark.skipif(INSIDE_PYODIDE, reason="wasmtime")
 def test_the_clock_without_the_native_library(monkeypatch):
-    from webrnn.engine import wasm
+    from webrnn.engine.kernels import wasm
 
     def missing(folder):
         raise webrnn.BackendError("not built")

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from webrnn.engine.executor import Executor
+from webrnn.engine.executor.executor import Executor
 from webrnn.errors import ShapeError
 from webrnn.ir import (
     DType,

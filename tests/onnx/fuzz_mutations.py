@@ -261,7 +261,7 @@ def _changed_array(array: np.ndarray, kind: int, rng: random.Random) -> tuple[np
         more = np.concatenate([array, np.take(array, range(min(shape[axis], 1)), axis)], axis)
         return more, f"one more on axis {axis}"
     if choice == 5 and array.size:
-        return array.reshape(-1)[0].reshape(()), "a number"
+        return np.array(array.reshape(-1)[0], array.dtype), "a number"
     return array.reshape(shape[::-1]), f"of shape {shape[::-1]}"
 
 
@@ -498,7 +498,7 @@ def extend(model: ModelProto, rng: random.Random) -> str | None:
     if rng.random() < 0.6:
         op, inputs = rng.choice(UNARY), [old]
     else:
-        op, inputs = rng.choice(BINARY), [old, rng.choice(_names(graph))]
+        op, inputs = rng.choice(BINARY), [old, rng.choice([old, *_names(graph)])]
     if op == "Cast":
         attributes = {"to": rng.choice(TYPES)}
     if op in ("Concat", "Softmax", "Flatten", "Gather"):

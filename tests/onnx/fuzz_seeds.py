@@ -64,13 +64,13 @@ def suite_seeds() -> list[Seed]:
         if sum(np.size(item) for item in feeds.values() if isinstance(item, np.ndarray)) > 2000:
             continue
         seeds.append(Seed(name, case.model, feeds))
-        baked = _with_constants(case.model, feeds)
+        baked = with_constants(case.model, feeds)
         if baked is not None:
             seeds.append(Seed(f"{name} with constants", baked, feeds))
     return seeds
 
 
-def _with_constants(source: ModelProto, feeds: dict[str, Any]) -> ModelProto | None:
+def with_constants(source: ModelProto, feeds: dict[str, Any]) -> ModelProto | None:
     """The model whose inputs that say how (axes, shapes, pads) are initializers."""
     constant = [
         info.name

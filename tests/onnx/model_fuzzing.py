@@ -26,12 +26,13 @@ from typing import Any
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
-from onnx import ModelProto, numpy_helper, printer
+from onnx import ModelProto, printer
 
 import webrnn
-from tests.onnx.fuzz_mutations import graphs, mutate
+from tests.onnx.fuzz_deviations import deviation_in, has_ordinary_numbers
+from tests.onnx.fuzz_mutations import mutate
 from tests.onnx.fuzz_seeds import all_seeds, own_seeds, suite_seeds
-from tests.onnx.fuzz_verdicts import Finding, Trial, difference, is_finite
+from tests.onnx.fuzz_verdicts import Finding, Trial, are_empty, difference, is_finite
 from tests.onnx.mutations import mutated
 from webrnn import net
 from webrnn.reference import limits as tensor_limits
@@ -60,8 +61,14 @@ STEPS = {
     "Less",
     "Greater",
     "Mod",
+    "Sqrt",
+    "Log",
+    "DFT",
+    "STFT",
 }
-"""Ops that make a large difference of a small one."""
+"""Ops that make a large difference of a small one, and those that onnxruntime computes less exactly."""
+
+FORGET_NAN = {"ReduceMax", "ReduceMin", "Max", "Min", "MaxPool", "GlobalMaxPool", "Clip", "Relu"}
 
 _FORK = multiprocessing.get_context("fork")
 
@@ -210,17 +217,24 @@ class Tester:
         arrays = [item for value in feeds.values() for item in (value if isinstance(value, list) else [value])]
         if any(item is None or item.dtype.names for item in arrays):
             return [], "feeds that onnxruntime does not take"
-        if not all(map(is_finite, feeds.values())) or not _has_finite_constants(case.data):
-            return [], "infinities, for which onnxruntime's ops have no rule"
+        if not all(map(is_finite, feeds.values())) or not has_ordinary_numbers(case.data):
+            return [], "infinities, or what soon is one, for which onnxruntime's ops have no rule"
+        deviation = deviation_in(case.data, feeds)
+        if deviation is not None:
+            return [], f"onnxruntime {deviation}"
         theirs = self.onnxruntime.run(case.data, feeds)  # type: ignore[union-attr]
         if isinstance(theirs, str):
             return [], f"{theirs}, we {'run' if ours.results is not None else 'refuse'}"
         if ours.results is None:
             return [], f"onnxruntime runs, we refuse: {getattr(ours.error, 'op', None) or trial.ops()}"
         what = difference(theirs, ours.results)
-        if what.startswith("shape") and _are_empty(theirs) and _are_empty(ours.results):
+        if what.startswith("shape") and are_empty(theirs) and are_empty(ours.results):
             return [], "compared"  # the shapes of what a loop of no steps gives are whatever is declared
+        if what.startswith("shape") and trial.counts_numbers():
+            return [], "sizes that depend on roundings, of which onnxruntime has others"
         ops = trial.ops().split()
+        if what.startswith("numbers") and FORGET_NAN.intersection(ops) and not all(map(is_finite, ours.results)):
+            return [], "NaN, which onnxruntime forgets in a maximum"
         if what.startswith("numbers") and len(ops) > 1 and STEPS.intersection(ops):
             return [], "numbers behind a step that differ from onnxruntime's"
         if what and not (what.startswith("numbers") and trial.is_sensitive(feeds, ours.results, theirs)):
@@ -228,21 +242,10 @@ class Tester:
         return [], "compared"
 
 
-def _are_empty(results: Sequence[Any]) -> bool:
-    return all(isinstance(item, np.ndarray) and not item.size for item in results)
-
-
-def _has_finite_constants(data: bytes) -> bool:
-    tensors = [tensor for graph in graphs(ModelProto.FromString(data).graph) for tensor in graph.initializer]
-    try:
-        return all(is_finite(numpy_helper.to_array(tensor)) for tensor in tensors)
-    except Exception:  # a tensor that the onnx package cannot read
-        return False
-
-
 def share_wasm_instances() -> None:
     """Let programs share an instance until it is full: a new one for each takes longer than a small model."""
-    from webrnn.engine import backends, kernels
+    from webrnn.engine.kernels import loading as kernels
+    from webrnn.engine.programs import backends
 
     original = backends.kernels_of
     current: dict[str, Any] = {}

@@ -9,7 +9,7 @@ from tests.backends import BACKENDS, MAIN
 from tests.onnx.models import bools, floats, graph, initializer, integers, model, model_of, recurrent
 from webrnn import net
 from webrnn.onnx.wire import MAX_DEPTH
-from webrnn.plan.lowerings import RULES
+from webrnn.plan.lowering import rule
 from webrnn.reference import limits
 
 X = np.zeros((3, 2, 4), np.float32)
@@ -175,6 +175,17 @@ def test_weights_for_another_input_size():
     for disable in ([], ["all"]):
         with pytest.raises(webrnn.ShapeError, match=r"'cell/from_x'.*A \[.*4\] and B \[6, 20\] differ"):
             session(recurrent("LSTM", weight_shapes={"W": (1, 20, 6)}), disable=disable).run(None, {"X": X})
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_an_open_input_size_is_asked_for_also_where_there_are_no_steps(backend):
+    proto = recurrent("LSTM")
+    for axis, name in ((0, "t"), (2, "n")):
+        proto.graph.input[0].type.tensor_type.shape.dim[axis].dim_param = name
+    made = webrnn.InferenceSession(proto.SerializeToString(), backend=backend)
+    made.run(None, {"X": X[:0]})
+    with pytest.raises(webrnn.ShapeError, match="X has shape"):
+        made.run(None, {"X": np.zeros((0, 2, 9), np.float32)})
 
 
 def test_wrong_shape_of_weights_that_are_computed():
@@ -383,7 +394,7 @@ def test_a_mistake_in_a_lowering_leaves_the_node_to_numpy(is_strict, monkeypatch
     def fails(lowering, node):
         raise IndexError("nobody foresaw this")
 
-    monkeypatch.setitem(RULES, ("", "Softmax"), fails)
+    monkeypatch.setitem(rule.functions, ("", "Softmax"), fails)
     monkeypatch.setattr(net, "strict", is_strict)
     data = model([helper.make_node("Softmax", ["x"], ["y"])], [floats("x", [1, 2])], [floats("y", None)])
     if is_strict:

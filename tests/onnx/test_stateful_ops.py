@@ -12,7 +12,7 @@ from onnx import TensorProto, helper
 
 import webrnn
 from tests.onnx.models import initializer, model
-from webrnn import reference
+from webrnn.checks import arrays
 from webrnn.ir import is_scan
 from webrnn.ir.check import check
 from webrnn.onnx.reader import read_model
@@ -48,7 +48,7 @@ def is_lowered(session) -> bool:
 
 def assert_same(session, op, operands, attrs, outputs, constant=()):
     feeds = {item[0]: item[1] for item in operands if item is not None and item[0] not in constant}
-    expected = reference.call(op, "", [item and item[1] for item in operands], attrs, 2)
+    expected = arrays.call(op, "", [item and item[1] for item in operands], attrs, 2)
     wanted = [array for name, array in zip(outputs, expected, strict=True) if name]
     for result, array in zip(session.run(None, feeds), wanted, strict=True):
         assert result.dtype == array.dtype

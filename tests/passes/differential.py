@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from webrnn.engine.executor import Executor
+from webrnn.engine.executor.executor import Executor
 from webrnn.ir import Graph
 from webrnn.ir.check import check
 from webrnn.ir.fused import is_expression
 from webrnn.passes import ALL_PASSES, Outcome, Pass, run_passes
 
-BY_NAME: dict[str, Pass] = {step.name: step for step in ALL_PASSES}
+BY_NAME: dict[str, Pass] = {step.name: step.load() for step in ALL_PASSES}
 
 
 def ops(graph: Graph) -> Counter[str]:

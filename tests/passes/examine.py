@@ -13,12 +13,12 @@ from unittest import mock
 from tests.passes.canonical import shuffled, structure
 from tests.passes.differential import BY_NAME, assert_keeps_results, assert_same_results
 from tests.passes.random_graphs import RandomGraph
-from tests.passes.watching import run_and_compare
+from tests.shapes.watching import run_and_compare
 from webrnn.ir import Graph
 from webrnn.ir.check import check
 from webrnn.ir.text import to_text
 from webrnn.passes import Context, PassResult, run_passes
-from webrnn.passes.infer_shapes import infer
+from webrnn.shapes.infer import infer
 
 REORDERING = [name for name, step in BY_NAME.items() if step.reorders_arithmetic]
 

@@ -12,7 +12,7 @@ HEAD = "| pass | what it does |\n|---|---|\n"
 def table() -> str:
     """The first sentence of each pass, and whether it keeps every bit."""
     lines = []
-    for step in ALL_PASSES:
+    for step in (each.load() for each in ALL_PASSES):
         text = (sys.modules[type(step).__module__].__doc__ or "").split("\n\n")[0]
         sentence = " ".join(text.split())
         lines.append(f"| `{step.name}`{' ±' if step.reorders_arithmetic else ''} | {sentence} |\n")

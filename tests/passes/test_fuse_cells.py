@@ -8,8 +8,8 @@ import pytest
 from tests.passes import written_cells as cells
 from tests.passes.differential import BY_NAME, apply, assert_same_results, floats, ops, reasons
 from webrnn.ir import DType, Graph, GraphBuilder, is_scan
+from webrnn.ir.activations import ACTIVATION_ROWS
 from webrnn.onnx.reader import read_model
-from webrnn.onnx.recurrent_attributes import _PARAMETERS
 from webrnn.passes import FUSIONS, PASSES, run_passes
 
 GATES, STATES = {"RNN": 1, "GRU": 3, "LSTM": 4}, {"RNN": 1, "GRU": 1, "LSTM": 2}
@@ -92,13 +92,13 @@ def test_all_forms(name, constant, clip, bias):
 
 
 @pytest.mark.parametrize("op", GATES)
-@pytest.mark.parametrize("activation", _PARAMETERS)
-def test_all_activations(op, activation):
+@pytest.mark.parametrize("row", ACTIVATION_ROWS[1:], ids=lambda row: row.onnx)
+def test_all_activations(op, row):
     """Of the default ones one is replaced at a time, with and without a clip before it."""
     for place, clip in product(range(len(ACTIVATIONS[op])), (None, 0.7)):
         names = [*ACTIVATIONS[op]]
-        names[place] = activation
-        alpha, beta = _PARAMETERS[activation]
+        names[place] = row.onnx
+        alpha, beta = row.alpha, row.beta
         attrs = {"activations": names, "linear_before_reset": 1} if op == "GRU" else {"activations": names}
         for numbers in ({}, {"activation_alpha": [0.3]}, {"activation_alpha": [0.3], "activation_beta": [0.6]}):
             if len(numbers) > (alpha is not None) + (beta is not None):

@@ -4,9 +4,9 @@ import pytest
 from tests.passes.differential import apply, assert_keeps_results, assert_same_results, floats, graph_of, ops, reasons
 from webrnn.ir import DType, GraphBuilder, Symbol
 from webrnn.ir.fused import is_expression
+from webrnn.ops.sets import LOGICAL, MAPS, VARIADIC
 from webrnn.passes import run_passes
 from webrnn.passes.fuse_elementwise import FUSED, MOST_OPERANDS, MOST_OPS
-from webrnn.passes.op_sets import LOGICAL, MAPS, VARIADIC
 
 NAME = "fuse_elementwise"
 

@@ -3,7 +3,7 @@ import pytest
 
 from tests.passes import written_cells as cells
 from tests.passes.differential import apply, assert_same_results, floats, ops, reasons
-from webrnn.engine.executor import Executor
+from webrnn.engine.executor.executor import Executor
 from webrnn.ir import DType, GraphBuilder, is_scan
 from webrnn.passes import run_passes
 

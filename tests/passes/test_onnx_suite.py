@@ -7,7 +7,7 @@ import pytest
 from tests.conformance.suite import ROUNDING, uses_loops
 from tests.passes.examine import assert_is_fixpoint
 from tests.reference.onnx_cases import assert_same, node_cases, to_webrnn
-from webrnn.engine.executor import Executor
+from webrnn.engine.executor.executor import Executor
 from webrnn.errors import Error
 from webrnn.onnx.reader import read_model
 from webrnn.passes import ALL_PASSES, run_passes

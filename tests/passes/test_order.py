@@ -8,7 +8,7 @@ from tests.models.fetch import MODELS
 from tests.passes.canonical import structure
 from tests.passes.examine import assert_is_fixpoint, assert_order_does_not_matter
 from tests.passes.random_graphs import random_graph
-from tests.passes.test_infer_shapes import read_real_model
+from tests.shapes.test_infer import read_real_model
 from webrnn.passes import run_passes
 
 

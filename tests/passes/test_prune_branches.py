@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from tests.passes.differential import apply, assert_keeps_results, floats, graph_of, ops, reasons
-from webrnn.engine.executor import Executor
+from webrnn.engine.executor.executor import Executor
 from webrnn.errors import ShapeError
 from webrnn.ir import WEBRNN, Node, Value
 

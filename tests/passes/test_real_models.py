@@ -7,8 +7,8 @@ import pytest
 
 from tests.models.fetch import MODELS
 from tests.passes.differential import assert_gives, assert_same_results, nodes_left, ops
-from tests.passes.test_infer_shapes import model_arguments, read_real_model
-from webrnn.engine.executor import Executor
+from tests.shapes.test_infer import model_arguments, read_real_model
+from webrnn.engine.executor.executor import Executor
 from webrnn.ir import is_scan
 from webrnn.passes import ALL_PASSES, run_passes
 

@@ -1,7 +1,7 @@
 import pytest
 
 from tests.passes.differential import apply, floats, ops, reasons
-from webrnn.engine.executor import Executor
+from webrnn.engine.executor.executor import Executor
 from webrnn.errors import ShapeError
 from webrnn.ir import WEBRNN, DType, GraphBuilder, Node, Symbol
 

@@ -77,3 +77,10 @@ def test_a_transpose_of_axes_of_size_one(perm, goes):
     graph = graph_of(text % perm)
     outcome = assert_keeps_results(graph, [floats(1, 1, 2, 2)], "remove_identities")
     assert outcome.rewrites["remove_identities"] == goes
+
+
+@pytest.mark.parametrize("op", ["Expand", "Reshape"])
+def test_stays_where_a_run_may_refuse_its_numbers(op):
+    graph = graph_of(f"g (float[3, 4] x, int64[2] s) => (float[3, 4] y) {{ a = Exp(x) b = {op}(a, s) y = Neg(b) }}")
+    apply(graph, "remove_identities")
+    assert op in ops(graph)

@@ -3,7 +3,7 @@ import pytest
 
 from tests.passes.differential import apply, assert_keeps_results, floats, graph_of, ops, reasons
 from tests.passes.scans import ScanBuilder, scan_in
-from webrnn.engine.executor import Executor
+from webrnn.engine.executor.executor import Executor
 from webrnn.errors import Error
 from webrnn.ir import DType, TraceSpec
 from webrnn.passes import run_passes

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tests.plan.handmade import Handmade
 from webrnn.plan import opcodes
+from webrnn.plan.instructions import UNLIMITED
 
 MANY = 2**31 - 1
 LOOP_WORDS = 14
@@ -15,7 +16,7 @@ def nested_loops(*strictness: int, steps: int = MANY) -> bytes:
     inside = 0
     for each in reversed(strictness):
         size = plan.number(steps)
-        n_steps = -1 if each == opcodes.UNLIMITED else size
+        n_steps = -1 if each == UNLIMITED else size
         code, plan.code = plan.code, []
         plan.emit("loop", n_steps, -1, size, -1, -1, -1, -1, 0, 0, inside, 0, each)
         plan.code += code

@@ -9,7 +9,9 @@ int main(int argc, char **argv) {
   int32_t head[3];
   for (long index = 0; fread(head, sizeof head, 1, stdin) == 1; index++) {
     int32_t *symbols = malloc((size_t)head[2] * 4), *plan = malloc((size_t)head[0]);
-    if (fread(symbols, 4, (size_t)head[2], stdin) != (size_t)head[2] || fread(plan, 1, (size_t)head[0], stdin) != (size_t)head[0]) return 2;
+    if (fread(symbols, 4, (size_t)head[2], stdin) != (size_t)head[2] ||
+        fread(plan, 1, (size_t)head[0], stdin) != (size_t)head[0])
+      return 2;
     fprintf(stderr, "plan %ld\n", index);
     run_plan(plan, head[0], symbols, head[2], (uint32_t)head[1]);
     free(symbols), free(plan);

@@ -60,7 +60,10 @@ static long refused[N_ERRORS], failed[N_ERRORS], too_large, cut_off, ran;
 
 static void run_plan(const int32_t *plan, int32_t bytes, const int32_t *symbols, int32_t n_symbols, uint32_t seed) {
   int error = wr_plan_check(plan, bytes);
-  if (error) { refused[error]++; return; }
+  if (error) {
+    refused[error]++;
+    return;
+  }
   int32_t *numbers = malloc((size_t)plan[HEADER_SYMBOLS] * 4);
   for (int i = 0; i < plan[HEADER_SYMBOLS]; i++) numbers[i] = i < n_symbols ? symbols[i] : 3;
   const int32_t table_bytes = wr_plan_table_bytes(plan);

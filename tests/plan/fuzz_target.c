@@ -35,8 +35,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 
 /* The first word and the number of words of a part of a plan, as its header says. */
 static void part_of(const int32_t *plan, uint32_t words, uint32_t which, uint32_t *first, uint32_t *count) {
-  const uint32_t counts[] = {HEADER_COUNT, SIZE_WORDS * (uint32_t)plan[HEADER_SIZES], BUFFER_WORDS * (uint32_t)plan[HEADER_BUFFERS],
-                             TENSOR_WORDS * (uint32_t)plan[HEADER_TENSORS], (uint32_t)plan[HEADER_CODE_WORDS]};
+  const uint32_t counts[] = {HEADER_COUNT, SIZE_WORDS * (uint32_t)plan[HEADER_SIZES],
+                             BUFFER_WORDS * (uint32_t)plan[HEADER_BUFFERS], TENSOR_WORDS * (uint32_t)plan[HEADER_TENSORS],
+                             (uint32_t)plan[HEADER_CODE_WORDS]};
   *first = 0;
   for (uint32_t i = 0; i < which; i++) *first += counts[i];
   *count = counts[which];
@@ -44,7 +45,8 @@ static void part_of(const int32_t *plan, uint32_t words, uint32_t which, uint32_
 }
 
 static int32_t changed(const int32_t *plan, uint32_t words, int32_t word, uint32_t *seed) {
-  static const int32_t interesting[] = {0, 1, 2, 3, 4, 5, 8, 16, 63, 64, 65, 128, -1, -2, -64, 1 << 16, 1 << 24, 1 << 30, INT32_MAX, INT32_MIN, 1000, 0x7F800000};
+  static const int32_t interesting[] = {0,   1,  2,  3,   4,       5,       8,       16,        63,        64,   65,
+                                        128, -1, -2, -64, 1 << 16, 1 << 24, 1 << 30, INT32_MAX, INT32_MIN, 1000, 0x7F800000};
   switch (next(seed) % 6) {
   case 0: return interesting[next(seed) % (sizeof interesting / 4)];
   case 1: return (int32_t)((uint32_t)word + next(seed) % 5 - 2);

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from webrnn.plan import opcodes
+from webrnn.plan.instructions import CODES
 
-CODES = {name: code for code, (name, _) in enumerate(opcodes.INSTRUCTIONS)}
 F32, I64, U8, I32 = range(4)
 
 

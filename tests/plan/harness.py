@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from webrnn.engine import kernels
-from webrnn.engine.executor import Executor
-from webrnn.engine.plan_program import PlanProgram
+from webrnn.engine.executor.executor import Executor
+from webrnn.engine.kernels import loading as kernels
+from webrnn.engine.programs.plan_program import PlanProgram
 from webrnn.ir import DType, Graph, GraphBuilder, Symbol, SymbolicDim, Value
 from webrnn.plan.encode import encode
-from webrnn.plan.lowering import lower
+from webrnn.plan.lower import lower
 
 BUILDS = kernels.available()
 SIZES: tuple[dict[str, int], ...] = ({"n": 3, "t": 5}, {"n": 1, "t": 1}, {"n": 4, "t": 2}, {"n": 0, "t": 0})

@@ -114,7 +114,7 @@ class Trial:
 
     def feeds(self, carried: Sequence[str] = ()) -> dict[str, np.ndarray]:
         """Arrays of the declared types and shapes, with some number for each open size."""
-        from webrnn.engine.plan_program import ARRAY_TYPES
+        from webrnn.engine.programs.plan_program import ARRAY_TYPES
 
         named: dict[Any, int] = {}
         found = {}
@@ -215,9 +215,9 @@ class Trial:
 
 def _prepare(backend: str, folder: str, weakness: str) -> None:
     """Let sessions take kernels whose memory is exactly as large as asked for, and not too large."""
-    from webrnn.engine import backends
-    from webrnn.engine.kernels import load
-    from webrnn.engine.native import NativeKernels
+    from webrnn.engine.kernels.loading import load
+    from webrnn.engine.kernels.native import NativeKernels
+    from webrnn.engine.programs import backends
     from webrnn.errors import BackendError
 
     kernels = NativeKernels(_instruction_set()[0], Path(folder)) if folder else load(backend)
@@ -239,7 +239,7 @@ def _prepare(backend: str, folder: str, weakness: str) -> None:
 
     exporting.kernels_of = backends.kernels_of
     if weakness == "unruly":
-        from webrnn.engine.plan_program import DIRECT_BYTES, PlanProgram, _n_bytes
+        from webrnn.engine.programs.plan_program import DIRECT_BYTES, PlanProgram, _n_bytes
 
         PlanProgram._passed_by_address = (  # type: ignore[method-assign]
             lambda self, port, sizes, promised: port.taken < 0 and _n_bytes(port, sizes) >= DIRECT_BYTES

@@ -19,11 +19,11 @@ from tests.plan.corpus import Sample, samples
 from tests.plan.corruption import corrupted
 from tests.plan.handmade import Handmade
 from tests.plan.hostile import hostile
-from webrnn.engine.plan_program import DIRECT_BYTES
+from webrnn.engine.programs.plan_program import DIRECT_BYTES
 from webrnn.plan import opcodes
+from webrnn.plan.encode import encode_again
 from webrnn.plan.file import PlanFile
 from webrnn.plan.stored import PlanState
-from webrnn.plan.storing import store
 
 LARGE = DIRECT_BYTES // 4
 NUMBERS = (0, 1, 2, 3, 5, 8, 24, LARGE - 1, LARGE, LARGE + 1, 20_000, 200_000, 2**31 - 1, -1)
@@ -63,7 +63,7 @@ def _whole() -> list[Sample]:
             port, after = pairs[0]
             start = np.ones([1] * len(port.shape), np.bool_ if port.dtype == "u8" else np.float32)
             states = [PlanState(port.name, after.name, start if port.dtype in ("f32", "u8") else None)]
-            found.append(Sample(f"{sample.name}, a stream", store(file, states, {"rate": 1}), sample.symbols))
+            found.append(Sample(f"{sample.name}, a stream", encode_again(file, states, {"rate": 1}), sample.symbols))
     return found
 
 

@@ -8,11 +8,12 @@ import struct
 
 from tests.plan.corpus import Sample
 from webrnn.plan import opcodes
+from webrnn.plan.instructions import CODES
+from webrnn.plan.operations import OPERATION_CODES
 
-CODES = {name: code for code, (name, _) in enumerate(opcodes.INSTRUCTIONS)}
 NUMBERS = range(-6, 41)
 WRITABLE_BUFFERS = (0, 1, 2, 4)
-COPY_F = [name for name, _ in opcodes.EXPRESSION_OPS].index("copy_f")
+COPY_F = OPERATION_CODES["copy_f"]
 
 
 def hostile(rng: random.Random) -> Sample:

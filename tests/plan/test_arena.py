@@ -11,7 +11,8 @@ from tests.passes.random_graphs import random_graph
 from webrnn.ir import Symbol, SymbolicDim
 from webrnn.passes import run_passes
 from webrnn.plan.arena import assign_slots
-from webrnn.plan.lowering import NotLowered, lower
+from webrnn.plan.lower import lower
+from webrnn.plan.lowering import NotLowered
 from webrnn.plan.program import Instruction, LoopInstruction, Program
 from webrnn.plan.views import Storage, View, dense_view
 

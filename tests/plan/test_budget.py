@@ -7,7 +7,7 @@ import pytest
 from tests.backends import KERNELS
 from tests.plan.endless import MANY, endless_sequence, nested_loops
 from webrnn import InferenceSession, LimitError, Limits
-from webrnn.plan.opcodes import CHUNKS, EXACT, LIMITED, UNLIMITED
+from webrnn.plan.instructions import CHUNKS, EXACT, LIMITED, UNLIMITED
 
 ANY = 2**62
 

@@ -7,7 +7,8 @@ import pytest
 
 from tests.plan.harness import check_graph, graph_of
 from webrnn.ir import WEBRNN, Node
-from webrnn.ir.fused import ACTIVATIONS, CELLS
+from webrnn.ir.activations import ACTIVATIONS
+from webrnn.ir.fused import CELLS
 
 OPERANDS = {
     "RnnCell": (1, 1), "GruCell": (3, 3, 1), "GruReset": (3, 2, 1), "GruUpdate": (3, 1, 1, 1), "LstmCell": (4, 4, 1),

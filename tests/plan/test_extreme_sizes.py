@@ -9,9 +9,9 @@ import pytest
 from tests.plan.fuzzing import ADDRESS, UNDEFINED, compiler, run_plans
 from tests.plan.handmade import I64, U8, Handmade
 from tests.plan.test_verify import refused_by_c, refused_by_python
-from webrnn.engine import kernels
-from webrnn.engine.plan_program import PlanProgram
-from webrnn.plan.opcodes import EXPRESSION_OPS
+from webrnn.engine.kernels import loading as kernels
+from webrnn.engine.programs.plan_program import PlanProgram
+from webrnn.plan.operations import OPERATION_CODES
 
 MOST = 2**31 - 1
 NONE = -1
@@ -44,7 +44,7 @@ def _gather(x, count, y):
 
 def _expression(shape):
     plan = Handmade()
-    copy = [name for name, _ in EXPRESSION_OPS].index("copy_f")
+    copy = OPERATION_CODES["copy_f"]
     plan.emit("expression", 1, 1, 0, 1, plan.arena(shape), plan.arena(shape), 1, copy, 1, 0, 0, 0, 0, 0)
     return plan
 
@@ -139,7 +139,7 @@ def test_a_walk_over_all_that_an_int_counts_comes_to_its_end(kind):
     if kind == "copy":
         plan.emit("copy", 0, 1)
     else:
-        code = [name for name, _ in EXPRESSION_OPS].index("copy_u")
+        code = OPERATION_CODES["copy_u"]
         plan.emit("expression", 1, 1, 0, 1, 0, 1, 1, code, 1, 0, 0, 0, 0, 0)
     program = PlanProgram(plan.data(), kernels.load("native"))
     assert program.run([]) == []

@@ -8,9 +8,9 @@ import pytest
 from tests.plan.harness import BUILDS, arguments_of, assert_same_bits, check_graph, plan_of, run_plan, value_type
 from tests.plan.test_cells import cell
 from webrnn.ir import WEBRNN, DType, GraphBuilder, Node, Scan, Trace
-from webrnn.ir.fused import ACTIVATIONS
+from webrnn.ir.activations import ACTIVATIONS
 from webrnn.ir.scan import TraceSpec
-from webrnn.plan.lowering import lower
+from webrnn.plan.lower import lower
 
 GATES = {"RnnCell": 1, "GruCell": 3, "LstmCell": 4}
 PLAIN = TraceSpec()

@@ -8,7 +8,8 @@ import pytest
 from tests.backends import MAIN
 from tests.plan.harness import arguments_of, check_graph, graph_of, plan_of, run_plan
 from webrnn.errors import PlanError, ShapeError
-from webrnn.plan.lowering import NotLowered, lower
+from webrnn.plan.lower import lower
+from webrnn.plan.lowering import NotLowered
 
 KINDS = "fijb"
 

@@ -9,7 +9,7 @@ from tests.backends import MAIN
 from tests.plan.harness import check_graph, graph_of, plan_of
 from webrnn.ir import WEBRNN, Node
 from webrnn.plan.lowering import NotLowered
-from webrnn.plan.lowerings.linear import pack, packed_size
+from webrnn.plan.packing import pack, packed_size
 
 
 def array(*shape: int) -> np.ndarray:
@@ -88,7 +88,7 @@ def test_a_constant_on_the_left():
 
 @pytest.mark.parametrize(("k", "n"), [(1, 1), (3, 7), (5, 24), (2, 33), (4, 48), (3, 50)])
 def test_packed_form(k, n):
-    from webrnn.engine.kernels import load
+    from webrnn.engine.kernels.loading import load
 
     kernels = load(MAIN)
     weights = array(k, n)

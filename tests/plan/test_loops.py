@@ -8,7 +8,7 @@ import pytest
 from tests.passes.scans import ScanBuilder
 from tests.plan.harness import BUILDS, arguments_of, check_graph, graph_of, plan_of, run_plan
 from tests.plan.test_control import branches
-from webrnn.engine.executor import Executor
+from webrnn.engine.executor.executor import Executor
 from webrnn.errors import ModelError, ShapeError
 from webrnn.ir import DType, GraphBuilder, Invariant, Scan, TraceSpec
 from webrnn.ir.scan import StateSpec

@@ -7,10 +7,11 @@ import pytest
 
 from tests.passes.random_graphs import random_graph
 from tests.plan.harness import BUILDS, assert_close, assert_same_bits, run_plan
-from webrnn.engine.executor import Executor
+from webrnn.engine.executor.executor import Executor
 from webrnn.passes import run_passes
 from webrnn.plan.encode import encode
-from webrnn.plan.lowering import NotLowered, lower
+from webrnn.plan.lower import lower
+from webrnn.plan.lowering import NotLowered
 
 BLOCKS = [range(first, first + 50) for first in range(0, 300, 50)]
 

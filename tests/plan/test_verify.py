@@ -12,12 +12,14 @@ from tests.plan.corpus import samples
 from tests.plan.corruption import corrupted
 from tests.plan.harness import graph_of, plan_of
 from tests.plan.hostile import hostile
-from webrnn.engine import kernels
+from webrnn.engine.kernels import loading as kernels
 from webrnn.errors import PlanError
 from webrnn.plan import opcodes
 from webrnn.plan.decode import decode
 from webrnn.plan.file import PlanFile
+from webrnn.plan.instructions import ROWS
 from webrnn.plan.operand_rules import OPERAND_RULES
+from webrnn.plan.size_table import NUMBER
 from webrnn.plan.verify import verify, verify_tables
 
 OURS = kernels.load(MAIN)
@@ -44,7 +46,7 @@ def refused_by_python(data: bytes, symbols: list[int]) -> str:
 
 
 def test_every_instruction_has_a_rule():
-    assert OPERAND_RULES.keys() == {name for name, _ in opcodes.INSTRUCTIONS} - {"expression", "loop"}
+    assert OPERAND_RULES.keys() == ROWS.keys() - {"expression", "loop"}
 
 
 def test_every_instruction_is_in_some_sample():
@@ -55,7 +57,7 @@ def test_every_instruction_is_in_some_sample():
             for instruction in pending.pop():
                 found.add(instruction.name)
                 pending.extend(instruction.blocks)
-    missing = {name for name, _ in opcodes.INSTRUCTIONS} - found
+    missing = ROWS.keys() - found
     assert missing <= {"require"}
 
 
@@ -102,7 +104,7 @@ def test_an_error_names_the_instruction_and_the_node():
     tables = decode(bytes(data))
     verify(bytes(data), {"n": 1})
     row = 4 * (start + 3 * len(tables.sizes) + 4 * 0 + 2)
-    one = next(i for i, (kind, a, _) in enumerate(tables.sizes) if kind == "number" and a == 1)
+    one = next(i for i, (kind, a, _) in enumerate(tables.sizes) if kind == NUMBER and a == 1)
     data[row : row + 4] = one.to_bytes(4, "little")
     with pytest.raises(PlanError, match=r"squash.*instruction at word 0, expression: tensor \d+ reaches"):
         verify(bytes(data), {"n": 1})

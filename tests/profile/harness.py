@@ -12,8 +12,7 @@ from webrnn import InferenceSession
 from webrnn.plan.file import PlanFile
 from webrnn.profile.clock import Clock
 from webrnn.profile.counters import Counters
-from webrnn.profile.entry import Entry
-from webrnn.profile.instructions import CATEGORIES
+from webrnn.profile.entry import CATEGORIES, Entry
 from webrnn.profile.plan_tree import PlanTree
 from webrnn.profile.profiler import Profile
 from webrnn.profile.subject import Subject

@@ -3,8 +3,8 @@
 import pytest
 import wasmtime
 
-from webrnn.engine import wasm
-from webrnn.engine.kernels import FOLDER, bindings
+from webrnn.engine.kernels import wasm
+from webrnn.engine.kernels.loading import FOLDER, bindings
 from webrnn.profile.clock import calibrate
 from webrnn.profile.timed_plan import PROFILE_FOLDER
 

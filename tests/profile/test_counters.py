@@ -9,12 +9,12 @@ from tests.plan.harness import arguments_of, graph_of, plan_of
 from tests.plan.test_control import branches
 from tests.plan.test_fused_sequences import recurrence
 from tests.plan.test_loops import _counting, _nested, scalars
-from webrnn.engine.plan_program import ARRAY_TYPES, PlanProgram
+from webrnn.engine.programs.plan_program import ARRAY_TYPES, PlanProgram
 from webrnn.plan.decode import decode
 from webrnn.plan.file import PlanFile
+from webrnn.plan.instructions import ROWS
 from webrnn.plan.text import walk
 from webrnn.plan.verify import bound_sizes
-from webrnn.profile.instructions import KINDS
 from webrnn.profile.timed_plan import TimedPlan
 
 from .harness import BUILDS, counted, kernels
@@ -45,7 +45,7 @@ def test_as_often_as_the_plan_says(spec):
                 seen.add(instruction.name)
         used = {instruction.at for instruction in walk(tables.code)}
         assert not counters.rows[[word not in used for word in range(len(counters.rows))]].any()
-    assert seen >= KINDS.keys() - {"branch", "require"}
+    assert seen >= ROWS.keys() - {"branch", "require"}
 
 
 @pytest.mark.parametrize("spec", BUILDS)

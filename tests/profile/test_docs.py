@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from webrnn.profile.instructions import CATEGORIES
+from webrnn.profile.entry import CATEGORIES
 
 PAGE = (Path(__file__).parents[2] / "docs" / "profiling.md").read_text()
 

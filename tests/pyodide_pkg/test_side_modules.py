@@ -17,8 +17,9 @@ from tests.wasm_kernels.harness import run, same_bits
 from wasm_kernels import build
 from wasm_kernels.cases import Case, grid
 from wasm_kernels.table import KERNELS, Kernel
-from webrnn.engine import kernels
-from webrnn.plan.opcodes import ERRORS, EXACT
+from webrnn.engine.kernels import loading as kernels
+from webrnn.plan.instructions import EXACT
+from webrnn.plan.opcodes import ERRORS
 
 SCRIPT = Path(__file__).with_name("call_kernels.py")
 

@@ -13,8 +13,9 @@ __all__ = ["browser"]
 FOLDERS = [
     "pyodide_pkg/suite/only_inside",
     "tests/engine/test_session_backends.py",
-    "tests/engine/test_stream.py",
-    "tests/engine/test_stream_snapshots.py",
+    "tests/plan/test_budget.py",
+    "tests/engine/streams/test_stream.py",
+    "tests/engine/streams/test_stream_snapshots.py",
 ]
 LEFT_OUT = ["--deselect", "pyodide_pkg/suite/only_inside/test_heap.py"]
 

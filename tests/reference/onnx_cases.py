@@ -14,7 +14,7 @@ import numpy as np
 import onnx
 from onnx import defs, helper, numpy_helper
 
-from webrnn import reference
+from webrnn.checks import arrays
 from webrnn.reference import narrow
 
 RECURRENT = {"RNN", "GRU", "LSTM", "Scan", "Loop", "If", "SequenceMap"}
@@ -90,7 +90,7 @@ def run_graph(graph: onnx.GraphProto, feeds: dict[str, Any]) -> list[Any]:
         values.setdefault(initializer.name, to_webrnn(initializer))
     for node in graph.node:
         inputs = [values[name] for name in node.input]
-        outputs = reference.call(node.op_type, node.domain, inputs, attributes(node), len(node.output))
+        outputs = arrays.call(node.op_type, node.domain, inputs, attributes(node), len(node.output))
         values.update(zip(node.output, outputs, strict=True))
     return [values[output.name] for output in graph.output]
 

@@ -10,7 +10,7 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
-from webrnn import reference
+from webrnn.checks import arrays
 
 os.environ["ALLOW_RELEASED_ONNX_OPSET_ONLY"] = "0"
 OPSET = 22
@@ -60,7 +60,7 @@ def check(
 ) -> list[Any]:
     """Assert that the reference gives onnxruntime's values, shapes and types; returns the outputs."""
     expected = onnxruntime_outputs(op_type, inputs, attrs, n_outputs, domain)
-    outputs = reference.call(op_type, domain, list(inputs), attrs, n_outputs)
+    outputs = arrays.call(op_type, domain, list(inputs), attrs, n_outputs)
     for result, wanted in zip(outputs, expected, strict=True):
         wanted = np.asarray(wanted)
         assert result.dtype == wanted.dtype

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from webrnn import reference
+from webrnn.checks import arrays
 from webrnn.errors import Error, UnsupportedOp
 from webrnn.reference import narrow
 
@@ -109,8 +109,8 @@ def test_cast_to_narrow_floats_and_back(to):
 
     names = {16: "bfloat16", 17: "float8_e4m3fn", 18: "float8_e4m3fnuz", 19: "float8_e5m2", 20: "float8_e5m2fnuz"}
     finite = np.concatenate([np.linspace(-200, 200, 999), 2.0 ** np.arange(-20, 7), [0, -0.0]]).astype(np.float32)
-    (narrowed,) = reference.call("Cast", "", [finite], {"to": to})
-    (back,) = reference.call("Cast", "", [narrowed], {"to": 1})
+    (narrowed,) = arrays.call("Cast", "", [finite], {"to": to})
+    (back,) = arrays.call("Cast", "", [narrowed], {"to": 1})
     expected = finite.astype(getattr(ml_dtypes, names[to])).astype(np.float32)
     np.testing.assert_array_equal(back, expected)
 
@@ -121,7 +121,7 @@ def test_every_narrow_pattern_survives_a_round_trip(element_type):
     patterns = narrow.from_bits(np.arange(1 << layout.bits), layout)
     values = narrow.decode(patterns)
     if layout.name == "float8e8m0":
-        again = reference.call("Cast", "", [values], {"to": element_type})[0]
+        again = arrays.call("Cast", "", [values], {"to": element_type})[0]
     else:
         again = narrow.encode(values, layout, saturate=False)
     is_number = ~np.isnan(values.astype(np.float32))
@@ -130,19 +130,19 @@ def test_every_narrow_pattern_survives_a_round_trip(element_type):
 
 def test_arithmetic_on_narrow_types_is_refused_not_wrong():
     x = narrow.encode(np.float32([1, 2]), narrow.TYPES[16])
-    assert reference.call("Reshape", "", [x, np.int64([2, 1])], {})[0].dtype == x.dtype
+    assert arrays.call("Reshape", "", [x, np.int64([2, 1])], {})[0].dtype == x.dtype
     for op_type, inputs in (("Equal", [x, x]), ("ArgMax", [x]), ("TopK", [x, np.int64([1])]), ("Add", [x, x])):
         with pytest.raises(UnsupportedOp, match="bfloat16"):
-            reference.call(op_type, "", inputs, {})
+            arrays.call(op_type, "", inputs, {})
 
 
 def test_mistakes_raise():
     x = np.zeros((2, 3), np.float32)
     with pytest.raises(Error, match="QuantizeLinear"):
-        reference.call("QuantizeLinear", "", [x, np.ones(2, np.float32)], {})
+        arrays.call("QuantizeLinear", "", [x, np.ones(2, np.float32)], {})
     with pytest.raises(Error, match="output_dtype"):
-        reference.call("QuantizeLinear", "", [x, np.float32(1), np.uint8(0)], {"output_dtype": 3})
+        arrays.call("QuantizeLinear", "", [x, np.float32(1), np.uint8(0)], {"output_dtype": 3})
     with pytest.raises(Error, match="'to'"):
-        reference.call("Cast", "", [x], {"to": 99})
+        arrays.call("Cast", "", [x], {"to": 99})
     with pytest.raises(Error, match="string"):
-        reference.call("Cast", "", [np.array(["x"], object)], {"to": 1})
+        arrays.call("Cast", "", [np.array(["x"], object)], {"to": 1})

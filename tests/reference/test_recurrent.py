@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from webrnn import reference
+from webrnn.checks import arrays
 from webrnn.errors import Error, UnsupportedOp
 
 RULES = ["linear", "gated", "delta", "gated_delta"]
@@ -58,7 +58,7 @@ def _scalar_loops(rule, feeds, q_heads, kv_heads):
 def test_linear_attention(rule, q_heads, kv_heads, per_dimension):
     feeds = _feeds(rule, q_heads, kv_heads, per_dimension, per_dimension)
     attrs = {"q_num_heads": q_heads, "kv_num_heads": kv_heads, "update_rule": rule}
-    outputs = reference.call("LinearAttention", "", feeds, attrs, 2)
+    outputs = arrays.call("LinearAttention", "", feeds, attrs, 2)
     for result, wanted in zip(outputs, _scalar_loops(rule, feeds, q_heads, kv_heads), strict=True):
         assert result.dtype == np.float32
         np.testing.assert_allclose(result, wanted, rtol=1e-5, atol=1e-6)
@@ -68,12 +68,12 @@ def test_linear_attention(rule, q_heads, kv_heads, per_dimension):
 def test_linear_attention_step_by_step_equals_all_at_once(rule):
     feeds = _feeds(rule, 2, 1)
     attrs = {"q_num_heads": 2, "kv_num_heads": 1, "update_rule": rule}
-    whole, last = reference.call("LinearAttention", "", feeds, attrs, 2)
+    whole, last = arrays.call("LinearAttention", "", feeds, attrs, 2)
     state = feeds[3]
     for t in range(STEPS):
         one = [None if x is None else x[:, t : t + 1] for x in feeds]
         one[3] = state
-        y, state = reference.call("LinearAttention", "", one, attrs, 2)
+        y, state = arrays.call("LinearAttention", "", one, attrs, 2)
         np.testing.assert_allclose(y, whole[:, t : t + 1], rtol=1e-6, atol=1e-7)
     np.testing.assert_allclose(state, last, rtol=1e-6, atol=1e-7)
 
@@ -85,7 +85,7 @@ def test_causal_conv(activation, taps, steps):
     rng = np.random.default_rng(0)
     x, past = (rng.standard_normal((2, 3, n)).astype(np.float32) for n in (steps, taps - 1))
     weight, bias = rng.standard_normal((3, 1, taps)).astype(np.float32), rng.standard_normal(3).astype(np.float32)
-    y, present = reference.call("CausalConvWithState", "", [x, weight, bias, past], {"activation": activation}, 2)
+    y, present = arrays.call("CausalConvWithState", "", [x, weight, bias, past], {"activation": activation}, 2)
     history = np.concatenate([past, x], axis=2).astype(np.float64)
     expected = np.zeros(x.shape)
     for t in range(steps):
@@ -100,15 +100,15 @@ def test_mistakes_raise():
     feeds = _feeds("linear", 2, 2)
     attrs = {"q_num_heads": 2, "kv_num_heads": 2, "update_rule": "linear"}
     with pytest.raises(UnsupportedOp, match="update_rule"):
-        reference.call("LinearAttention", "", feeds, {**attrs, "update_rule": "other"}, 2)
+        arrays.call("LinearAttention", "", feeds, {**attrs, "update_rule": "other"}, 2)
     with pytest.raises(Error, match="decay"):
-        reference.call("LinearAttention", "", feeds, {**attrs, "update_rule": "gated"}, 2)
+        arrays.call("LinearAttention", "", feeds, {**attrs, "update_rule": "gated"}, 2)
     with pytest.raises(Error, match="heads"):
-        reference.call("LinearAttention", "", feeds, {**attrs, "kv_num_heads": 3}, 2)
+        arrays.call("LinearAttention", "", feeds, {**attrs, "kv_num_heads": 3}, 2)
     with pytest.raises(Error, match="past_state"):
-        reference.call("LinearAttention", "", [*feeds[:3], feeds[3][:1]], attrs, 2)
+        arrays.call("LinearAttention", "", [*feeds[:3], feeds[3][:1]], attrs, 2)
     x, weight = np.zeros((1, 2, 3), np.float32), np.zeros((2, 1, 2), np.float32)
     with pytest.raises(UnsupportedOp, match="activation"):
-        reference.call("CausalConvWithState", "", [x, weight], {"activation": "relu"}, 2)
+        arrays.call("CausalConvWithState", "", [x, weight], {"activation": "relu"}, 2)
     with pytest.raises(Error, match="past_state"):
-        reference.call("CausalConvWithState", "", [x, weight, None, np.zeros((1, 2, 2), np.float32)], {}, 2)
+        arrays.call("CausalConvWithState", "", [x, weight, None, np.zeros((1, 2, 2), np.float32)], {}, 2)

@@ -3,14 +3,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from webrnn import reference
+from webrnn.checks import arrays
 from webrnn.errors import Error
 
 from .onnxruntime_oracle import ints
 
 
 def _call(op_type, *inputs, **attrs):
-    return reference.call(op_type, "", list(inputs), attrs)[0]
+    return arrays.call(op_type, "", list(inputs), attrs)[0]
 
 
 def test_sequences_are_not_changed_in_place():

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from webrnn import reference
+from webrnn.checks import arrays
 from webrnn.errors import Error, ShapeError
 from webrnn.reference import limits
 
@@ -13,7 +13,7 @@ from .onnxruntime_oracle import check, ints
 
 
 def _call(op_type, *inputs, n_outputs=1, **attrs):
-    return reference.call(op_type, "", list(inputs), attrs, n_outputs)
+    return arrays.call(op_type, "", list(inputs), attrs, n_outputs)
 
 
 def _numbers(*shape, dtype=np.float32):

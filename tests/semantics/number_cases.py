@@ -103,4 +103,14 @@ CASES = [
         Citation("Attention", 23, "qk_matmul_output is the output after the softcap operation (before mask addition)."),
         1e-6,
     ),
+    case(
+        "a symmetric HammingWindow of one sample",
+        node("HammingWindow", np.array(1, np.int64), opset=17, periodic=0),
+        floats(float("nan")),
+        "both",
+        "the function divides by the length less one",
+        Citation(
+            "HammingWindow", 17, "If 1, returns a window to be used as periodic function. If 0, return a symmetric"
+        ),
+    ),
 ]

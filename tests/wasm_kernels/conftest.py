@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from webrnn.engine import kernels
+from webrnn.engine.kernels import loading as kernels
 
 SPECS = kernels.available()
 

@@ -7,7 +7,7 @@ import numpy as np
 from wasm_kernels import naive
 from wasm_kernels.cases import Case
 from wasm_kernels.table import Kernel
-from webrnn.engine.kernels import Buffer, Kernels
+from webrnn.engine.kernels.loading import Buffer, Kernels
 
 GUARD = 64
 PATTERN = 0xA5
@@ -57,7 +57,7 @@ def run(kernels: Kernels, kernel: Kernel, case: Case, in_place: bool = False) ->
 
 def expected(kernel: Kernel, case: Case) -> list[np.ndarray]:
     with np.errstate(all="ignore"):
-        result = getattr(naive, kernel.name)(**case.arguments)
+        result = naive.of(kernel)(**case.arguments)
     return [np.ma.asarray(a) for a in (result if isinstance(result, tuple) else (result,))]
 
 

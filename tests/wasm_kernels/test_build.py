@@ -11,7 +11,7 @@ import pytest
 from wasm_kernels import build, toolchains
 from wasm_kernels.cases import grid
 from wasm_kernels.table import KERNELS
-from webrnn.engine import kernels
+from webrnn.engine.kernels import loading as kernels
 
 from .harness import run, same_bits
 

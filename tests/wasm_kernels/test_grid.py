@@ -9,7 +9,7 @@ import pytest
 
 from wasm_kernels.cases import grid
 from wasm_kernels.table import KERNELS, Kernel
-from webrnn.engine import kernels
+from webrnn.engine.kernels import loading as kernels
 
 from .harness import check, run, same_bits
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from wasm_kernels.table import ACTIVATIONS, packed_size
-from webrnn.engine import kernels
+from webrnn.engine.kernels import loading as kernels
 
 from .harness import same_bits
 
@@ -30,10 +30,10 @@ def gru(build: kernels.Kernels, x: np.ndarray, hidden: int, seed: int) -> np.nda
     xw, hw, h = build.empty((steps, batch, 3 * hidden)), build.empty((batch, 3 * hidden)), build.empty((batch, hidden))
     h.array[:] = 0
     gates = 3 * hidden
-    build.gemm(sequence, packed[0], None, xw, steps * batch, gates, inputs, inputs, gates, 0, 0.0, 0.0)
+    build.gemm(sequence, packed[0], None, xw, steps * batch, gates, inputs, inputs, gates)
     states = np.empty((steps, batch, hidden), np.float32)
     for t in range(steps):
-        build.gemm(h, packed[1], None, hw, batch, gates, hidden, hidden, gates, 0, 0.0, 0.0)
+        build.gemm(h, packed[1], None, hw, batch, gates, hidden, hidden, gates)
         step = xw.part(t * batch * gates * 4, (batch, gates))
         build.gru_cell(step, hw, h, h, batch, hidden, SIGMOID_TANH, params)
         states[t] = h.array

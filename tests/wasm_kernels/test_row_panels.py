@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from wasm_kernels.table import PANEL, packed_size
-from webrnn.engine.kernels import available, load
+from webrnn.engine.kernels.loading import available, load
 
 
 @pytest.mark.parametrize("spec", available())

@@ -1,6 +1,6 @@
 // The sound itself: a source, the networks on the audio thread, the loudspeaker, and analysers for the pictures.
 
-import { AudioModels } from "../audio.js";
+import { AudioModels } from "../host/audio.js";
 import { download } from "../page/files.js";
 
 const RATE = 16000; // of both models; the browser converts

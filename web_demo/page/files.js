@@ -32,7 +32,7 @@ export async function downloadJson(path) {
   try {
     return JSON.parse(new TextDecoder().decode(bytes));
   } catch (error) {
-    throw new Error(`${path} is not valid JSON: ${error.message}`);
+    throw new Error(`${path} is not valid JSON: ${error.message}`, { cause: error });
   }
 }
 

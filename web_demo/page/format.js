@@ -8,7 +8,7 @@ const UNITS = [
 
 export function count(number) {
   if (typeof number !== "number") return String(number);
-  const [scale, unit] = UNITS.find(([scale]) => number >= scale) ?? [1, ""];
+  const [scale, unit] = UNITS.find(([least]) => number >= least) ?? [1, ""];
   return scale === 1 ? String(number) : `${significant(number / scale)}${unit}`;
 }
 

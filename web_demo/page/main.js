@@ -1,6 +1,6 @@
 // The page: its frame, and the start of the three parts.
 
-import { supportedVariants } from "../webrnn.js";
+import { supportedVariants } from "../host/webrnn.js";
 import { byId, el, problem } from "./dom.js";
 import { downloadJson } from "./files.js";
 import { bytes } from "./format.js";
@@ -38,7 +38,7 @@ async function start(name, site, ...others) {
 themeButton(byId("theme"));
 markCurrentPart();
 try {
-  const site = await downloadJson("site.json"); // what there is: see runtime/webrnn/web/site.py
+  const site = await downloadJson("site.json"); // what there is: see runtime/webrnn/demo/site.py
   showFacts(site);
   const listening = await start("listen", site);
   await Promise.all([start("your-model", site, listening), start("timings", site)]);

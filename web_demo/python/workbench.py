@@ -17,23 +17,16 @@ from typing import Any
 import numpy as np
 
 import webrnn
-from webrnn.engine.states import states_of
-from webrnn.ir import DType, Graph, Scan, Value, is_scan
+from webrnn.engine.streams.states import states_of
+from webrnn.ir import DType, Graph, Node, Scan, Value, is_scan
 from webrnn.onnx.reader import read_model
-from webrnn.passes.op_sets import is_plain
-from webrnn.passes.report import optimize
-from webrnn.passes.report.text import as_data, scaled
+from webrnn.ops.rows import ROWS
+from webrnn.ops.sets import is_plain
+from webrnn.report import optimize
+from webrnn.report.text import as_data, scaled
 
 Buffers = list[bytes]
 Reply = tuple[dict[str, Any], Buffers]
-
-CATEGORIES = {
-    "matrix": {"MatMul", "Gemm", "Conv", "ConvTranspose", "Linear", "Einsum", "FusedConv"},
-    "cell": {"GruCell", "LstmCell", "RnnCell", "GruReset", "GruUpdate", "GRU", "LSTM", "RNN"},
-    "shape": {"Squeeze", "Unsqueeze", "Reshape", "Transpose", "Split", "Concat", "Slice", "Gather", "Shape", "Identity",
-              "Cast", "Expand", "Flatten", "ConstantOfShape", "Size", "Pad", "ExpectShape", "Tile"},
-}  # fmt: skip
-"""How the page colours ops; all others are arithmetic by elements, or the like."""
 
 LEAVING = {
     "hoist_sequences": "computed for all steps at once, before the loop",
@@ -271,7 +264,7 @@ def _graph(graph: Graph, total: int, leaving: Collection[str] = ()) -> dict[str,
             if left[0] <= 0:
                 break
             left[0] -= 1
-            row: dict[str, Any] = {"op": node.op, "label": node.label, "kind": _category(node.op)}
+            row: dict[str, Any] = {"op": node.op, "label": node.label, "kind": _category(node)}
             shape = next((value.shape for value in node.outputs if value is not None), None)
             if shape is not None:
                 row["shape"] = [
@@ -293,8 +286,14 @@ def _graph(graph: Graph, total: int, leaving: Collection[str] = ()) -> dict[str,
     return {"nodes": nodes, "total": total, "hidden": max(total - NODES_SHOWN, 0)}
 
 
-def _category(op: str) -> str:
-    return next((name for name, ops in CATEGORIES.items() if op in ops), "arithmetic")
+def _category(node: Node) -> str:
+    """How the page colours a node."""
+    row = ROWS.get((node.domain, node.op))
+    if row is None:
+        return "arithmetic"
+    if "product" in row.traits:
+        return "matrix"
+    return "cell" if "cell" in row.traits else "shape" if row.flops == "0" else "arithmetic"
 
 
 _workbench = Workbench()

@@ -1,6 +1,6 @@
 // What is measured: in which worker, and how it is shown.
 
-import { supportedVariants } from "../webrnn.js";
+import { supportedVariants } from "../host/webrnn.js";
 
 const ENGINES = [
   { id: "relaxed", label: "wasm, relaxed SIMD", where: "wasm" },

@@ -1,7 +1,7 @@
 // Measures plans on the VM, and models on onnxruntime-web, outside the page's own thread.
 
 import { answer } from "../page/remote.js";
-import { Model } from "../webrnn.js";
+import { Model } from "../host/webrnn.js";
 import { timed, warmUp } from "./clock.js";
 import { joined } from "./compare.js";
 

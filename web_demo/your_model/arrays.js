@@ -50,4 +50,4 @@ export function random(type, shape, seed = 1) {
   return converted(Array.from({ length: count(shape) }, isFloat ? normal : () => Math.floor(2 * uniform())), type);
 }
 
-export const zeros = (type, shape) => converted(new Array(count(shape)).fill(0), type);
+export const zeros = (type, shape) => converted(Array.from({ length: count(shape) }).fill(0), type);

@@ -1,7 +1,7 @@
 // Runs plans on the bare VM: a run of a plan, which may be anybody's, ends when its time is up.
 
 import { answer } from "../page/remote.js";
-import { Model } from "../webrnn.js";
+import { Model } from "../host/webrnn.js";
 
 const REPEATS_MS = 50; // browsers round their clocks
 const LIMITS = { seconds: 10 };

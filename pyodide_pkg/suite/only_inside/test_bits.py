@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pyodide_pkg.suite.bits import digest
-from webrnn.engine import kernels
+from webrnn.engine.kernels import loading as kernels
 
 ROOT = Path(__file__).resolve().parents[3]
 EXPECTED = json.loads((ROOT / "expected_bits.json").read_text())

@@ -5,7 +5,7 @@ import pytest
 
 import webrnn
 from tests.engine.stream_models import HIDDEN, feed, stateful
-from webrnn.engine import kernels
+from webrnn.engine.kernels import loading as kernels
 
 FEEDS = {"x": feed(5, 2), "h_in": np.zeros((1, 2, HIDDEN), np.float32)}
 

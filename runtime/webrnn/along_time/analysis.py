@@ -11,14 +11,14 @@ from dataclasses import replace
 import numpy as np
 
 from webrnn.ir import Dim, Graph, Node, Scan, Symbol, SymbolicDim, Value, is_scan
-from webrnn.passes.facts import Fact, Facts, fact_of_array, facts_of_inputs
-from webrnn.passes.infer_shapes import infer_node
+from webrnn.ops.sets import SIZES
+from webrnn.shapes.facts import Fact, Facts, fact_of_array, facts_of_inputs
+from webrnn.shapes.infer import infer_node
 
-from . import compute_rules  # noqa: F401 (registers its rules)
 from .kinds import COUNTS, LAST, TIMELESS, Along, BreaksTime, Fault, join
 from .layout_rules import reshape_target
 from .loops import inner_loop, time_loop, walks_along_time
-from .view import RULES, SIZE_OPERANDS, View
+from .view import View, rule_of
 
 FRAMES = Symbol("number of frames")
 """No model can give a size this name by accident that matters: it is used for the axes of time only."""
@@ -87,7 +87,7 @@ class Analysis:
 
     def _node(self, node: Node, is_outermost: bool) -> Sequence[Along]:
         operands = [self.of(value) for value in node.inputs]
-        if not node.domain and node.op in ("Shape", "Size"):
+        if not node.domain and node.op in SIZES:
             operands = [COUNTS]
         fault = next((operand.fault for operand in operands if operand.fault is not None), None)
         if fault is None:
@@ -111,8 +111,7 @@ class Analysis:
             return self._scan(node, operands, is_outermost)
         if node.op == "If" and not node.domain:
             return self._if(node, operands)
-        key = (node.domain, node.op)
-        sizes = SIZE_OPERANDS.get(key, frozenset())
+        rule, sizes = rule_of(node)
         has_axis = any(operand.axis is not None for operand in operands)
         counts = [index for index, operand in enumerate(operands) if operand.counts]
         if not has_axis and not (counts and set(counts) <= sizes):
@@ -122,11 +121,11 @@ class Analysis:
             if any(operand.last for operand in operands):
                 raise BreaksTime("it uses the number of frames of a step as a number")
             return [self._counted(value) for value in node.outputs]
-        if key not in RULES:
+        if rule is None:
             raise BreaksTime(_REASONS.get(node.op, "nothing is known of how it works along time"))
         if any(index not in sizes for index in counts):
             raise BreaksTime("it uses the number of frames of a step as a number")
-        return RULES[key](self.view(node, operands))
+        return rule(self.view(node, operands))
 
     def _counted(self, value: Value | None) -> Along:
         """What is computed from sizes only."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from webrnn.ir import Dim
-from webrnn.passes.op_sets import ELEMENTWISE
+from webrnn.ops.sets import ELEMENTWISE, REDUCTIONS
 
 from .kinds import Along, BreaksTime
 from .view import View, meeting, rule
 
 
-@rule(*ELEMENTWISE, "Mod", "Pow", "Clip", "PRelu", "IsInf", "BitShift")
+@rule(*ELEMENTWISE)
 def elementwise(view: View) -> Sequence[Along]:
     return [meeting(view, _given(view))]
 
@@ -230,18 +230,7 @@ def resize(view: View) -> Sequence[Along]:
 # What runs over an axis
 
 
-@rule(
-    "ReduceL1",
-    "ReduceL2",
-    "ReduceLogSum",
-    "ReduceLogSumExp",
-    "ReduceMax",
-    "ReduceMean",
-    "ReduceMin",
-    "ReduceProd",
-    "ReduceSum",
-    "ReduceSumSquare",
-)
+@rule(*REDUCTIONS)
 def reduce(view: View) -> Sequence[Along]:
     time, rank = view.time_of(0), view.rank(0)
     axes = view.ints(1, "axes") if view.has(1) else tuple(view.node.attrs.get("axes") or ())

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from webrnn.ir import Dim, Scan, SequenceInput, State, SymbolicDim, Value
 from webrnn.ir.dims import quotient
-from webrnn.passes.facts import Facts
-from webrnn.passes.infer_shapes import length_of, step_count
+from webrnn.shapes.facts import Facts
+from webrnn.shapes.infer import length_of, step_count
 
 from .kinds import LAST, TIMELESS, Along, BreaksTime, join
 

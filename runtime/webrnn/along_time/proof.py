@@ -13,6 +13,7 @@ from itertools import islice, product
 
 from webrnn.errors import ModelError
 from webrnn.ir import Dim, Graph, Node, Scan, SymbolicDim, Value, is_scan
+from webrnn.ops.sets import SIZES
 
 from .analysis import Analysis
 from .kinds import Along, Fault
@@ -56,7 +57,7 @@ def data_dependent(graph: Graph) -> set[Value]:
     """Values that depend on elements of the inputs, not only on their sizes."""
     found = set(graph.inputs)
     for node in graph.nodes:
-        only_sizes = not node.domain and node.op in ("Shape", "Size")
+        only_sizes = not node.domain and node.op in SIZES
         read = node.inputs[:1] if node.op in ("ExpectShape", "CastLike") else node.inputs
         if not only_sizes and any(value in found for value in read):
             found.update(output for output in node.outputs if output is not None)

@@ -16,7 +16,8 @@ import numpy as np
 
 from webrnn.ir import Dim, Node, Shape, SymbolicDim, Value
 from webrnn.ir.dims import quotient
-from webrnn.passes.facts import Fact, Facts
+from webrnn.ops.registry import Registry
+from webrnn.shapes.facts import Fact, Facts
 
 from .kinds import Along, BreaksTime
 
@@ -103,23 +104,20 @@ class View:
 
 Rule: TypeAlias = Callable[[View], Sequence[Along]]
 
-RULES: dict[tuple[str, str], Rule] = {}
-"""By domain and op."""
+_rules: Registry[Rule] = Registry("time", f"{__package__}.{{}}_rules")
 
 SIZE_OPERANDS: dict[tuple[str, str], frozenset[int]] = {}
 """The operands that say sizes or places, which may depend on the number of frames: the rule looks at what they say."""
 
 
 def rule(*names: str, domain: str = "", sizes: Sequence[int] = ()) -> Callable[[Rule], Rule]:
-    def register(function: Rule) -> Rule:
-        for name in names:
-            if (domain, name) in RULES:
-                raise ValueError(f"two rules for {domain}:{name}")
-            RULES[domain, name] = function
-            SIZE_OPERANDS[domain, name] = frozenset(sizes)
-        return function
+    SIZE_OPERANDS.update({(domain, name): frozenset(sizes) for name in names})
+    return _rules(*names, domain=domain)
 
-    return register
+
+def rule_of(node: Node) -> tuple[Rule | None, frozenset[int]]:
+    """The rule of a node, and the operands that say sizes or places."""
+    return _rules.get(node.domain, node.op), SIZE_OPERANDS.get((node.domain, node.op), frozenset())
 
 
 def product(shape: Sequence[Dim | None]) -> Dim:

@@ -21,7 +21,7 @@ import numpy as np
 
 from webrnn import models
 from webrnn.engine.session import InferenceSession
-from webrnn.engine.states import states_of
+from webrnn.engine.streams.states import states_of
 from webrnn.errors import Error, ModelError
 from webrnn.ir import DType, Graph, GraphBuilder, Value
 from webrnn.onnx.reader import read_model

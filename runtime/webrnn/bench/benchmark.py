@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from webrnn.engine.kernels import available
+from webrnn.engine.kernels.loading import available
 from webrnn.errors import Error
 
 from . import machine, table

@@ -18,16 +18,16 @@ from typing import Any
 
 import numpy as np
 
-from webrnn.engine import native
-from webrnn.engine.kernels import ALIGNMENT, FOLDER
-from webrnn.engine.vm_program import with_shapes
+from webrnn.engine.kernels import native
+from webrnn.engine.kernels.loading import ALIGNMENT, FOLDER
+from webrnn.engine.programs.vm_program import with_shapes
 from webrnn.errors import Error
 from webrnn.ir import Graph, Scan, Value, is_scan
 from webrnn.onnx.reader import read_model
 from webrnn.passes import run_passes
-from webrnn.passes.facts import Facts
-from webrnn.passes.infer_shapes import infer, trip_count
-from webrnn.passes.report.measures import measure
+from webrnn.report.measures import measure
+from webrnn.shapes.facts import Facts
+from webrnn.shapes.infer import infer, trip_count
 
 FOOTPRINTS = tuple(1024 * kib for kib in (16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 65536))
 """Bytes that are read again and again: from within the nearest cache to beyond all of them."""

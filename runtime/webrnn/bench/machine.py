@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from webrnn.engine.kernels import available
+from webrnn.engine.kernels.loading import available
 
 PACKAGES = ("webrnn", "numpy", "wasmtime", "onnxruntime", "tract", "ai-edge-litert")
 CPU_FEATURES = ("sse2", "avx", "avx2", "fma", "avx512f", "asimd", "sve")

@@ -248,3 +248,12 @@ FURTHER: dict[str, Callable[[], bytes]] = {
     "scan_wlstm_128_t1": partial(custom_cell, 128, 1, 31),
 }
 """Models that are run when they are asked for."""
+
+TITLES = {
+    "rnn_128": "RNN 128, 50 steps", "gru_128": "GRU 128, 50 steps", "lstm_128": "LSTM 128, 50 steps",
+    "rnn_256": "RNN 256, 100 steps", "gru_256": "GRU 256, 100 steps", "lstm_256": "LSTM 256, 100 steps",
+    "gru_256x2": "two GRU 256, 100 steps", "decoder_256x2": "two GRU 256 in one Scan, 100 steps",
+    "gru_128_t1": "GRU 128, one step", "dtln_t1": "2 × LSTM 128, one step",
+    "scan_wlstm_128": "Custom cell in a Scan", "loop_accum": "Loop",
+}  # fmt: skip
+"""What people are shown instead of names."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ import numpy as np
 from webrnn.errors import BackendError
 
 from .case import Case
-from .runners import clock
+from .runners import CallRunner
 
 API_VERSION = 16
 # Positions in the table of functions, to which later versions only add.
@@ -89,10 +89,7 @@ class _Api:
 _api = cache(_Api)
 
 
-class OnnxruntimeRunner:
-    note = ""
-    name = "onnxruntime"
-
+class OnnxruntimeRunner(CallRunner):
     def __init__(self, case: Case):
         self._api = _api()
         self._session = self._api.session(case.model)
@@ -103,23 +100,15 @@ class OnnxruntimeRunner:
         run = self._api.function(
             RUN, Pointer, Pointer, Pointer, Pointer, ctypes.c_size_t, Pointer, ctypes.c_size_t, Pointer
         )
-        self._run = run
-        self._arguments = (
+        arguments = (
             self._session, None, _names(names), self._api.tensors(self._inputs), len(names),
             _names(case.outputs), len(case.outputs), self._api.tensors(self._outputs),
         )  # fmt: skip
+        super().__init__("onnxruntime", partial(run, *arguments))
 
     def results(self) -> list[np.ndarray]:
-        self._api.check(self._run(*self._arguments))
+        self._api.check(self._call())
         return [array.copy() for array in self._outputs]
-
-    def seconds(self, times: int) -> float:
-        run, arguments = self._run, self._arguments
-        started = clock()
-        for _ in range(times):
-            if run(*arguments):
-                self._api.check(run(*arguments))
-        return clock() - started
 
     def close(self) -> None:
         if self._session:

@@ -106,7 +106,7 @@ def pyodide_folder() -> Path:
 
 def modules_folder(given: Path | None = None) -> Path | None:
     """Where onnxruntime-web is: what was given, or node_modules here or in the checkout's build folder."""
-    from webrnn.web.site import CHECKOUT
+    from webrnn.web.folders import CHECKOUT
 
     places = [given] if given else [Path("node_modules"), CHECKOUT / "build" / "peers" / "node_modules"]
     return next((place.resolve() for place in places if (place / PEER_FILE).exists()), None)

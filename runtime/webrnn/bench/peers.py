@@ -15,31 +15,10 @@ import numpy as np
 from .case import Case
 from .onnxruntime_c import OnnxruntimeRunner
 from .rounds import TOLERANCE
-from .runners import Runner, clock
+from .runners import CallRunner, Runner
 
 Make = Callable[[Case], Runner]
-
-
-class CallRunner:
-    """Anything that is called from Python."""
-
-    note = ""
-
-    def __init__(self, name: str, call: Callable[[], list[Any]], shown: Callable[[Any], np.ndarray] = np.asarray):
-        self.name, self._call, self._shown = name, call, shown
-
-    def results(self) -> list[np.ndarray]:
-        return [self._shown(result) for result in self._call()]
-
-    def seconds(self, times: int) -> float:
-        call = self._call
-        started = clock()
-        for _ in range(times):
-            call()
-        return clock() - started
-
-    def close(self) -> None:
-        pass
+IN_PYTHON = "called through its Python API"
 
 
 def native_peers(tflite: Path | None = None) -> tuple[dict[str, Make], list[str]]:
@@ -68,9 +47,7 @@ def tract_runner(case: Case) -> Runner:
         path.write_bytes(case.data())
         runnable = tract.onnx().load(str(path)).into_model().into_runnable()
     inputs = [tract.Tensor.from_numpy(np.ascontiguousarray(feed)) for feed in case.feeds.values()]
-    runner = CallRunner("tract", lambda: runnable.run(inputs), lambda output: output.to_numpy())
-    runner.note = "called through its Python API"
-    return runner
+    return CallRunner("tract", lambda: runnable.run(inputs), IN_PYTHON, lambda output: output.to_numpy())
 
 
 def litert_runner(case: Case, folder: Path | None) -> Runner:
@@ -112,6 +89,4 @@ def litert_runner(case: Case, folder: Path | None) -> Runner:
     lacking = [name for name, index in zip(case.outputs, order, strict=True) if index is None]
     if len(lacking) == len(order):
         raise ValueError("its results are others")
-    runner = CallRunner("LiteRT", in_order)
-    runner.note = "called through its Python API" + (f"; it does not give {', '.join(lacking)}" if lacking else "")
-    return runner
+    return CallRunner("LiteRT", in_order, IN_PYTHON + (f"; it does not give {', '.join(lacking)}" if lacking else ""))

@@ -12,7 +12,7 @@ import numpy as np
 
 from .case import Case
 from .limits import Bound
-from .runners import Runner
+from .runners import Runner, Timed
 
 SAMPLE = 1.5e-3
 """Seconds of back-to-back runs that are timed together, if one run is not longer."""
@@ -143,6 +143,8 @@ class Effort:
     """For each model, on five runners; more runners have more time."""
     rounds: int = FEWEST_ROUNDS
     sample: float = SAMPLE
+    rarest: int = RAREST
+    """A runner that takes long has its turn in every so-manyth round at least."""
     sittings: int = 3
     """Between them other models have their turn, and runners are made anew: neither a busy second of the machine nor
     where something happens to lie in memory then decides on a model."""
@@ -160,6 +162,13 @@ Makers = Mapping[str, Callable[[Case], Runner]]
 """How the runners of a model are made, by name."""
 Live: TypeAlias = list[tuple[Runner, Result]]
 """What is timed, and where it is written down."""
+
+
+def race(runners: Mapping[str, Timed], rounds: int, sample: float = SAMPLE) -> list[Result]:
+    """Times of runners that nobody has to check, each in every round: for studies."""
+    live = [(runner, Result(name)) for name, runner in runners.items()]
+    measure(live, Effort(0.0, rounds, sample, rarest=1))
+    return [result for _, result in live]
 
 
 def prepare(case: Case, makers: Makers, bound: Bound | None) -> tuple[ModelResult, Live]:
@@ -202,12 +211,14 @@ def prepare_again(case: Case, makers: Makers, model: ModelResult) -> Live:
     return live
 
 
-def measure(live: Live, effort: Effort, after_round: Callable[[int], None] = lambda done: None) -> None:
+def measure(
+    live: Sequence[tuple[Timed, Result]], effort: Effort, after_round: Callable[[int], None] = lambda done: None
+) -> None:
     """Time the runners in rounds in which each has its turn, those that take long in some; the order rotates."""
     every: list[int] = []
     for runner, result in live:
         result.times, result.samples, turn = _calibrate(runner, effort.sample)
-        every.append(min(max(1, round(turn / TURN)), RAREST) if every else 1)
+        every.append(min(max(1, round(turn / TURN)), effort.rarest) if every else 1)
     first = max((result.rounds[-1] + 1 for _, result in live if result.rounds), default=0)
     gc.collect()
     gc.disable()
@@ -229,7 +240,7 @@ def measure(live: Live, effort: Effort, after_round: Callable[[int], None] = lam
         gc.enable()
 
 
-def _calibrate(runner: Runner, seconds: float) -> tuple[int, int, float]:
+def _calibrate(runner: Timed, seconds: float) -> tuple[int, int, float]:
     """Runs in a sample of about so many seconds, samples in a turn, and the seconds of a turn. Neither an interruption
     nor a first run on cold caches, which each turn of another process begins with, must make it look as if few runs
     filled a sample."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
 
-from webrnn.engine.plan_program import PlanProgram
+from webrnn.engine.programs.plan_program import PlanProgram
 from webrnn.engine.session import InferenceSession
 
 from .case import Case
@@ -19,49 +20,68 @@ process runs on one thread."""
 CALLS, SHORTEST = 2, 1e-9
 
 
-class Runner(Protocol):
+class Timed(Protocol):
+    def seconds(self, times: int) -> float:
+        """How long so many runs take."""
+        ...
+
+
+class Runner(Timed, Protocol):
     name: str
     note: str
     """What a reader has to know of these figures."""
 
     def results(self) -> list[np.ndarray]: ...
 
-    def seconds(self, times: int) -> float:
-        """How long so many runs take."""
-        ...
-
     def close(self) -> None: ...
 
 
-class SessionRunner:
-    """`session.run`, timed in Python."""
+class CallRunner:
+    """Anything that is called from Python."""
 
-    note = ""
-
-    def __init__(self, name: str, session: InferenceSession, feeds: dict[str, np.ndarray]):
-        self.name, self._session, self._feeds = name, session, feeds
+    def __init__(
+        self,
+        name: str,
+        call: Callable[[], Any],
+        note: str = "",
+        shown: Callable[[Any], np.ndarray] = np.asarray,
+    ):
+        self.name, self.note, self._call, self._shown = name, note, call, shown
 
     def results(self) -> list[np.ndarray]:
-        return self._session.run(None, self._feeds)
+        return [self._shown(result) for result in self._call()]
 
     def seconds(self, times: int) -> float:
-        run, feeds = self._session.run, self._feeds
+        call = self._call
         started = clock()
         for _ in range(times):
-            run(None, feeds)
+            call()
         return clock() - started
 
     def close(self) -> None:
         pass
 
 
-class PlanRunner:
+class RepeatRunner:
+    """Something that runs so many times in one call."""
+
+    def __init__(self, repeat: Callable[[int], Any]):
+        self._repeat = repeat
+
+    def seconds(self, times: int) -> float:
+        started = clock()
+        self._repeat(times)
+        return clock() - started
+
+
+class PlanRunner(RepeatRunner):
     """A plan that is run again and again inside one call. What the call costs, tens of microseconds into wasmtime, is
     measured with each sample and does not count."""
 
     note = ""
 
     def __init__(self, name: str, program: PlanProgram, feeds: dict[str, np.ndarray]):
+        super().__init__(program.repeat)
         self.name, self._program = name, program
         arguments = [feeds[port.name] for port in program.file.inputs]
         program.bind(tuple(argument.shape for argument in arguments))
@@ -77,13 +97,8 @@ class PlanRunner:
         return self._program.results()
 
     def seconds(self, times: int) -> float:
-        call = min(self._elapsed(0) for _ in range(CALLS))
-        return max(self._elapsed(times) - call, SHORTEST)
-
-    def _elapsed(self, times: int) -> float:
-        started = clock()
-        self._program.repeat(times)
-        return clock() - started
+        call = min(super(PlanRunner, self).seconds(0) for _ in range(CALLS))
+        return max(super().seconds(times) - call, SHORTEST)
 
     def close(self) -> None:
         pass
@@ -92,13 +107,11 @@ class PlanRunner:
 def backend_runner(case: Case, backend: str, disable: Iterable[str] = (), name: str = "") -> Runner:
     """A model on a backend of this process. What is not one plan for these inputs is timed through Python."""
     session = InferenceSession(case.model, backend=backend, disable=disable, fixed=case.fixed)
-    name = name or backend
+    call = partial(session.run, None, case.feeds)
     if backend == "numpy":
-        return SessionRunner(name, session, case.feeds)
-    session.run(None, case.feeds)
+        return CallRunner(name or backend, call)
+    call()
     program: Any = getattr(session._program, "recent", None)
     if program is not None:
-        return PlanRunner(name, program, case.feeds)
-    runner = SessionRunner(name, session, case.feeds)
-    runner.note = "not one plan: timed through Python"
-    return runner
+        return PlanRunner(name or backend, program, case.feeds)
+    return CallRunner(name or backend, call, "not one plan: timed through Python")

@@ -6,15 +6,16 @@ import gc
 import sys
 import time
 import tracemalloc
+from array import array
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
 
-from webrnn.engine.carry import Carry
 from webrnn.engine.random_feeds import random_input
 from webrnn.engine.session import InferenceSession
+from webrnn.engine.streams.carry import Carry
 
 FRAMES = 8
 """Different feeds that streams get in turn."""
@@ -24,6 +25,26 @@ TRACED_TICKS = 20
 Feeds = Mapping[str, np.ndarray]
 Tick = Callable[[Sequence[Feeds]], Any]
 """Runs all streams once, each on its feeds."""
+
+
+def time_ticks(ticks: Sequence[Callable[[Any], Any]], frames: Sequence[Any], count: int) -> list[array[float]]:
+    """Seconds of so many calls of each, which they make in turn, on one frame after the other."""
+    clock, n_frames = time.perf_counter, len(frames)
+    found = [array("d", bytes(8 * count)) for _ in ticks]
+    pairs = list(zip(ticks, found, strict=True))
+    for number in range(count):
+        frame = frames[number % n_frames]
+        for tick, seconds in pairs:
+            started = clock()
+            tick(frame)
+            seconds[number] = clock() - started
+    return found
+
+
+def percentiles(seconds: np.ndarray) -> tuple[float, float, float, float]:
+    """The median, 99%, 99.9% and the longest."""
+    p50, p99, p999, worst = (float(each) for each in np.percentile(seconds, [50, 99, 99.9, 100]))
+    return p50, p99, p999, worst
 
 
 @dataclass
@@ -60,7 +81,7 @@ class Runner:
     way: str
     depth: int
     tick: Tick
-    seconds: list[float] = field(default_factory=list)
+    seconds: array[float] = field(default_factory=lambda: array("d"))
 
 
 class StreamBench:
@@ -131,20 +152,18 @@ class StreamBench:
         except Exception as error:
             self.notes.append(f"onnxruntime does not take this model: {str(error).splitlines()[0]}")
             return
-        outputs = [item.name for item in session.get_outputs()]
         fixed = {
             item.name: _as_declared(item, self.fixed[item.name])
             for item in session.get_inputs()
             if item.name in self.fixed
         }
-        for depth in depths:
-            each = _ByHand(session, outputs, self._pairs, [dict(self._states) for _ in range(depth)], fixed)
-            self.runners.append(Runner("onnxruntime, one by one", depth, each.tick))
         shapes = {item.name: item.shape for item in session.get_inputs()}
-        if self._axes and all(not isinstance(shapes[name][axis], int) for name, axis in self._axes.items()):
-            for depth in (depth for depth in depths if depth > 1):
-                together = _BatchedByHand(session, outputs, self._pairs, self._states, fixed, self._axes, depth)
-                self.runners.append(Runner("onnxruntime, batched by hand", depth, together.tick))
+        can_batch = self._axes and all(not isinstance(shapes[name][axis], int) for name, axis in self._axes.items())
+        for how, axes in (("one by one", None), *((("batched by hand", self._axes),) if can_batch else ())):
+            for depth in (depth for depth in depths if depth > 1 or axes is None):
+                states = [dict(self._states) for _ in range(depth)]
+                by_hand = _ByHand(session, self._pairs, states, fixed, axes)
+                self.runners.append(Runner(f"onnxruntime, {how}", depth, by_hand.tick))
 
     def measure(self, seconds: float, say: Callable[[str], None] = lambda line: None) -> list[Figures]:
         """Each way runs for about so long, in rounds in which all have their turn."""
@@ -153,34 +172,24 @@ class StreamBench:
         for number in range(ROUNDS):
             say(f"round {number + 1} of {ROUNDS}")
             for runner, count in zip(self.runners, ticks, strict=True):
-                self._run(runner, count, runner.seconds)
+                runner.seconds += self._run(runner, count)
         return [self._figures(runner) for runner in self.runners]
 
     def _ticks_of_a_round(self, runner: Runner, seconds: float) -> int:
-        for _ in range(3):
-            trial: list[float] = []
-            self._run(runner, 2, trial)
-        return max(5, int(seconds / min(trial)))
+        trials = [self._run(runner, 2) for _ in range(3)]
+        return max(5, int(seconds / min(trials[-1])))
 
-    def _run(self, runner: Runner, ticks: int, times: list[float]) -> None:
-        clock, tick, depth = time.perf_counter, runner.tick, runner.depth
-        frames = [[self._frames[(t + i) % FRAMES] for i in range(depth)] for t in range(FRAMES)]
-        for number in range(ticks):
-            now = frames[number % FRAMES]
-            started = clock()
-            tick(now)
-            times.append(clock() - started)
+    def _run(self, runner: Runner, ticks: int) -> array[float]:
+        frames = [[self._frames[(t + i) % FRAMES] for i in range(runner.depth)] for t in range(FRAMES)]
+        return time_ticks([runner.tick], frames, ticks)[0]
 
     def _figures(self, runner: Runner) -> Figures:
         ms = 1e3 * np.array(runner.seconds)
-        p50, p99, p999 = np.percentile(ms, [50, 99, 99.9])
         kib, blocks = self._allocations(runner)
-        mean, worst = float(ms.mean()), float(ms.max())
-        return Figures(runner.way, runner.depth, len(ms), mean, float(p50), float(p99), float(p999), worst, kib, blocks)
+        return Figures(runner.way, runner.depth, len(ms), float(ms.mean()), *percentiles(ms), kib, blocks)
 
     def _allocations(self, runner: Runner) -> tuple[float, float]:
-        ignored: list[float] = []
-        self._run(runner, 3, ignored)
+        self._run(runner, 3)
         gc.collect()
         before = sys.getallocatedblocks()
         for _ in range(TRACED_TICKS):
@@ -202,20 +211,25 @@ class StreamBench:
 
 
 class _ByHand:
-    """onnxruntime with the states of each stream fed back."""
+    """onnxruntime with states fed back: those of each stream or, with `axes`, those of all streams side by side."""
 
     def __init__(
         self,
         session: Any,
-        outputs: list[str],
         pairs: Mapping[str, str],
         states: list[dict[str, np.ndarray]],
         fixed: Feeds,
+        axes: Mapping[str, int] | None = None,
     ):
-        self._session, self._states, self._fixed = session, states, fixed
+        self._session, self._states, self._fixed, self._axes = session, states, fixed, axes
+        outputs = [item.name for item in session.get_outputs()]
         self._positions = {before: outputs.index(after) for before, after in pairs.items()}
+        if axes is not None:
+            self._states = [_joined(states, axes)]
 
     def tick(self, frames: Sequence[Feeds]) -> list[Any]:
+        if self._axes is not None:
+            frames = [_joined(frames, self._axes)]
         all_outputs = []
         for feeds, states in zip(frames, self._states, strict=True):
             outputs = self._session.run(None, {**feeds, **states, **self._fixed})
@@ -225,29 +239,8 @@ class _ByHand:
         return all_outputs
 
 
-class _BatchedByHand:
-    """onnxruntime on all streams side by side; who feeds them puts the frames together."""
-
-    def __init__(
-        self,
-        session: Any,
-        outputs: list[str],
-        pairs: Mapping[str, str],
-        states: Mapping[str, np.ndarray],
-        fixed: Feeds,
-        axes: Mapping[str, int],
-        depth: int,
-    ):
-        self._session, self._fixed, self._axes = session, fixed, axes
-        self._positions = {before: outputs.index(after) for before, after in pairs.items()}
-        self._states = {name: np.concatenate([state] * depth, axes[name]) for name, state in states.items()}
-
-    def tick(self, frames: Sequence[Feeds]) -> list[Any]:
-        feeds = {name: np.concatenate([frame[name] for frame in frames], self._axes[name]) for name in frames[0]}
-        outputs = self._session.run(None, {**feeds, **self._states, **self._fixed})
-        for before, position in self._positions.items():
-            self._states[before] = outputs[position]
-        return list(outputs)
+def _joined(parts: Sequence[Feeds], axes: Mapping[str, int]) -> dict[str, np.ndarray]:
+    return {name: np.concatenate([part[name] for part in parts], axes[name]) for name in parts[0]}
 
 
 def _as_declared(item: Any, value: Any) -> np.ndarray:

@@ -22,17 +22,14 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from webrnn.engine.kernels import FOLDER, module_file
 from webrnn.engine.session import InferenceSession
-from webrnn.engine.wasm import VARIANTS
 from webrnn.errors import BackendError
+from webrnn.web.folders import write_host
 from webrnn.web.server import Handler
-from webrnn.web.site import page_folder
 
 from .case import Case
 
 HERE = Path(__file__).resolve().parent
-HOST_FILES = ("webrnn.js", "stream.js", "slot.js", "instance.js", "plan_file.js")
 PAGE = (
     '<!doctype html><meta charset="utf-8"><title>webrnn bench</title><script type="module" src="web_host.mjs"></script>'
 )
@@ -51,16 +48,7 @@ class Workshop:
         self.folder = Path(self._temporary.name)
         (self.folder / "models").mkdir()
         self._written: set[str] = set()
-        source = page_folder()
-        missing = [name for name in HOST_FILES if not (source / name).exists()]
-        if missing:
-            raise BackendError(
-                f"{missing[0]} is missing: Node and Chromium need a checkout, or an installation with its web files"
-            )
-        for name in HOST_FILES:
-            shutil.copyfile(source / name, self.folder / name)
-        for variant in VARIANTS:
-            shutil.copy(module_file(FOLDER, f"wasm_{variant}.wasm"), self.folder)
+        write_host(self.folder)
         for name in ("web_host.mjs", "inside_pyodide.py"):
             shutil.copyfile(HERE / name, self.folder / name)
         (self.folder / "index.html").write_text(PAGE)

@@ -7,39 +7,39 @@ from typing import Any
 
 import numpy as np
 
+from webrnn import reference
 from webrnn.errors import Error
-from webrnn.passes.facts import UNKNOWN, Fact, fact_of_array
-from webrnn.reference.families import MODULE_OF
+from webrnn.ops.rows import ROWS
+from webrnn.shapes.facts import UNKNOWN, Fact, fact_of_array
 
-from . import (  # noqa: F401  their rules are in the table once they are imported
-    elementwise,
-    indexing,
-    layout,
-    linear,
-    normalize,
-    quantize,
-    reductions,
-    signal,
-    windows,
-)
-from .attributes import check_attributes
 from .check import Check
-from .registry import RULES
-from .types import check_types
+from .registry import check
+from .types import check_attributes, check_types
 
 
 def decide(c: Check, domain: str) -> None:
     """Raise if it is not allowed."""
     domain = "" if domain == "ai.onnx" else domain
-    rule = RULES.get((domain, c.op))
+    row, rule = ROWS.get((domain, c.op)), check.get(domain, c.op)
     try:
-        if not domain and (domain, c.op) in MODULE_OF:
+        if row is not None and row.numpy and not domain:
             check_attributes(c)
-            check_types(c)
+            check_types(c, row)
         if rule is not None:
             rule(c)
     except Error as error:
         raise type(error)(error.message, op=c.op, attribute=error.attribute) from error
+
+
+def call(op_type: str, domain: str, inputs: Sequence[Any], attrs: Mapping[str, Any], n_outputs: int = 1) -> list[Any]:
+    """The results of an op on arrays, if it is allowed.
+
+    >>> call("Add", "", [np.float32([1, 2]), np.float32(3)], {})
+    [array([4., 5.], dtype=float32)]
+    """
+    reference.check_signature(op_type, domain, inputs, attrs)
+    check_arrays(op_type, domain, inputs, attrs, n_outputs)
+    return reference.call(op_type, domain, inputs, attrs, n_outputs)
 
 
 def check_arrays(op_type: str, domain: str, inputs: Sequence[Any], attrs: Mapping[str, Any], n_outputs: int) -> bool:

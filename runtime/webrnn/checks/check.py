@@ -10,10 +10,10 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from webrnn.errors import Error, ModelError, ShapeError, UnsupportedOp
+from webrnn.errors import Error, ShapeError, UnsupportedOp
 from webrnn.ir import Dim, DType, Shape
 from webrnn.ir.dims import floor_divide, is_nonnegative
-from webrnn.passes.facts import UNKNOWN, Fact
+from webrnn.shapes.facts import UNKNOWN, Fact
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +26,6 @@ class Condition:
     node: str = ""
     op: str = ""
     attribute: str | None = None
-    is_choice: bool = False
-    """Whether it is a product, of which one factor has to be 0."""
     steps: tuple[Dim, ...] = ()
     """The trip counts of the loops that it is in: where one of them is 0 it need not hold."""
 
@@ -52,6 +50,8 @@ class Check:
         self.conditions: list[Condition] = []
         self.reads_elements = False
         """Whether the verdict depends on more than types and shapes."""
+        self.reads_unknown = False
+        """Whether it depends on elements that only a run knows."""
 
     # --- what is there -----------------------------------------------------------------------------------------------
 
@@ -73,11 +73,13 @@ class Check:
 
     def content(self, index: int) -> tuple[Dim | None, ...] | None:
         """The elements of a small operand of integers."""
+        content = self.fact(index).content
         self.reads_elements = True
-        return self.fact(index).content
+        self.reads_unknown |= self.given(index) and (content is None or None in content)
+        return content
 
     def ints(self, index: int) -> tuple[int, ...] | None:
-        self.reads_elements = True
+        self.content(index)
         return self.fact(index).ints
 
     def attribute(self, name: str, default: Any = None) -> Any:
@@ -116,13 +118,13 @@ class Check:
         product: Dim = 1
         for size in sizes:
             product = size * product
-        self._zero(product, message, is_choice=len(sizes) > 1)
+        self._zero(product, message)
 
-    def _zero(self, size: Dim, message: str, attribute: str | None = None, is_choice: bool = False) -> None:
+    def _zero(self, size: Dim, message: str, attribute: str | None = None) -> None:
         if isinstance(size, int) or is_nonnegative(size - 1) or is_nonnegative(-size - 1):
             self.that(size == 0, message, attribute)
         else:
-            self._collect(Condition(size, True, message, attribute=attribute, is_choice=is_choice))
+            self._collect(Condition(size, True, message, attribute=attribute))
 
     def _collect(self, condition: Condition) -> None:
         if condition not in self.conditions:
@@ -187,12 +189,6 @@ class Check:
             listed = ", ".join(str(each) for each in allowed)
             self.fail(f"{value!r} is not one of {listed}", name, UnsupportedOp)
         return value
-
-    def same_type(self, *indices: int) -> None:
-        known = {self.dtype(index) for index in indices} - {None}
-        if len(known) > 1:
-            texts = " and ".join(sorted(dtype.text for dtype in known if dtype is not None))
-            self.fail(f"the inputs have different types, {texts}", kind=ModelError)
 
     def broadcast(self, *indices: int) -> None:
         """That these operands have shapes that fit each other when they are repeated."""

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from webrnn.errors import ModelError
+from webrnn.ops.sets import BINARY, BITWISE, COMPARISONS, LOGICAL, VARIADIC
 from webrnn.reference.dtypes import numpy_dtype
 
 from .check import INTEGERS, Check
 from .registry import check
 
 
-@check(
-    "Add", "Sub", "Mul", "Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual", "And", "Or", "Xor", "BitwiseAnd",
-    "BitwiseOr", "BitwiseXor", "BitShift", "Pow", "StringConcat",
-)  # fmt: skip
+@check(*(BINARY | COMPARISONS | LOGICAL | BITWISE) - {"Div", "Mod", "Not", "BitwiseNot"})
+@check("BitShift", "Pow", "StringConcat")
 def binary(c: Check) -> None:
     c.broadcast(0, 1)
 
@@ -24,7 +23,7 @@ def division(c: Check) -> None:
         c.that(0 not in (c.content(1) or ()), "integer division by zero", kind=ModelError)
 
 
-@check("Max", "Min", "Sum", "Mean")
+@check(*VARIADIC)
 def variadic(c: Check) -> None:
     c.that(len(c.operands) > 0, "at least one input is required", kind=ModelError)
     c.broadcast(*range(len(c.operands)))

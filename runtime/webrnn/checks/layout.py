@@ -7,7 +7,7 @@ from math import prod
 from webrnn.errors import ModelError
 from webrnn.ir import Dim, Shape
 from webrnn.ir.dims import floor_divide, is_nonnegative
-from webrnn.passes.facts import size_of
+from webrnn.shapes.facts import size_of
 
 from .check import ANY, Check, spell
 from .registry import check

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from webrnn.passes.facts import size_of
+from webrnn.ops.sets import REDUCTIONS
+from webrnn.shapes.facts import size_of
 
 from .check import INTEGERS, Check, spell
 from .registry import check
 
 
-@check(
-    "ReduceSum", "ReduceProd", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceL1", "ReduceL2", "ReduceSumSquare",
-    "ReduceLogSum", "ReduceLogSumExp",
-)  # fmt: skip
+@check(*REDUCTIONS)
 def reduction(c: Check) -> None:
     c.is_list(1, "axes")
     axes = c.axes(c.ints(1), c.rank(0)) if c.given(1) else []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from webrnn.errors import ModelError
 from webrnn.ir import DType, Scan
-from webrnn.passes.facts import Fact, Facts
+from webrnn.shapes.facts import Fact, Facts
 
 from .check import Check, spell
 
@@ -23,6 +23,11 @@ def check_scan(c: Check, scan: Scan, facts: Facts) -> None:
             lengths.append(shape[axis])
     for length in lengths[1:]:
         c.equal(lengths[0], length, f"the sequences have different lengths: {lengths[0]} and {length}")
+    for state in scan.states:
+        before, after = facts.of(state.init).dtype, facts.of(state.body_out).dtype
+        if before is not None and after is not None and before is not after:
+            name = state.body_in[0].name
+            c.fail(f"the state {name} is of {before.text} at first, of {after.text} after a step", kind=ModelError)
     for trace in scan.traces:
         rank = facts.of(trace.element).rank
         c.axis(trace.spec.axis, None if rank is None else rank + 1, "the axis of an output")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from webrnn.errors import ModelError
 from webrnn.ir import Dim
-from webrnn.passes.facts import size_of
 from webrnn.reference.dtypes import computing_dtype
+from webrnn.shapes.facts import size_of
 
 from .check import ANY, Check, spell
 from .registry import check

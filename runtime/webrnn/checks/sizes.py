@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from webrnn.ir import SymbolicDim, Value
-from webrnn.passes.facts import facts_of_inputs
+from webrnn.shapes.facts import facts_of_inputs
 
 from .check import Condition
 

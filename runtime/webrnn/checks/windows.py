@@ -17,6 +17,7 @@ def spatial_rank(c: Check, *others: int) -> int | None:
     rank = c.rank(0)
     for index in others:
         if rank is None:
+            c.has_rank(index, "W", 3, ANY)
             rank = c.rank(index)
         else:
             c.has_rank(index, "W", rank)

@@ -18,9 +18,9 @@ from webrnn.bench.others import Wanted, others
 from webrnn.bench.rounds import Effort
 from webrnn.bench.runners import backend_runner
 from webrnn.bench.streams import StreamBench
-from webrnn.engine.backends import fastest_backend
-from webrnn.engine.carry import Carry
-from webrnn.engine.kernels import available
+from webrnn.engine.kernels.loading import available
+from webrnn.engine.programs.backends import fastest_backend
+from webrnn.engine.streams.carry import Carry
 from webrnn.errors import OptionError
 
 from .options import fixed_inputs, pairs, sizes

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from webrnn.engine.carry import Carry
 from webrnn.engine.session import InferenceSession
+from webrnn.engine.streams.carry import Carry
 from webrnn.errors import ModelError, OptionError, PlanError
 from webrnn.plan.file import PlanFile, PlanPort
 from webrnn.tables import bytes_text, table

@@ -10,7 +10,7 @@ import numpy as np
 
 from webrnn.engine.exporting import plan_bytes
 from webrnn.engine.session import NodeArg
-from webrnn.engine.states import states_of
+from webrnn.engine.streams.states import states_of
 from webrnn.ir import Graph, Scan, is_scan
 from webrnn.onnx.reader import read_model
 from webrnn.plan.file import PlanFile

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from webrnn.engine.carry import Carry
 from webrnn.engine.random_feeds import random_input
 from webrnn.engine.session import InferenceSession
+from webrnn.engine.streams.carry import Carry
 from webrnn.errors import OptionError
 from webrnn.ir import Symbol, Value
 from webrnn.profile.html import report_html

@@ -26,8 +26,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace) -> None:
+    from webrnn.demo import site
     from webrnn.errors import OptionError
-    from webrnn.web import pyodide_source, site
+    from webrnn.web import pyodide_source
     from webrnn.web.server import serve
 
     folder: Path = arguments.folder or site.default_folder()

@@ -17,11 +17,11 @@ import numpy as np
 from webrnn.errors import Error, LimitError, PlanError
 from webrnn.ir import Graph, Value
 
-from .backends import Program
 from .exporting import load_plan
 from .limits import Limits
+from .programs.backends import Program
 from .random_feeds import open_sizes, random_input
-from .streaming import StreamingModel
+from .streams.streaming import StreamingModel
 
 _SIZES = (2, 3, 16, 64, 256, 1024, 16384)
 _MOST_ELEMENTS = 2**20
@@ -100,7 +100,7 @@ class _Oracle:
         self._graph, self._limits = graph, limits
 
     def takes(self, arguments: list[Any]) -> bool:
-        from .executor import Executor  # most plans never need it
+        from .executor.executor import Executor  # most plans never need it
 
         try:
             Executor(self._graph.copy(), self._limits).run(arguments)

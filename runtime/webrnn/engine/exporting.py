@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 from webrnn.errors import BackendError, PlanError
 from webrnn.ir import Value
+from webrnn.plan.encode import encode_again
 from webrnn.plan.opcodes import MAGIC
-from webrnn.plan.storing import store
 
-from .backends import Program, kernels_of
 from .limits import Limits
-from .plan_program import PlanProgram
+from .programs.backends import Program, kernels_of
+from .programs.plan_program import PlanProgram
 
 if TYPE_CHECKING:
-    from .streaming import StreamingModel
+    from .streams.streaming import StreamingModel
 
 _MAGIC = MAGIC.to_bytes(4, "little")
 
@@ -47,7 +47,7 @@ def export_plan(
     notes: Sequence[str],
 ) -> bytes:
     """The plan of a session: the one for all sizes, or one for given shapes."""
-    return store(_plan(program, inputs, shapes, notes).file, about=about)
+    return encode_again(_plan(program, inputs, shapes, notes).file, None, about)
 
 
 def export_stream(
@@ -60,13 +60,13 @@ def export_stream(
     if shapes is not None:
         shapes = {**model.state_shapes(shapes), **shapes}
     plan = _plan(model.program, model.inputs, shapes, notes)
-    return store(plan.file, model.stored_states(shapes), about)
+    return encode_again(plan.file, model.stored_states(shapes), about)
 
 
 def _plan(
     program: Program, inputs: Sequence[Value], shapes: Mapping[str, Sequence[int]] | None, notes: Sequence[str]
 ) -> PlanProgram:
-    from .vm_program import VmProgram
+    from .programs.vm_program import VmProgram
 
     if isinstance(program, PlanProgram):
         if shapes:

@@ -7,6 +7,7 @@ from math import inf, isfinite
 from time import monotonic
 
 from webrnn.errors import LimitError, OptionError
+from webrnn.plan.opcodes import ERROR_ROWS
 
 
 @dataclass(frozen=True)
@@ -40,11 +41,7 @@ class Limits:
             raise OptionError(f"Limits: seconds is a number above 0, or None, not {self.seconds!r}")
 
 
-_TEXTS = {
-    "loop_steps": "the loop did not end within {} steps",
-    "run_steps": "the loops of one run did not end within {} steps together",
-    "seconds": "the run did not end within {} seconds",
-}
+_TEXTS = {row.limit: row.text for row in ERROR_ROWS if row.limit}
 
 
 def limit_error(limits: Limits, name: str, node: str | None = None) -> LimitError:

@@ -17,23 +17,23 @@ from webrnn.onnx.types import spell_type
 from webrnn.passes import run_passes
 from webrnn.passes.pipeline import disabled_switches
 
-from .backends import Program, fastest_backend, make_program
 from .exporting import describe, export_plan, export_stream, load_plan, plan_bytes
 from .feeds import checked_feed
 from .forking import new_lock
 from .javascript import mapping_of
 from .limits import Limits
 from .ownership import own
-from .plan_program import PlanProgram
+from .programs.backends import Program, fastest_backend, make_program
+from .programs.plan_program import PlanProgram
 
 # Imported where they are needed: a page that runs a whole sequence need not wait for them.
 if TYPE_CHECKING:
-    from .batching import Batched
-    from .carry import Carry
-    from .pool import StreamPool
-    from .states import FoundStates
-    from .stream import Stream
-    from .streaming import StreamingModel
+    from .streams.batching import Batched
+    from .streams.carry import Carry
+    from .streams.pool import StreamPool
+    from .streams.states import FoundStates
+    from .streams.stream import Stream
+    from .streams.streaming import StreamingModel
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,7 @@ class InferenceSession:
 
     def find_states(self) -> FoundStates:
         """The pairs that carry="auto" finds, each with its reason, and what it is not sure of."""
-        from .states import find_states
+        from .streams.states import find_states
 
         return find_states(self.inputs, self.outputs, self._source)
 
@@ -135,7 +135,7 @@ class InferenceSession:
         More streams than `max_batch` are run in several batches. A model whose streams cannot be put side by side is
         run one stream after the other (`pool.batched` says which, `pool.reason` why).
         """
-        from .pool import StreamPool
+        from .streams.pool import StreamPool
 
         model = self._streaming(carry)
         return StreamPool(model, max_streams, self._batched(model), max_batch)
@@ -149,7 +149,7 @@ class InferenceSession:
             return self._streaming_models[key]
 
     def _new_streaming(self, carry: Carry) -> StreamingModel:
-        from .streaming import StreamingModel
+        from .streams.streaming import StreamingModel
 
         if isinstance(self._program, PlanProgram):
             return StreamingModel.of_plan(self._program, self.inputs, self.outputs, carry)
@@ -163,7 +163,7 @@ class InferenceSession:
         return StreamingModel.of_graph(self._source.copy(), carry, make_program, self._disable, self._limits)
 
     def _batched(self, model: StreamingModel) -> Batched | str:
-        from .batching import find_batched
+        from .streams.batching import find_batched
 
         if model.graph is None:
             return "a plan from a file takes the number of streams that it was exported for"

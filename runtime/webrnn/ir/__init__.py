@@ -4,40 +4,10 @@ from .builder import GraphBuilder
 from .dims import Dim, Shape, Symbol, SymbolicDim, is_static
 from .dtypes import DType
 from .graph import REFUSED, WEBRNN, Graph, Node, Value
-from .scan import (
-    Invariant,
-    Scan,
-    ScanSpec,
-    SequenceInput,
-    SequenceSpec,
-    State,
-    StateSpec,
-    Trace,
-    TraceSpec,
-    is_scan,
-)
+from .scan import Invariant, Scan, ScanSpec, SequenceInput, SequenceSpec, State, StateSpec, Trace, TraceSpec, is_scan
 
 __all__ = [
-    "REFUSED",
-    "WEBRNN",
-    "DType",
-    "Dim",
-    "Graph",
-    "GraphBuilder",
-    "Invariant",
-    "Node",
-    "Scan",
-    "ScanSpec",
-    "SequenceInput",
-    "SequenceSpec",
-    "Shape",
-    "State",
-    "StateSpec",
-    "Symbol",
-    "SymbolicDim",
-    "Trace",
-    "TraceSpec",
-    "Value",
-    "is_scan",
-    "is_static",
-]
+    "REFUSED", "WEBRNN", "DType", "Dim", "Graph", "GraphBuilder", "Invariant", "Node", "Scan", "ScanSpec",
+    "SequenceInput", "SequenceSpec", "Shape", "State", "StateSpec", "Symbol", "SymbolicDim", "Trace", "TraceSpec",
+    "Value", "is_scan", "is_static",
+]  # fmt: skip

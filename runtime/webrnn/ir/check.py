@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from webrnn.errors import ModelError
 
-from .fused import ACTIVATIONS, CELLS, is_cell, is_expression, is_linear
+from .activations import ACTIVATIONS
+from .fused import CELLS, is_cell, is_expression, is_linear
 from .graph import Graph, Node, Value
 from .scan import ScanSpec, is_scan
 

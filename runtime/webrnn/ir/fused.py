@@ -21,12 +21,6 @@ from dataclasses import dataclass
 
 from .graph import WEBRNN, Node
 
-ACTIVATIONS = (
-    "none", "relu", "tanh", "sigmoid", "affine", "leaky_relu", "thresholded_relu",
-    "scaled_tanh", "hard_sigmoid", "elu", "softsign", "softplus",
-)  # fmt: skip
-"""The names of a cell's activations; the number of one in a plan is its place here."""
-
 
 @dataclass(frozen=True, slots=True)
 class CellForm:

@@ -12,7 +12,7 @@ from .operands import are_floats, narrowed, widened, zeros
 _ACTIVATIONS = ("none", "silu", "swish")
 
 
-def lower_causal_conv(b: GraphBuilder, node: Node) -> bool:
+def expand_causal_conv(b: GraphBuilder, node: Node) -> bool:
     """Add the Scan of a node; False if something does not fit or is not known, which is left to the op itself."""
     inputs = [*node.inputs, *[None] * (4 - len(node.inputs))]
     x, weight, bias, past_state = inputs[:4]

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from webrnn.ir import GraphBuilder, Value
+from webrnn.ir.activations import ActivationRow
 
-from .recurrent_attributes import Activation, RecurrentAttributes
+from .recurrent_attributes import RecurrentAttributes
 from .weights import added, scalar_like, slice_last
 
 
@@ -39,15 +40,19 @@ class Cell:
     def _scalar(self, number: float) -> Value:
         return scalar_like(self.b, number, self.weights.w)
 
-    def _activate(self, function: Activation, value: Value, name: str) -> Value:
+    def _activate(self, function: ActivationRow, value: Value, name: str) -> Value:
         """f(clip(value))."""
         if self.attributes.clip is not None:
             limit = self.attributes.clip
             value = self.b.op("Clip", value, self._scalar(-limit), self._scalar(limit))
         return self._unclipped(function, value, name)
 
-    def _unclipped(self, function: Activation, value: Value, name: str) -> Value:
-        return _ACTIVATIONS[function.name](self, function, value, name)
+    def _unclipped(self, function: ActivationRow, value: Value, name: str) -> Value:
+        if function.is_op:
+            numbers = {"alpha": function.alpha, "beta": function.beta}
+            attrs: dict[str, Any] = {key: number for key, number in numbers.items() if number is not None}
+            return self.b.op(function.onnx, value, name=name, **attrs)
+        return (_affine if function.name == "affine" else _scaled_tanh)(self, function, value, name)
 
     def _product(self, value: Value, weights: Value, bias: Value | None, name: str) -> Value:
         product = self.b.op("MatMul", value, weights, name=name)
@@ -159,38 +164,11 @@ class LstmCell(Cell):
         return self._op("Add", total, self._op("Mul", peephole, c, name="peeped"), name=total.name)
 
 
-def _plain(op: str) -> Callable[[Cell, Activation, Value, str], Value]:
-    return lambda cell, function, value, name: cell.b.op(op, value, name=name)
-
-
-def _with_alpha(op: str) -> Callable[[Cell, Activation, Value, str], Value]:
-    return lambda cell, function, value, name: cell.b.op(op, value, name=name, alpha=function.alpha)
-
-
-def _hard_sigmoid(cell: Cell, function: Activation, value: Value, name: str) -> Value:
-    return cell.b.op("HardSigmoid", value, name=name, alpha=function.alpha, beta=function.beta)
-
-
-def _affine(cell: Cell, function: Activation, value: Value, name: str) -> Value:
+def _affine(cell: Cell, function: ActivationRow, value: Value, name: str) -> Value:
     scaled = cell.b.op("Mul", value, cell._scalar(function.alpha or 0.0))
     return cell.b.op("Add", scaled, cell._scalar(function.beta or 0.0), name=name)
 
 
-def _scaled_tanh(cell: Cell, function: Activation, value: Value, name: str) -> Value:
+def _scaled_tanh(cell: Cell, function: ActivationRow, value: Value, name: str) -> Value:
     inner = cell.b.op("Tanh", cell.b.op("Mul", value, cell._scalar(function.beta or 0.0)))
     return cell.b.op("Mul", inner, cell._scalar(function.alpha or 0.0), name=name)
-
-
-_ACTIVATIONS: dict[str, Callable[[Cell, Activation, Value, str], Value]] = {
-    "Relu": _plain("Relu"),
-    "Tanh": _plain("Tanh"),
-    "Sigmoid": _plain("Sigmoid"),
-    "Softsign": _plain("Softsign"),
-    "Softplus": _plain("Softplus"),
-    "LeakyRelu": _with_alpha("LeakyRelu"),
-    "ThresholdedRelu": _with_alpha("ThresholdedRelu"),
-    "Elu": _with_alpha("Elu"),
-    "HardSigmoid": _hard_sigmoid,
-    "Affine": _affine,
-    "ScaledTanh": _scaled_tanh,
-}

@@ -24,7 +24,7 @@ _USES_DECAY_AND_BETA = {
 _ATTRIBUTES = {"q_num_heads", "kv_num_heads", "chunk_size", "scale", "update_rule"}
 
 
-def lower_linear_attention(b: GraphBuilder, node: Node) -> bool:
+def expand_linear_attention(b: GraphBuilder, node: Node) -> bool:
     """Add the Scan of a node; False if something does not fit or is not known, which is left to the op itself."""
     operands = _Operands.of(node)
     if operands is None:

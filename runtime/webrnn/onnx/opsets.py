@@ -12,7 +12,8 @@ import numpy as np
 
 from webrnn.errors import Error, ModelError, UnsupportedOp
 from webrnn.ir import GraphBuilder, Node, Value
-from webrnn.reference.resize import FLOOR_OR_CEIL
+from webrnn.ops.sets import REDUCTIONS
+from webrnn.reference.arrays import FLOOR_OR_CEIL
 
 SUPPORTED = range(7, 29)
 """The versions of ONNX's own ops that are read."""
@@ -54,17 +55,6 @@ def attribute_to_input(name: str, index: int) -> Adapter:
     def adapt(b: GraphBuilder, node: Node) -> Node:
         if name in node.attrs:
             _insert_input(node, index, _ints(b, node.attrs.pop(name), name))
-        return node
-
-    return adapt
-
-
-def drop_attributes(*names: str) -> Adapter:
-    """Attributes that had no effect, or none on inference."""
-
-    def adapt(b: GraphBuilder, node: Node) -> Node:
-        for name in names:
-            node.attrs.pop(name, None)
         return node
 
     return adapt
@@ -209,23 +199,8 @@ def group_normalization_by_group(b: GraphBuilder, node: Node) -> Node:
     return node
 
 
-_REDUCTIONS = {
-    name: [(18, attribute_to_input("axes", 1))]
-    for name in (
-        "ReduceL1",
-        "ReduceL2",
-        "ReduceLogSum",
-        "ReduceLogSumExp",
-        "ReduceMax",
-        "ReduceMean",
-        "ReduceMin",
-        "ReduceProd",
-        "ReduceSumSquare",
-    )
-}
-
 ADAPTERS: dict[str, list[tuple[int, Adapter]]] = {
-    **_REDUCTIONS,
+    **{op: [(18, attribute_to_input("axes", 1))] for op in REDUCTIONS},
     "BatchNormalization": [(14, batch_normalization_for_inference)],
     "Clip": [(11, clip_attributes_to_inputs)],
     "DFT": [(20, dft_axis_to_input)],

@@ -1,7 +1,7 @@
 """ONNX files to graphs: `read_model`.
 
 The reader resolves names to values, inlines local functions, brings every node to the newest opset, and hands the ops
-that contain graphs to `controlflow` and the recurrences to `lowerings`.
+that contain graphs to `controlflow` and the recurrences to `recurrences`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from webrnn.ir.blame import blame
 from . import controlflow, opsets
 from .attributes import constant_value, python_value
 from .fixed import fixed_array
-from .lowerings import LOWERINGS
 from .order import sort_nodes
 from .proto import (
     Attribute,
@@ -35,6 +34,7 @@ from .proto import (
     ValueInfo,
     decode_model,
 )
+from .recurrences import expansion_of
 from .scope import Scope
 from .tensors import TensorReader
 from .types import UNKNOWN, ValueType, value_type
@@ -215,8 +215,8 @@ class ModelReader:
             if node.op in controlflow.READERS:
                 controlflow.READERS[node.op](self, scope, node, version)
                 return
-            lower = LOWERINGS.get(node.op)
-            if lower is not None and lower(builder, node):
+            expand = expansion_of(node.op)
+            if expand is not None and expand(builder, node):
                 return
         builder.add(node)
 

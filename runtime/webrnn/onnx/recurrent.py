@@ -16,23 +16,22 @@ from webrnn.errors import ModelError, UnsupportedOp
 from webrnn.ir import WEBRNN, GraphBuilder, Node, Scan, Value
 
 from .cells import Cell, GruCell, LstmCell, RnnCell, Weights
-from .expect import expect_shape
-from .operands import zeros
+from .operands import expect_shape, zeros
 from .recurrent_attributes import RecurrentAttributes
 from .weights import WeightCutter, scalar_like
 
 X, W, R, B, SEQUENCE_LENS, INITIAL_H, INITIAL_C, P = range(8)
 
 
-def lower_rnn(builder: GraphBuilder, node: Node) -> bool:
+def expand_rnn(builder: GraphBuilder, node: Node) -> bool:
     return _lower(RnnCell, 1, 1, 1, builder, node)
 
 
-def lower_gru(builder: GraphBuilder, node: Node) -> bool:
+def expand_gru(builder: GraphBuilder, node: Node) -> bool:
     return _lower(GruCell, 3, 2, 1, builder, node)
 
 
-def lower_lstm(builder: GraphBuilder, node: Node) -> bool:
+def expand_lstm(builder: GraphBuilder, node: Node) -> bool:
     return _lower(LstmCell, 4, 3, 2, builder, node)
 
 
@@ -96,7 +95,9 @@ class Lowering:
         w = self._required(W, "W")
         if x.dtype is not None and w.dtype is not None and x.dtype != w.dtype:
             raise ModelError(f"X is of type {x.dtype.text}, W of {w.dtype.text}")
-        return expect_shape(self.b, x, (None, None, None), "X", self.prefix)
+        is_open = x.shape is None or not all(isinstance(size, int) for size in x.shape[-1:])
+        inputs = w.shape[2] if is_open and w.shape is not None and len(w.shape) == 3 else None
+        return expect_shape(self.b, x, (None, None, inputs if isinstance(inputs, int) else None), "X", self.prefix)
 
     def _hidden_size(self) -> int:
         declared = self.attributes.hidden_size

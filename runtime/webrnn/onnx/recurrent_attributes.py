@@ -8,6 +8,7 @@ from typing import Any
 
 from webrnn.errors import ModelError, UnsupportedOp
 from webrnn.ir import Node
+from webrnn.ir.activations import ACTIVATION_ROWS, ActivationRow
 
 DIRECTIONS = {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}
 """For each direction that the node runs, whether it is reversed."""
@@ -15,49 +16,17 @@ DIRECTIONS = {"forward": (False,), "reverse": (True,), "bidirectional": (False, 
 _DEFAULT_ACTIVATIONS = {"RNN": ["Tanh"], "GRU": ["Sigmoid", "Tanh"], "LSTM": ["Sigmoid", "Tanh", "Tanh"]}
 
 _KNOWN = {
-    "activation_alpha",
-    "activation_beta",
-    "activations",
-    "clip",
-    "direction",
-    "hidden_size",
-    "input_forget",
-    "layout",
+    "activation_alpha", "activation_beta", "activations", "clip", "direction", "hidden_size", "input_forget", "layout",
     "linear_before_reset",
-}
+}  # fmt: skip
 
-
-@dataclass(frozen=True)
-class Activation:
-    """A function by its ONNX name; alpha and beta are None where it has none."""
-
-    name: str
-    alpha: float | None = None
-    beta: float | None = None
-
-
-_PARAMETERS: dict[str, tuple[float | None, float | None]] = {
-    "Relu": (None, None),
-    "Tanh": (None, None),
-    "Sigmoid": (None, None),
-    "Softsign": (None, None),
-    "Softplus": (None, None),
-    "Affine": (1.0, 0.0),
-    "LeakyRelu": (0.01, None),
-    "ThresholdedRelu": (1.0, None),
-    "ScaledTanh": (1.0, 1.0),
-    "HardSigmoid": (0.2, 0.5),
-    "Elu": (1.0, None),
-}
-"""The default alpha and beta of every activation that ONNX names."""
-
-_BY_LOWER_CASE = {name.lower(): name for name in _PARAMETERS}
+_BY_LOWER_CASE = {row.onnx.lower(): row for row in ACTIVATION_ROWS if row.onnx}
 
 
 @dataclass(frozen=True)
 class RecurrentAttributes:
     directions: tuple[bool, ...]
-    activations: tuple[tuple[Activation, ...], ...]
+    activations: tuple[tuple[ActivationRow, ...], ...]
     """For each direction the functions f, g, h."""
     hidden_size: int | None
     clip: float | None
@@ -96,7 +65,7 @@ def _of_kind(attrs: dict[str, Any], name: str, kind: type, default: Any) -> Any:
     return value
 
 
-def _activations(node: Node, per_direction: int, n_directions: int) -> tuple[tuple[Activation, ...], ...]:
+def _activations(node: Node, per_direction: int, n_directions: int) -> tuple[tuple[ActivationRow, ...], ...]:
     names = _of_kind(node.attrs, "activations", list, None)
     if not names:
         names = _DEFAULT_ACTIVATIONS[node.op] * n_directions
@@ -117,14 +86,12 @@ def _numbers(attrs: dict[str, Any], name: str, most: int) -> Iterator[float]:
     return iter(numbers)
 
 
-def _activation(name: str, alphas: Iterator[float], betas: Iterator[float]) -> Activation:
+def _activation(name: str, alphas: Iterator[float], betas: Iterator[float]) -> ActivationRow:
     """The values of alpha and beta go, in order, to the functions that have them; as in onnxruntime."""
     known = _BY_LOWER_CASE.get(name.lower() if isinstance(name, str) else "")
     if known is None:
         raise UnsupportedOp(f"the activation {name!r} is not known", attribute="activations")
-    alpha, beta = _PARAMETERS[known]
-    return Activation(
-        known,
-        None if alpha is None else float(next(alphas, alpha)),
-        None if beta is None else float(next(betas, beta)),
+    return known._replace(
+        alpha=None if known.alpha is None else float(next(alphas, known.alpha)),
+        beta=None if known.beta is None else float(next(betas, known.beta)),
     )

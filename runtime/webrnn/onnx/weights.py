@@ -6,7 +6,7 @@ import numpy as np
 
 from webrnn.ir import GraphBuilder, Value
 
-from .expect import expect_shape
+from .operands import expect_shape
 
 
 class WeightCutter:

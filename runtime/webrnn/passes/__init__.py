@@ -1,7 +1,7 @@
 """Rewrites of graphs, one file a pass; `pipeline` alone owns their order."""
 
 from .base import Context, Decline, Pass, PassResult, ScanPass
-from .pipeline import ALL_PASSES, FUSIONS, PASSES, Outcome, optimize, run_passes
+from .pipeline import ALL_PASSES, FUSIONS, PASSES, Outcome, run_passes
 
 __all__ = [
     "ALL_PASSES",
@@ -13,6 +13,5 @@ __all__ = [
     "Pass",
     "PassResult",
     "ScanPass",
-    "optimize",
     "run_passes",
 ]

@@ -1,9 +1,9 @@
 """The contract of a pass.
 
-A pass has a name, changes a graph in place when it is run and returns how many rewrites it made and where it declined.
-The graph stays well formed (`ir.check`) and gives the same results for all inputs for which it gave any; a pass that
-changes the order of arithmetic says so with `reorders_arithmetic`, all others are bit-identical. An input on which the
-graph raised may raise elsewhere, or no longer: checks of unused results go with them.
+A pass has the name of its module, changes a graph in place when it is run, and returns how many rewrites it made and
+where it declined. The graph stays well formed (`ir.check`) and gives the same results for all inputs for which it gave
+any; a pass that changes the order of arithmetic says so with `reorders_arithmetic`, all others are bit-identical. An
+input on which the graph raised for its shapes may raise elsewhere, or no longer.
 
 A new pass derives from `Pass` and implements `rewrite`, which is called for the graph and for each graph inside it, or
 derives from `ScanPass` and implements `rewrite_scan`. Before each change it asks `result.fires(...)`, and where that is
@@ -21,8 +21,7 @@ import numpy as np
 
 from webrnn.ir import Graph, Node, Scan, is_scan
 from webrnn.ir.fused import is_expression
-
-from .facts import Facts
+from webrnn.shapes.facts import Facts
 
 Semantics = Literal["run", "stream"]
 """Whether states are given and returned with each call, or live on between calls."""
@@ -85,13 +84,18 @@ class PassResult:
 class Pass(ABC):
     """One kind of rewrite, applied to a graph and to the graphs inside it but for fused ones, outer ones first."""
 
-    name: ClassVar[str]
+    name: ClassVar[str] = ""
+    """That of its module."""
     reorders_arithmetic: ClassVar[bool] = False
     """Whether results may differ in their last bits."""
 
+    def __init_subclass__(cls) -> None:
+        if "name" not in vars(cls):
+            cls.name = cls.__module__.rpartition(".")[2]
+
     def run(self, graph: Graph, context: Context) -> PassResult:
         result = PassResult(context)
-        for inner in _open_graphs(graph):
+        for inner in open_graphs(graph):
             self.rewrite(inner, context, result)
         return result
 
@@ -100,14 +104,14 @@ class Pass(ABC):
         """Change this graph; not the graphs inside it, which get a call of their own."""
 
 
-def _open_graphs(graph: Graph) -> Iterator[Graph]:
+def open_graphs(graph: Graph) -> Iterator[Graph]:
     """This graph and the graphs inside it, outer ones first; the body of an Expression is closed to passes."""
     yield graph
     for node in list(graph.nodes):
         if node.attrs and not is_expression(node):
             for item in node.attrs.values():
                 if isinstance(item, Graph):
-                    yield from _open_graphs(item)
+                    yield from open_graphs(item)
 
 
 class ScanPass(Pass):

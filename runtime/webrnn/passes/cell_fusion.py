@@ -6,11 +6,11 @@ from typing import Any, ClassVar
 
 from webrnn.ir import WEBRNN, Graph, Node, Value, is_scan
 from webrnn.ir.fused import is_expression
+from webrnn.ops.sets import is_plain
 
 from .base import Context, Pass, PassResult
-from .cell_patterns import Cell, Declined, Loop, Operands, View, find_cell
-from .op_sets import is_plain
-from .ordering import in_order
+from .cell_patterns import Cell, Declined, Loop, Operands, Surroundings, find_cell
+from .rewriting import in_order
 
 
 class CellFusion(Pass):
@@ -35,7 +35,7 @@ class CellFusion(Pass):
     def _fuse_all(self, graph: Graph, loop: Loop | None, context: Context, result: PassResult) -> None:
         given_up: set[int] = set()
         while True:
-            view = View(graph, context.facts, loop)
+            view = Surroundings(graph, context.facts, loop)
             found = find_cell(view, self.exact, given_up, result.declines_at)
             if found is None:
                 return
@@ -53,7 +53,7 @@ class CellFusion(Pass):
             operands.apply()
 
 
-def _fused(view: View, node: Node, cell: Cell, context: Context) -> tuple[list[Node], Operands]:
+def _fused(view: Surroundings, node: Node, cell: Cell, context: Context) -> tuple[list[Node], Operands]:
     """The nodes of the graph with the cell fused."""
     operands = Operands(view, cell, context)
     try:
@@ -71,7 +71,7 @@ def _fused(view: View, node: Node, cell: Cell, context: Context) -> tuple[list[N
     return ordered, operands
 
 
-def _cuts(view: View, cell: Cell) -> list[Node]:
+def _cuts(view: Surroundings, cell: Cell) -> list[Node]:
     """The nodes that cut apart what a cell adds up: they have nothing left to cut."""
     kept = {*cell.outputs, cell.update, cell.reset}
     pending = [value for node in cell.nodes for value in node.outputs if value is not None and value not in kept]

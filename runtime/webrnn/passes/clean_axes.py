@@ -1,4 +1,4 @@
-"""A state that each step rearranges and puts back as it was is rearranged once, outside the loop.
+"""If each step rearranges a state and puts it back, the state is rearranged once, outside the loop.
 
 Requires: facts from infer_shapes (the shapes of states).
 Ensures: no state with the one tap -1 is read by Transposes of one order alone while its next value is transposed back,
@@ -14,20 +14,16 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 
 from webrnn.ir import Graph, Node, Scan, State, Value
+from webrnn.ops.sets import RESHAPES, is_plain
+from webrnn.shapes.facts import Facts
 
 from .base import Context, PassResult, ScanPass
-from .facts import Facts
-from .op_sets import is_plain
 from .rewriting import Additions, drop_nodes, replace_in_body
 
-_KEEP_ORDER = ("Reshape", "Squeeze", "Unsqueeze", "Flatten")
+_KEEP_ORDER = RESHAPES - {"Identity"}
 
 
 class CleanAxes(ScanPass):
-    """See the module."""
-
-    name = "clean_axes"
-
     def rewrite_scan(
         self, graph: Graph, node: Node, scan: Scan, context: Context, result: PassResult
     ) -> Sequence[Node] | None:

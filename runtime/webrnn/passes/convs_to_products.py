@@ -10,18 +10,15 @@ Declines: "its weights are not constants", "it has several positions and no Tran
 from __future__ import annotations
 
 from webrnn.ir import Graph, Node, Value
+from webrnn.ops.sets import is_plain
 
 from .base import Context, Pass, PassResult
-from .op_sets import is_plain
 from .rewriting import Additions, constant_of
 
 CHANNELS_LAST = [0, 2, 1]
 
 
 class ConvsToProducts(Pass):
-    """See the module."""
-
-    name = "convs_to_products"
     reorders_arithmetic = True
 
     def rewrite(self, graph: Graph, context: Context, result: PassResult) -> None:

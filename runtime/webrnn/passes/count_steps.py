@@ -13,6 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from webrnn import reference
+from webrnn.checks.arrays import call
 from webrnn.errors import Error
 from webrnn.ir import Graph, Node, Scan, State, Value
 
@@ -24,10 +25,6 @@ MOST_STEPS = 4096
 
 
 class CountSteps(ScanPass):
-    """See the module."""
-
-    name = "count_steps"
-
     def rewrite_scan(
         self, graph: Graph, node: Node, scan: Scan, context: Context, result: PassResult
     ) -> Sequence[Node] | None:
@@ -119,7 +116,7 @@ class _Counter:
             values[self.scan.iteration] = np.array(step, np.int64)
         for node in self.nodes:
             arguments = [None if value is None else values[value] for value in node.inputs]
-            results = reference.call(node.op, node.domain, arguments, node.attrs, len(node.outputs))
+            results = call(node.op, node.domain, arguments, node.attrs, len(node.outputs))
             values.update((made, array) for made, array in zip(node.outputs, results, strict=True) if made is not None)
         return values
 

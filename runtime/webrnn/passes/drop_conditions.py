@@ -1,4 +1,4 @@
-"""A loop whose condition is always true has none.
+"""A condition of a loop that is always true is dropped.
 
 Requires: facts from infer_shapes.
 Ensures: a Scan has a condition only if a step can make it false: a Loop with a trip count is then as good as any Scan
@@ -17,10 +17,6 @@ from .base import Context, PassResult, ScanPass
 
 
 class DropConditions(ScanPass):
-    """See the module."""
-
-    name = "drop_conditions"
-
     def rewrite_scan(
         self, graph: Graph, node: Node, scan: Scan, context: Context, result: PassResult
     ) -> Sequence[Node] | None:

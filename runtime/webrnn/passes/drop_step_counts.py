@@ -1,4 +1,4 @@
-"""A loop over sequences does not say how many steps it takes: its sequences do.
+"""A loop over sequences takes its number of steps from them.
 
 Requires: facts from infer_shapes (lengths).
 Ensures: a Scan has a number of steps only if it has no sequence or too little is known of both; sequences that are
@@ -12,18 +12,14 @@ from collections.abc import Sequence
 
 from webrnn.ir import Graph, Node, Scan
 from webrnn.ir.dims import is_nonnegative
+from webrnn.shapes.infer import length_of, step_count
 
 from .base import Context, PassResult, ScanPass
 from .gather_to_sequence import cut_length, cut_to
-from .infer_shapes import length_of, step_count
 from .rewriting import Additions
 
 
 class DropStepCounts(ScanPass):
-    """See the module."""
-
-    name = "drop_step_counts"
-
     def rewrite_scan(
         self, graph: Graph, node: Node, scan: Scan, context: Context, result: PassResult
     ) -> Sequence[Node] | None:

@@ -13,17 +13,13 @@ from __future__ import annotations
 import numpy as np
 
 from webrnn.ir import Graph, Node, Value
+from webrnn.ops.sets import WEIGHTED
 
 from .base import Context, Pass, PassResult
 from .rewriting import Names, constant_of, drop_nodes, new_constant
 
-_BEFORE = frozenset({"Conv", "Gemm", "MatMul"})
-
 
 class FoldBatchNorm(Pass):
-    """See the module."""
-
-    name = "fold_batchnorm"
     reorders_arithmetic = True
 
     def rewrite(self, graph: Graph, context: Context, result: PassResult) -> None:
@@ -31,7 +27,7 @@ class FoldBatchNorm(Pass):
         done = []
         for node in candidates:
             before = graph.producers().get(node.inputs[0]) if node.inputs[0] is not None else None
-            if before is None or before.domain or before.op not in _BEFORE:
+            if before is None or before.domain or before.op not in WEIGHTED:
                 continue
             reason = self._reason_against(graph, node, before, context)
             if reason is not None:

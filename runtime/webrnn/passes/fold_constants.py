@@ -15,12 +15,13 @@ from typing import Any
 import numpy as np
 
 from webrnn import reference
+from webrnn.checks.arrays import call
 from webrnn.errors import Error
 from webrnn.ir import Graph, Node
+from webrnn.ops.sets import RANDOM
+from webrnn.shapes.facts import size_of
 
 from .base import Context, Pass, PassResult
-from .facts import size_of
-from .op_sets import RANDOM
 from .rewriting import Replacements, drop_nodes, new_constant
 
 LARGEST_GROWTH = 1 << 16
@@ -28,10 +29,6 @@ LARGEST_GROWTH = 1 << 16
 
 
 class FoldConstants(Pass):
-    """See the module."""
-
-    name = "fold_constants"
-
     def rewrite(self, graph: Graph, context: Context, result: PassResult) -> None:
         replacements = Replacements(graph, context)
         if graph is not context.root:
@@ -89,7 +86,7 @@ class FoldConstants(Pass):
                 result.declines_at(node, reason)
                 return None
         try:
-            results: list[Any] = reference.call(node.op, node.domain, arguments, node.attrs, len(node.outputs))
+            results: list[Any] = call(node.op, node.domain, arguments, node.attrs, len(node.outputs))
         except Error as error:
             result.declines_at(node, f"it raises: {error}")
             return None

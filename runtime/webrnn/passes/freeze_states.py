@@ -17,10 +17,6 @@ from .rewriting import Replacements
 
 
 class FreezeStates(ScanPass):
-    """See the module."""
-
-    name = "freeze_states"
-
     def rewrite_scan(
         self, graph: Graph, node: Node, scan: Scan, context: Context, result: PassResult
     ) -> Sequence[Node] | None:

@@ -15,7 +15,4 @@ from .cell_fusion import CellFusion
 
 
 class FuseCells(CellFusion):
-    """See the module."""
-
-    name = "fuse_cells"
     exact = True

@@ -11,14 +11,13 @@ where a neighbour of the node is element-wise, too.
 from __future__ import annotations
 
 from webrnn.ir import WEBRNN, DType, Graph, Node, Shape, Value
+from webrnn.ops.sets import BITWISE, ELEMENTWISE, TOTAL
+from webrnn.shapes.infer import infer_node
+from webrnn.shapes.rules.elementwise import broadcast
 
 from .base import Context, Pass, PassResult
 from .grouping import Grouping
-from .infer_shapes import infer_node
-from .op_sets import BROADCASTING, COMPARISONS, LOGICAL, MAPS, VARIADIC
-from .ordering import in_order
-from .rewriting import constant_of
-from .shape_rules.elementwise import broadcast
+from .rewriting import constant_of, in_order
 
 MOST_OPS = 48
 """An Expression has no more nodes than this."""
@@ -26,17 +25,13 @@ MOST_OPS = 48
 MOST_OPERANDS = 24
 """Nor more operands."""
 
-FUSED = (MAPS | BROADCASTING | VARIADIC | COMPARISONS | LOGICAL | {"Where", "Cast", "Clip", "IsNaN"}) - {"Mod"}
+FUSED = (ELEMENTWISE & TOTAL) - BITWISE - {"PRelu"}
 """The ops of an Expression."""
 
 TYPES = frozenset({DType.FLOAT, DType.INT64, DType.BOOL})
 
 
 class FuseElementwise(Pass):
-    """See the module."""
-
-    name = "fuse_elementwise"
-
     def rewrite(self, graph: Graph, context: Context, result: PassResult) -> None:
         shapes = self._shapes(graph, context, result)
         operands = {index: set(_operands(graph, graph.nodes[index], context)) for index in shapes}

@@ -14,8 +14,5 @@ from .cell_fusion import CellFusion
 
 
 class FuseExportedCells(CellFusion):
-    """See the module."""
-
-    name = "fuse_exported_cells"
     exact = False
     reorders_arithmetic = True

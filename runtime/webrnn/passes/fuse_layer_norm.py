@@ -15,16 +15,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from webrnn.ir import DType, Graph, Node, Value
+from webrnn.ops.sets import is_plain
 
 from .base import Context, Pass, PassResult
-from .op_sets import is_plain
 from .rewriting import Additions, constant_of, drop_nodes, ints_of
 
 
 class FuseLayerNorm(Pass):
-    """See the module."""
-
-    name = "fuse_layer_norm"
     reorders_arithmetic = True
 
     def rewrite(self, graph: Graph, context: Context, result: PassResult) -> None:

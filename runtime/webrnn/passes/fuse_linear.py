@@ -17,18 +17,14 @@ import numpy as np
 
 from webrnn.ir import WEBRNN, DType, Graph, Node, Value
 from webrnn.ir.fused import is_linear
+from webrnn.ops.sets import RESHAPES, is_plain
+from webrnn.shapes.infer import infer_node
 
 from .base import Context, Pass, PassResult
-from .infer_shapes import infer_node
-from .op_sets import is_plain
 from .rewriting import Additions, constant_of, drop_nodes
 
 
 class FuseLinear(Pass):
-    """See the module."""
-
-    name = "fuse_linear"
-
     def rewrite(self, graph: Graph, context: Context, result: PassResult) -> None:
         new = Additions(graph, context)
         nodes: list[Node] = []
@@ -102,7 +98,7 @@ class FuseLinear(Pass):
         drop_nodes(graph, done)
 
 
-_KEEP_ROWS = ("Reshape", "Squeeze", "Unsqueeze", "Flatten")
+_KEEP_ROWS = RESHAPES - {"Identity"}
 """Ops that move no row if the last axis stays as long as it is."""
 
 

@@ -1,4 +1,4 @@
-"""What a loop picks with the number of its step is a sequence.
+"""A tensor that a loop indexes by the number of its step becomes a sequence.
 
 Requires: facts from infer_shapes (lengths).
 Ensures: a Gather in a Scan's body that picks from an invariant or a constant the element whose number is the
@@ -19,20 +19,17 @@ import numpy as np
 
 from webrnn.ir import Dim, DType, Graph, Node, Scan, SequenceInput, SequenceSpec, Value
 from webrnn.ir.dims import is_nonnegative
+from webrnn.ops.sets import RESHAPES
+from webrnn.shapes.infer import length_of, step_count
 
 from .base import Context, PassResult, ScanPass
-from .infer_shapes import length_of, step_count
 from .rewriting import Additions, Names, new_constant
 
-_PASSES_ON = frozenset({"Identity", "Reshape", "Squeeze", "Unsqueeze"})
+_PASSES_ON = RESHAPES - {"Flatten"}
 """Ops that hand on one number."""
 
 
 class GatherToSequence(ScanPass):
-    """See the module."""
-
-    name = "gather_to_sequence"
-
     def rewrite_scan(
         self, graph: Graph, node: Node, scan: Scan, context: Context, result: PassResult
     ) -> Sequence[Node] | None:

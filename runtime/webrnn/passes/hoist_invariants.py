@@ -1,4 +1,4 @@
-"""What is the same in every step is computed once, before the loop.
+"""Work that is the same in every step is done once, before the loop.
 
 Requires: facts from infer_shapes.
 Ensures: no node of a Scan's body reads invariants and constants alone, unless it is declined; those that did stand
@@ -13,19 +13,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from webrnn.ir import Graph, Invariant, Node, Scan, Value, is_scan
+from webrnn.ops.sets import RANDOM, is_plain
+from webrnn.shapes.facts import Facts
+from webrnn.shapes.infer import trip_count
 
 from .base import Context, PassResult, ScanPass
-from .facts import Facts
-from .infer_shapes import trip_count
-from .op_sets import RANDOM, is_plain, is_total
 from .rewriting import Names, new_constant
+from .totality import is_total
 
 
 class HoistInvariants(ScanPass):
-    """See the module."""
-
-    name = "hoist_invariants"
-
     def rewrite_scan(
         self, graph: Graph, node: Node, scan: Scan, context: Context, result: PassResult
     ) -> Sequence[Node] | None:

@@ -1,4 +1,4 @@
-"""What depends on the sequences alone is done for all steps at once, before the loop.
+"""Work that depends on the sequences alone is done for all steps at once, before the loop.
 
 Requires: facts from infer_shapes (the ranks of what is moved).
 Ensures: nodes of a Scan's body that read sequence elements, invariants and constants only, and whose op
@@ -23,9 +23,6 @@ from .rewriting import Additions, steps_from_front, steps_to_front
 
 
 class HoistSequences(ScanPass):
-    """See the module."""
-
-    name = "hoist_sequences"
     reorders_arithmetic = True
 
     def rewrite_scan(

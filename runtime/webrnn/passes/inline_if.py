@@ -8,17 +8,13 @@ Declines: "its condition is only known when the graph runs".
 from __future__ import annotations
 
 from webrnn.ir import Graph, Node
+from webrnn.ops.sets import is_plain
 
 from .base import Context, Pass, PassResult
-from .op_sets import is_plain
 from .rewriting import Names, Replacements, inline
 
 
 class InlineIf(Pass):
-    """See the module."""
-
-    name = "inline_if"
-
     def rewrite(self, graph: Graph, context: Context, result: PassResult) -> None:
         names: Names | None = None
         position = 0

@@ -19,10 +19,6 @@ from .rewriting import Names, constant_of, new_constant, replace_in_body
 
 
 class InlineInvariantConstants(ScanPass):
-    """See the module."""
-
-    name = "inline_invariant_constants"
-
     def rewrite_scan(
         self, graph: Graph, node: Node, scan: Scan, context: Context, result: PassResult
     ) -> Sequence[Node] | None:

@@ -15,20 +15,17 @@ from collections.abc import Sequence
 import numpy as np
 
 from webrnn.ir import Graph, Node, Scan, State, Value
+from webrnn.ops.sets import RESHAPES
+from webrnn.shapes.infer import trip_count
 
 from .base import Context, PassResult, ScanPass
-from .infer_shapes import trip_count
 from .rewriting import Names, inline, new_constant
 
-_REARRANGE = frozenset({"Identity", "Reshape", "Squeeze", "Unsqueeze", "Flatten", "Transpose", "Concat", "ExpectShape"})
+_REARRANGE = RESHAPES | {"Transpose", "Concat", "ExpectShape"}
 """Ops whose results hold all elements of their operands."""
 
 
 class InlineSingleStep(ScanPass):
-    """See the module."""
-
-    name = "inline_single_step"
-
     def rewrite_scan(
         self, graph: Graph, node: Node, scan: Scan, context: Context, result: PassResult
     ) -> Sequence[Node] | None:

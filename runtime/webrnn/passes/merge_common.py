@@ -16,17 +16,13 @@ from typing import Any
 import numpy as np
 
 from webrnn.ir import Graph, Node, Value
+from webrnn.ops.sets import RANDOM
 
 from .base import Context, Pass, PassResult
-from .op_sets import RANDOM
 from .rewriting import Replacements, drop_nodes
 
 
 class MergeCommon(Pass):
-    """See the module."""
-
-    name = "merge_common"
-
     def rewrite(self, graph: Graph, context: Context, result: PassResult) -> None:
         self._merge_constants(graph, context, result)
         replacements = Replacements(graph, context)

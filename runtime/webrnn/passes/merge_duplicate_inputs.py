@@ -1,4 +1,4 @@
-"""What a Scan takes or gives twice it takes and gives once.
+"""A Scan takes each input once and gives each output once.
 
 Requires: merge_common before it, so that equal values are the same value.
 Ensures: no two invariants are the same outer value; no two sequences are the same value with the same axis and
@@ -18,10 +18,6 @@ from .rewriting import Replacements, replace_in_body
 
 
 class MergeDuplicateInputs(ScanPass):
-    """See the module."""
-
-    name = "merge_duplicate_inputs"
-
     def rewrite_scan(
         self, graph: Graph, node: Node, scan: Scan, context: Context, result: PassResult
     ) -> Sequence[Node] | None:

@@ -10,18 +10,15 @@ Declines: "its target copies a size of the tensor in between", "the model's outp
 from __future__ import annotations
 
 from webrnn.ir import Graph, Node
+from webrnn.ops.sets import RESHAPES
 
 from .base import Context, Pass, PassResult
 from .rewriting import Replacements, drop_nodes, ints_of
 
-_KEEP_ORDER = frozenset({"Reshape", "Squeeze", "Unsqueeze", "Flatten"})
+_KEEP_ORDER = RESHAPES - {"Identity"}
 
 
 class MergeLayout(Pass):
-    """See the module."""
-
-    name = "merge_layout"
-
     def rewrite(self, graph: Graph, context: Context, result: PassResult) -> None:
         producers = graph.producers()
         done: list[Node] = []

@@ -14,24 +14,19 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
-from webrnn.ir import Graph, Node, Scan, Value, is_scan
+from webrnn.ir import WEBRNN, Graph, Node, Scan, Value, is_scan
 from webrnn.ir.dims import is_nonnegative
-from webrnn.ir.fused import CELLS
+from webrnn.ops.rows import with_trait
+from webrnn.shapes.infer import trip_count
 
 from .base import Context, Pass, PassResult
-from .infer_shapes import trip_count
-from .op_sets import PRODUCTS, is_total
-from .ordering import in_order
-from .rewriting import Names, drop_nodes, replace_in_body
+from .rewriting import Names, drop_nodes, in_order, replace_in_body
+from .totality import is_total
 
-_WEIGHS = PRODUCTS | CELLS.keys() | {"Linear", "Einsum", "MatMulInteger", "ConvInteger", "ConvTranspose"}
+_WEIGHS = with_trait("product") | with_trait("product", "cell", domain=WEBRNN)
 
 
 class MergeScans(Pass):
-    """See the module."""
-
-    name = "merge_scans"
-
     def rewrite(self, graph: Graph, context: Context, result: PassResult) -> None:
         for siblings in _siblings(graph):
             first_of: dict[Hashable, int] = {}

@@ -13,77 +13,48 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 
+from webrnn.checks.graphs import check_signatures
 from webrnn.errors import Error, ModelError, OptionError
 from webrnn.ir import Graph
 from webrnn.ir.check import check as check_graph
 
 from .base import Context, Decline, Pass, PassResult, Semantics
-from .clean_axes import CleanAxes
-from .convs_to_products import ConvsToProducts
-from .count_steps import CountSteps
-from .drop_conditions import DropConditions
-from .drop_step_counts import DropStepCounts
-from .fold_batchnorm import FoldBatchNorm
-from .fold_constants import FoldConstants
-from .freeze_states import FreezeStates
-from .fuse_cells import FuseCells
-from .fuse_elementwise import FuseElementwise
-from .fuse_exported_cells import FuseExportedCells
-from .fuse_layer_norm import FuseLayerNorm
-from .fuse_linear import FuseLinear
-from .gather_to_sequence import GatherToSequence
-from .hoist_invariants import HoistInvariants
-from .hoist_sequences import HoistSequences
-from .infer_shapes import InferShapes
-from .inline_if import InlineIf
-from .inline_invariant_constants import InlineInvariantConstants
-from .inline_single_step import InlineSingleStep
-from .merge_common import MergeCommon
-from .merge_duplicate_inputs import MergeDuplicateInputs
-from .merge_layout import MergeLayout
-from .merge_scans import MergeScans
-from .prune_branches import PruneBranches
-from .remove_checks import RemoveChecks
-from .remove_dead import RemoveDead
-from .remove_identities import RemoveIdentities
-from .remove_unused import RemoveUnused
-from .signatures import check_signatures
-from .simplify_algebra import SimplifyAlgebra
-from .simplify_powers import SimplifyPowers
-from .sink_outputs import SinkOutputs
-from .trim_trace import TrimTrace
+from .step import Step, features_of
 
-PASSES: tuple[Pass, ...] = (
-    InferShapes(),
-    FoldConstants(),
-    PruneBranches(),
-    InlineIf(),
-    RemoveChecks(),
-    RemoveIdentities(),
-    MergeLayout(),
-    SimplifyAlgebra(),
-    SimplifyPowers(),
-    FoldBatchNorm(),
-    ConvsToProducts(),
-    FuseLayerNorm(),
-    MergeCommon(),
-    InlineInvariantConstants(),
-    DropConditions(),
-    CountSteps(),
-    FreezeStates(),
-    GatherToSequence(),
-    DropStepCounts(),
-    MergeDuplicateInputs(),
-    RemoveUnused(),
-    InlineSingleStep(),
-    HoistInvariants(),
-    CleanAxes(),
-    HoistSequences(),
-    TrimTrace(),
-    SinkOutputs(),
-    MergeScans(),
-    RemoveDead(),
+_PRODUCTS = "MatMul Gemm Linear"
+
+PASSES: tuple[Step, ...] = (
+    Step("infer_shapes"),
+    Step("fold_constants"),
+    Step("prune_branches", "If"),
+    Step("inline_if", "If"),
+    Step("remove_checks", "ExpectShape"),
+    Step("remove_identities"),
+    Step("merge_layout", "Reshape Expand Squeeze Unsqueeze Flatten Transpose"),
+    Step("simplify_algebra"),
+    Step("simplify_powers", "Pow"),
+    Step("fold_batchnorm", "BatchNormalization"),
+    Step("convs_to_products", "Conv"),
+    Step("fuse_layer_norm", "ReduceMean", "Sqrt", "Div Reciprocal"),
+    Step("merge_common"),
+    Step("inline_invariant_constants", "Scan"),
+    Step("drop_conditions", "conditional"),
+    Step("count_steps", "conditional"),
+    Step("freeze_states", "Scan"),
+    Step("gather_to_sequence", "counting"),
+    Step("drop_step_counts", "bounded"),
+    Step("merge_duplicate_inputs", "Scan"),
+    Step("remove_unused", "Scan"),
+    Step("inline_single_step", "Scan"),
+    Step("hoist_invariants", "Scan"),
+    Step("clean_axes", "Scan"),
+    Step("hoist_sequences", "Scan"),
+    Step("trim_trace", "Scan"),
+    Step("sink_outputs", "Scan"),
+    Step("merge_scans", "siblings"),
+    Step("remove_dead"),
 )
+"""A pass by name, and what it looks for (`step.py`): it is not loaded where a graph has nothing of that."""
 
 _MAKE_LOOPS_PLAIN = {
     "infer_shapes",
@@ -102,16 +73,16 @@ _MAKE_LOOPS_PLAIN = {
     "remove_dead",
 }
 
-PLAIN_LOOPS: tuple[Pass, ...] = tuple(step for step in PASSES if step.name in _MAKE_LOOPS_PLAIN)
+PLAIN_LOOPS: tuple[Step, ...] = tuple(step for step in PASSES if step.name in _MAKE_LOOPS_PLAIN)
 """After these a loop that walks over a sequence by the number of its step is a Scan over that sequence, and what no
 output needs is gone: the analysis along time looks at a model then.
 """
 
-FUSIONS: tuple[Pass, ...] = (
-    FuseLinear(),
-    FuseCells(),
-    FuseExportedCells(),
-    FuseElementwise(),
+FUSIONS: tuple[Step, ...] = (
+    Step("fuse_linear", _PRODUCTS),
+    Step("fuse_cells", _PRODUCTS),
+    Step("fuse_exported_cells", _PRODUCTS),
+    Step("fuse_elementwise", "elementwise Clip"),
 )
 """These make ops (`ir/fused.py`) that hide from the passes above what they stand for."""
 
@@ -141,11 +112,11 @@ class Outcome:
     declines: dict[str, list[Decline]] = field(default_factory=dict)
     """By pass, of its last run: what stands in the optimized graph; of fusing passes, of all runs."""
     seconds: dict[str, float] = field(default_factory=dict)
-    """By pass that was run."""
+    """By pass; 0 if there was nothing in the graph that it looks for."""
     rounds: int = 0
     reached_fixpoint: bool = False
 
-    def add(self, step: Pass, result: PassResult, seconds: float) -> None:
+    def add(self, step: Step | Pass, result: PassResult, seconds: float) -> None:
         self.rewrites[step.name] += result.rewrites
         self.seconds[step.name] = self.seconds.get(step.name, 0.0) + seconds
         if result.fired:
@@ -163,7 +134,7 @@ Observer = Callable[[Pass, PassResult, Graph], None]
 
 def run_passes(
     graph: Graph,
-    passes: Iterable[Pass] | None = None,
+    passes: Iterable[Step | Pass] | None = None,
     *,
     disable: Collection[str] = (),
     semantics: Semantics = "run",
@@ -177,6 +148,13 @@ def run_passes(
     `disable` names passes that are not run; "all" is every one. `stop_after` is the number of rewrites after which the
     graph is left as it is: the smallest one with which a result is wrong names the rewrite that is. `check` checks the
     graph after each pass.
+
+    >>> from webrnn.ir import DType, GraphBuilder
+    >>> b = GraphBuilder("g")
+    >>> x = b.input("x", DType.FLOAT, (3,))
+    >>> b.graph.outputs.append(b.op("Neg", b.op("Neg", b.op("Neg", x))))
+    >>> +run_passes(b.graph).rewrites
+    Counter({'simplify_algebra': 1, 'merge_common': 1})
     """
     disabled = disabled_passes(disable)
     phases = [list(passes)] if passes is not None else [PASSES, FUSIONS]
@@ -185,7 +163,7 @@ def run_passes(
     outcome = Outcome()
     if any(active):
         check_signatures(graph)
-    progress = _Progress()
+    progress = _Progress(graph)
     while outcome.rounds < most_rounds and not outcome.reached_fixpoint:
         outcome.rounds += 1
         changes = (_changes(phase, graph, context, outcome, progress, observe) for phase in active)
@@ -196,23 +174,32 @@ def run_passes(
 
 
 class _Progress:
-    """Which passes have nothing to do: those that found nothing, as long as nothing has changed since."""
+    """Which passes have nothing to do: those that found nothing, as long as nothing has changed since, and those that
+    look for what is not there."""
 
-    def __init__(self) -> None:
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
         self._version = 0
         self._idle_at: dict[str, int] = {}
+        self._features, self._features_at = frozenset[str](), -1
 
-    def is_idle(self, step: Pass) -> bool:
-        return self._idle_at.get(step.name) == self._version
+    def is_idle(self, step: Step | Pass) -> bool:
+        if self._idle_at.get(step.name) == self._version:
+            return True
+        if isinstance(step, Pass):
+            return False
+        if self._features_at != self._version:
+            self._features, self._features_at = features_of(self._graph), self._version
+        return not step.may_find_something(self._features)
 
-    def add(self, step: Pass, result: PassResult) -> None:
+    def add(self, step: Step | Pass, result: PassResult) -> None:
         self._version += bool(result.rewrites or result.learned)
         if not result.rewrites:
             self._idle_at[step.name] = self._version
 
 
 def _changes(
-    phase: Iterable[Pass],
+    phase: Iterable[Step | Pass],
     graph: Graph,
     context: Context,
     outcome: Outcome,
@@ -223,32 +210,19 @@ def _changes(
     changes = 0
     for step in phase:
         if progress.is_idle(step):
+            outcome.seconds.setdefault(step.name, 0.0)
             continue
         started = time.perf_counter()
-        result = _run(step, graph, context)
+        loaded = step if isinstance(step, Pass) else step.load()
+        result = _run(loaded, graph, context)
         outcome.add(step, result, time.perf_counter() - started)
         progress.add(step, result)
         changes += result.rewrites
         if context.check:
-            _check(graph, step)
+            _check(graph, loaded)
         if observe is not None:
-            observe(step, result, graph)
+            observe(loaded, result, graph)
     return changes
-
-
-def optimize(graph: Graph, disable: Collection[str] = ()) -> dict[str, int]:
-    """Run all passes on a graph, in place, and return how often each one fired.
-
-    >>> from webrnn.ir import DType, GraphBuilder
-    >>> b = GraphBuilder("g")
-    >>> x = b.input("x", DType.FLOAT, (3,))
-    >>> b.graph.outputs.append(b.op("Neg", b.op("Neg", b.op("Neg", x))))
-    >>> {name: count for name, count in optimize(b.graph).items() if count}
-    {'simplify_algebra': 1, 'merge_common': 1}
-    >>> [node.op for node in b.graph.nodes]
-    ['Neg']
-    """
-    return dict(run_passes(graph, disable=disable).rewrites)
 
 
 def disabled_passes(disable: Collection[str] = ()) -> frozenset[str]:

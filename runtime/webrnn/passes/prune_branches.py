@@ -1,4 +1,4 @@
-"""An If of which one branch always ends in an error takes the other one.
+"""If one branch of an If always ends in an error, the other branch is taken.
 
 Requires: facts from infer_shapes.
 Ensures: where a branch gives a result that a webrnn.ExpectShape of the same graph is certain to refuse, the condition
@@ -15,19 +15,15 @@ from __future__ import annotations
 import numpy as np
 
 from webrnn.ir import WEBRNN, DType, Graph, Node
+from webrnn.ops.sets import is_plain
+from webrnn.shapes.facts import Fact, Facts
+from webrnn.shapes.infer import infer_node
 
 from .base import Context, Pass, PassResult
-from .facts import Fact, Facts
-from .infer_shapes import infer_node
-from .op_sets import is_plain
 from .rewriting import Names, new_constant
 
 
 class PruneBranches(Pass):
-    """See the module."""
-
-    name = "prune_branches"
-
     def rewrite(self, graph: Graph, context: Context, result: PassResult) -> None:
         checks = [position for position, node in enumerate(graph.nodes) if _is_check(node)]
         for position, node in enumerate(graph.nodes):

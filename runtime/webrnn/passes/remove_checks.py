@@ -14,10 +14,6 @@ from .rewriting import Replacements, drop_nodes
 
 
 class RemoveChecks(Pass):
-    """See the module."""
-
-    name = "remove_checks"
-
     def rewrite(self, graph: Graph, context: Context, result: PassResult) -> None:
         replacements = Replacements(graph, context)
         done = []

@@ -1,33 +1,31 @@
-"""What no output depends on goes.
+"""Nodes that no output depends on are removed.
 
 Requires: nothing.
 Ensures: every node has an output that is read; an If or an Expression has no output that nobody reads, and no input
 that nothing inside reads; an output of a Scan that nobody reads is None (remove_unused takes it from there); constants
-that nobody reads are gone. A check whose result is unused goes as well.
+that nobody reads are gone. A check whose result is unused goes as well. An op stays that a run may refuse for its
+elements, such as an index: it has to raise as it did.
 Declines: never.
 """
 
 from __future__ import annotations
 
+from webrnn.checks.graphs import is_left_to_a_run
 from webrnn.ir import Graph, Node, Value, is_scan
 from webrnn.ir.fused import is_expression
+from webrnn.ops.sets import is_plain
 
 from .base import Context, Pass, PassResult
-from .op_sets import is_plain
 from .rewriting import drop_nodes
 
 
 class RemoveDead(Pass):
-    """See the module."""
-
-    name = "remove_dead"
-
     def rewrite(self, graph: Graph, context: Context, result: PassResult) -> None:
         read: set[Value | None] = set(graph.outputs)
         dead = []
         for node in reversed(graph.nodes):
             if not any(value in read for value in node.outputs if value is not None):
-                if result.fires(f"{node.op} {node.label}"):
+                if not is_left_to_a_run(node, context.facts) and result.fires(f"{node.op} {node.label}"):
                     dead.append(node)
                     continue
             elif is_scan(node):

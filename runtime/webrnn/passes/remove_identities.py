@@ -3,14 +3,15 @@
 Requires: facts from infer_shapes.
 Ensures: gone are Identity; Cast and CastLike to the type that their operand has; Transpose that keeps the order of
 axes, or of those that are not of size 1 where the shape stays the same; Reshape, Expand, Squeeze, Unsqueeze, Flatten,
-Slice, Pad and Tile whose result is known to have the shape of its operand and which then cannot have moved an element;
+Slice, Pad and Tile whose result is known to have the shape of its operand and which then cannot have moved an element,
+unless they read numbers that only a run knows: those may not be allowed;
 Concat, Max, Min, Sum of one tensor; Split into one part.
 Declines: "the model's output needs a name of its own".
 """
 
 from __future__ import annotations
 
-from webrnn.ir import Graph, Node
+from webrnn.ir import Graph, Node, Value
 
 from .base import Context, Pass, PassResult
 from .rewriting import Replacements, drop_nodes, ints_of
@@ -20,10 +21,6 @@ _KEEP_ORDER = frozenset({"Reshape", "Expand", "Squeeze", "Unsqueeze", "Flatten"}
 
 
 class RemoveIdentities(Pass):
-    """See the module."""
-
-    name = "remove_identities"
-
     def rewrite(self, graph: Graph, context: Context, result: PassResult) -> None:
         replacements = Replacements(graph, context)
         done = []
@@ -68,7 +65,15 @@ def is_identity(graph: Graph, node: Node, context: Context) -> bool:
     if node.op == "Tile":
         repeats = ints_of(graph, context, node.inputs[1])
         return repeats is not None and all(count == 1 for count in repeats)
+    if not same_shape or not all(_is_foreseen(context, value) for value in node.inputs[1:]):
+        return False
     if node.op == "Slice":
         steps = (1,) if len(node.inputs) < 5 else ints_of(graph, context, node.inputs[4])
-        return same_shape and steps is not None and all(step == 1 for step in steps)
-    return node.op in _KEEP_ORDER and same_shape
+        return steps is not None and all(step == 1 for step in steps)
+    return node.op in _KEEP_ORDER
+
+
+def _is_foreseen(context: Context, value: Value | None) -> bool:
+    """Whether an operand's numbers are known, or follow from sizes, so that they have been checked."""
+    content = () if value is None else context.facts.of(value).content
+    return content is not None and None not in content

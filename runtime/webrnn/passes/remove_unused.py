@@ -1,4 +1,4 @@
-"""What a Scan computes for nobody goes, together with what only that needs.
+"""Outputs, states and inputs of a Scan that nobody reads are removed, with the work for them.
 
 Requires: nothing.
 Ensures: every trace of a Scan is read, and every state's final is read or its value reaches something that is. States
@@ -19,10 +19,6 @@ from .base import Context, PassResult, ScanPass
 
 
 class RemoveUnused(ScanPass):
-    """See the module."""
-
-    name = "remove_unused"
-
     def rewrite_scan(
         self, graph: Graph, node: Node, scan: Scan, context: Context, result: PassResult
     ) -> Sequence[Node] | None:

@@ -7,9 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from webrnn.ir import DType, Graph, Node, Scan, Value
+from webrnn.ir.order import stable_order
+from webrnn.shapes.facts import fact_of_array
 
 from .base import Context
-from .facts import fact_of_array
 
 
 class Replacements:
@@ -153,3 +154,13 @@ def replace_in_body(scan: Scan, replacements: Mapping[Value, Value]) -> None:
         trace.element = replacements.get(trace.element, trace.element)
     if scan.body_cond is not None:
         scan.body_cond = replacements.get(scan.body_cond, scan.body_cond)
+
+
+def in_order(nodes: Sequence[Node]) -> list[Node] | None:
+    """The same nodes, each behind those it reads from and otherwise as they were; None where they read in a circle."""
+    producer: dict[Value, int] = {}
+    for index, node in enumerate(nodes):
+        producer.update((value, index) for value in node.outputs if value is not None)
+    needs = [{producer[value] for value in node.inputs if value in producer} for node in nodes]
+    order = stable_order(needs)
+    return [nodes[index] for index in order] if len(order) == len(nodes) else None

@@ -15,6 +15,7 @@ from collections.abc import Callable
 import numpy as np
 
 from webrnn.ir import Graph, Node, Value
+from webrnn.ops.rows import with_trait
 
 from .base import Context, Pass, PassResult
 from .rewriting import Replacements, constant_of, drop_nodes
@@ -24,10 +25,10 @@ _NEUTRAL: dict[str, tuple[float, bool]] = {"Mul": (1, True), "Div": (1, False), 
 
 _NEUTRAL_BOOL = {"And": True, "Or": False, "Xor": False}
 
-_INVOLUTIONS = frozenset({"Neg", "Not", "BitwiseNot"})
+_INVOLUTIONS = with_trait("involution")
 """Done twice they are undone."""
 
-_IDEMPOTENT = frozenset({"Abs", "Relu", "Ceil", "Floor", "Round", "Sign"})
+_IDEMPOTENT = with_trait("idempotent")
 """Done twice they are as done once."""
 
 
@@ -35,10 +36,6 @@ _BLOCK = 1 << 12
 
 
 class SimplifyAlgebra(Pass):
-    """See the module."""
-
-    name = "simplify_algebra"
-
     def rewrite(self, graph: Graph, context: Context, result: PassResult) -> None:
         replacements = Replacements(graph, context)
         producers = graph.producers()

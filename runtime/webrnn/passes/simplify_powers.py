@@ -11,18 +11,16 @@ from __future__ import annotations
 import numpy as np
 
 from webrnn.ir import Graph, Node, Value
+from webrnn.ops.rows import with_trait
 
 from .base import Context, Pass, PassResult
 from .rewriting import constant_of
 
-_NEVER_NEGATIVE = frozenset({"Abs", "Exp", "Sigmoid", "ReduceSumSquare", "ReduceL2", "ReduceL1"})
+_NEVER_NEGATIVE = with_trait("nonnegative")
 """Ops whose results are not below 0 and not -0.0. (Relu of -0.0 may be -0.0.)"""
 
 
 class SimplifyPowers(Pass):
-    """See the module."""
-
-    name = "simplify_powers"
     reorders_arithmetic = True
 
     def rewrite(self, graph: Graph, context: Context, result: PassResult) -> None:

@@ -1,4 +1,4 @@
-"""What only a trace needs is done after the loop, for all steps at once.
+"""Work that only a trace needs is done after the loop, for all steps at once.
 
 Requires: facts from infer_shapes (ranks and sizes of what is moved).
 Ensures: nodes of a Scan's body whose results reach traces and nothing else, and whose op `over_all_steps` knows, stand
@@ -20,10 +20,10 @@ from dataclasses import dataclass, field, replace
 
 from webrnn.ir import Dim, Graph, Node, Scan, SequenceInput, Trace, TraceSpec, Value
 from webrnn.ir.dims import is_nonnegative
+from webrnn.ops.sets import WEIGHTED, is_plain
+from webrnn.shapes.facts import size_of
 
 from .base import Context, PassResult, ScanPass
-from .facts import size_of
-from .op_sets import PRODUCTS, is_plain
 from .over_all_steps import Declined, Operand, over_all_steps
 from .rewriting import Additions, steps_from_front, steps_to_front
 
@@ -33,9 +33,6 @@ in memory at once, where in the loop there was one."""
 
 
 class SinkOutputs(ScanPass):
-    """See the module."""
-
-    name = "sink_outputs"
     reorders_arithmetic = True
 
     def rewrite_scan(
@@ -154,7 +151,7 @@ class _Sink:
 
     def _is_product_with_the_same(self, node: Node) -> bool:
         """Whether it is a product with an operand that is the same in each step."""
-        return is_plain(node, *PRODUCTS) and any(self._is_fixed(value) for value in node.inputs[:2])
+        return is_plain(node, *WEIGHTED) and any(self._is_fixed(value) for value in node.inputs[:2])
 
     def _is_fixed(self, value: Value | None) -> bool:
         return value in self.fixed or value in self.scan.body.constants

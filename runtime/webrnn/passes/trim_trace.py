@@ -1,4 +1,4 @@
-"""Of a trace of which only the last steps are read only those are kept.
+"""A trace keeps only the steps that somebody reads.
 
 Requires: facts from infer_shapes (the rank of the trace; its length, for indices that count from the first step).
 Ensures: where every reader of a trace, behind ops that only move axes, is a Gather or Slice of the last steps with
@@ -18,10 +18,10 @@ import numpy as np
 
 from webrnn.ir import Dim, Graph, Node, Scan, State, Trace, Value
 from webrnn.ir.dims import is_nonnegative
+from webrnn.shapes.facts import Fact
+from webrnn.shapes.infer import trip_count
 
 from .base import Context, PassResult, ScanPass
-from .facts import Fact
-from .infer_shapes import trip_count
 from .rewriting import Additions, ints_of
 
 _BEYOND = 2**31 - 1
@@ -29,10 +29,6 @@ _BEYOND = 2**31 - 1
 
 
 class TrimTrace(ScanPass):
-    """See the module."""
-
-    name = "trim_trace"
-
     def rewrite_scan(
         self, graph: Graph, node: Node, scan: Scan, context: Context, result: PassResult
     ) -> Sequence[Node] | None:

@@ -13,11 +13,11 @@ import numpy as np
 from webrnn.errors import PlanError
 
 from . import opcodes
+from .instructions import INSTRUCTIONS, InstructionRow, OperandRow
+from .operations import OPERATION_WORDS, OPERATIONS, RETIRED, OperationRow
 
 MOST = 1 << 24
 """Rows of a table, and words of code."""
-LOOP_WORDS = 12
-OPTIONAL = {"R", "W", "D"}
 
 
 @dataclass(slots=True)
@@ -54,7 +54,7 @@ class Move:
 class Operation:
     """One of an expression; operands are registers."""
 
-    name: str
+    row: OperationRow
     operands: tuple[int, ...]
     alpha: float
     beta: float
@@ -71,12 +71,11 @@ class Expression:
 
 @dataclass(slots=True)
 class Decoded:
-    """An instruction. `operands` are in the order of `form`'s letters, -1 for one that is left out."""
+    """An instruction. `operands` are in the order of its row, -1 for one that is left out."""
 
     at: int
     """The word of the code that it starts at."""
-    name: str
-    form: str
+    row: InstructionRow
     operands: list[int]
     rest: list[int] = field(default_factory=list)
     """The sizes of "sizes"."""
@@ -84,11 +83,19 @@ class Decoded:
     moves: list[Move] = field(default_factory=list)
     blocks: list[list[Decoded]] = field(default_factory=list)
 
+    @property
+    def name(self) -> str:
+        return self.row.name
+
+    def named(self) -> dict[str, int]:
+        """Its operands by name."""
+        return {form.name: word for form, word in zip(self.row.operands, self.operands, strict=True)}
+
     def tensors(self) -> Iterator[tuple[int, bool]]:
         """The tensors that it reads or writes itself, and whether it writes them."""
-        for letter, operand in zip(self.form.rstrip("*"), self.operands, strict=True):
-            if letter in "rRwW" and operand >= 0:
-                yield operand, letter in "wW"
+        for form, operand in zip(self.row.operands, self.operands, strict=True):
+            if form.is_tensor and operand >= 0:
+                yield operand, form.is_written
         if self.expression is not None:
             yield from ((tensor, False) for tensor in self.expression.inputs)
             yield from ((tensor, True) for tensor, _ in self.expression.outputs)
@@ -97,7 +104,8 @@ class Decoded:
 @dataclass(slots=True)
 class Tables:
     header: dict[str, int]
-    sizes: list[tuple[str, int, int]]
+    sizes: list[tuple[int, int, int]]
+    """See size_table.py."""
     buffers: list[Buffer]
     tensors: list[Tensor]
     code: list[Decoded]
@@ -149,7 +157,7 @@ class _Decoder:
         _require(self.n_moves == self.header["moves"], "the header's moves are not those of the loops")
         return Tables(self.header, sizes, self.buffers, self.tensors, code)
 
-    def _size(self, row: list[int], index: int) -> tuple[str, int, int]:
+    def _size(self, row: list[int], index: int) -> tuple[int, int, int]:
         kind, a, b = row
         _require(0 <= kind < len(opcodes.SIZE_KINDS), f"size {index} is of no kind")
         name = opcodes.SIZE_KINDS[kind]
@@ -161,7 +169,7 @@ class _Decoder:
             "quotient": 0 <= a < index and b > 0,
         }[name]
         _require(fits, f"size {index}, a {name}, is damaged")
-        return name, a, b
+        return kind, a, b
 
     def _is_size(self, index: int) -> bool:
         return 0 <= index < self.header["sizes"]
@@ -207,26 +215,26 @@ class _Decoder:
         where = f"instruction at word {at}"
         _require(end - at >= 2, f"{where}: it is cut off")
         code, length = self.words[self.code_start + at : self.code_start + at + 2]
-        _require(0 <= code < len(opcodes.INSTRUCTIONS), f"{where}: there is no such instruction")
-        name, form = opcodes.INSTRUCTIONS[code]
-        where = f"{where}, {name}"
+        _require(0 <= code < len(INSTRUCTIONS), f"{where}: there is no such instruction")
+        row = INSTRUCTIONS[code]
+        where = f"{where}, {row.name}"
         _require(0 <= length <= end - at - 2, f"{where}: it is cut off")
         words = self.words[self.code_start + at + 2 : self.code_start + at + 2 + length]
-        letters = form.rstrip("*")
-        _require(length >= len(letters) and (form.endswith("*") or length == len(letters)), f"{where}: its length")
-        for letter, word in zip(letters, words, strict=False):
-            _require(self._is_operand(letter, word), f"{where}: an operand is out of range")
-        found = Decoded(at, name, form, words[: len(letters)])
+        n_operands = len(row.operands)
+        _require(length >= n_operands and (row.has_list or length == n_operands), f"{where}: its length")
+        for form, word in zip(row.operands, words, strict=False):
+            self._check_operand(form, word, where)
+        found = Decoded(at, row, words[:n_operands])
         at += 2 + length
-        if name == "sizes":
-            found.rest = words[len(letters) :]
+        if row.name == "sizes":
+            found.rest = words[n_operands:]
             _require(all(map(self._is_size, found.rest)), f"{where}: a size is out of range")
-        elif name == "expression":
-            found.expression = self._expression(words, where)
-        elif name == "loop":
-            found.moves = self._moves(words, where)
-        if name in ("branch", "loop"):
-            lengths = words[1:3] if name == "branch" else words[9:11]
+        elif row.name == "expression":
+            found.expression = self._expression(found.operands, words[n_operands:], where)
+        elif row.name == "loop":
+            found.moves = self._moves(found.named(), words[n_operands:], where)
+        if row.blocks:
+            lengths = [words[index] for index in row.blocks]
             fits = min(lengths) >= 0 and sum(lengths) <= end - at
             _require(fits, f"{where}: its blocks reach beyond the one around them")
             for count in lengths:
@@ -234,23 +242,25 @@ class _Decoder:
                 at += count
         return found, at
 
-    def _is_operand(self, letter: str, word: int) -> bool:
-        if word == -1 and letter in OPTIONAL:
-            return True
-        if letter in "rRwW":
-            return self._is_tensor(word)
-        return letter not in "dD" or self._is_size(word)
+    def _check_operand(self, form: OperandRow, word: int, where: str) -> None:
+        if word == -1 and form.is_optional:
+            return
+        if form.is_tensor:
+            _require(self._is_tensor(word), f"{where}: an operand is out of range")
+            fits = form.type in ("any", self.tensors[word].dtype)
+            _require(fits, f"{where}: an operand is not of {form.type}")
+        elif form.is_size:
+            _require(self._is_size(word), f"{where}: an operand is out of range")
+        elif form.type == "zero":
+            _require(word == 0, f"{where}: {form.name} is not 0")
 
-    def _moves(self, words: list[int], where: str) -> list[Move]:
-        first, count = words[7:9]
-        fits = count >= 0 and first == self.n_moves and len(words) == LOOP_WORDS + 3 * count
+    def _moves(self, loop: dict[str, int], words: list[int], where: str) -> list[Move]:
+        count = loop["moves"]
+        fits = count >= 0 and loop["first_move"] == self.n_moves and len(words) == 3 * count
         _require(fits, f"{where}: its moves are not where they should be")
         self.n_moves += count
-        for index, dtype in ((1, "i64"), (3, "u8"), (4, "u8"), (5, "i64"), (6, "i64")):
-            fits = words[index] < 0 or self.tensors[words[index]].dtype == dtype
-            _require(fits, f"{where}: an operand is not of {dtype}")
         moves = []
-        for start in range(LOOP_WORDS, len(words), 3):
+        for start in range(0, len(words), 3):
             tensor, stride, last = words[start : start + 3]
             follows = stride < 0
             known = self._is_tensor(tensor) and (
@@ -260,15 +270,14 @@ class _Decoder:
             moves.append(Move(tensor, follows=last) if follows else Move(tensor, stride, last))
         return moves
 
-    def _expression(self, words: list[int], where: str) -> Expression:
-        _require(len(words) >= 4, f"{where}: its length")
-        n_inputs, n_outputs, n_constants, n_ops = counts = words[:4]
+    def _expression(self, counts: list[int], words: list[int], where: str) -> Expression:
+        n_inputs, n_outputs, n_constants, n_ops = counts
         fits = all(0 <= count <= opcodes.MAX_REGISTERS for count in counts) and n_outputs > 0
         n_registers = n_inputs + n_constants + n_ops
         _require(fits and n_registers <= opcodes.MAX_REGISTERS, f"{where}: it has too many registers, or no result")
-        length = 4 + n_inputs + 2 * n_outputs + 3 * n_constants + opcodes.EXPRESSION_OP_WORDS * n_ops
+        length = n_inputs + 2 * n_outputs + 3 * n_constants + OPERATION_WORDS * n_ops
         _require(len(words) == length, f"{where}: its length")
-        rest = iter(words[4:])
+        rest = iter(words)
         inputs = [next(rest) for _ in range(n_inputs)]
         outputs = [(next(rest), next(rest)) for _ in range(n_outputs)]
         _require(all(map(self._is_tensor, (*inputs, *(t for t, _ in outputs)))), f"{where}: a tensor is out of range")
@@ -279,7 +288,7 @@ class _Decoder:
             _require(0 <= dtype < len(opcodes.DTYPES), f"{where}: a constant is of no type")
             types.append(opcodes.DTYPES[dtype])
             constants.append((types[-1], _constant(types[-1], low, high)))
-        operations = [self._operation([next(rest) for _ in range(7)], types, where) for _ in range(n_ops)]
+        operations = [self._operation([next(rest) for _ in range(OPERATION_WORDS)], types, where) for _ in range(n_ops)]
         for tensor, register in outputs:
             fits = 0 <= register < len(types) and types[register] == self.tensors[tensor].dtype
             _require(fits, f"{where}: a result is not of the type of its place")
@@ -287,15 +296,15 @@ class _Decoder:
 
     def _operation(self, words: list[int], types: list[str], where: str) -> Operation:
         code, result, *operands, alpha, beta = words
-        _require(0 <= code < len(opcodes.EXPRESSION_OPS), f"{where}: there is no such operation")
-        name, form = opcodes.EXPRESSION_OPS[code]
-        takes, _, gives = form.partition(":")
+        known = 0 <= code < len(OPERATIONS) and OPERATIONS[code] is not RETIRED
+        _require(known, f"{where}: there is no such operation")
+        row = OPERATIONS[code]
         _require(result == len(types), f"{where}: results are not in order")
-        for letter, register in zip(takes, operands, strict=False):
-            fits = 0 <= register < len(types) and types[register] == _LETTERS[letter]
-            _require(fits, f"{where}: {name} of a register that is not {_LETTERS[letter]}")
-        types.append(_LETTERS[gives])
-        return Operation(name, tuple(operands[: len(takes)]), float_of(alpha), float_of(beta))
+        for dtype, register in zip(row.takes, operands, strict=False):
+            fits = 0 <= register < len(types) and types[register] == dtype
+            _require(fits, f"{where}: {row.name} of a register that is not {dtype}")
+        types.append(row.gives)
+        return Operation(row, tuple(operands[: len(row.takes)]), float_of(alpha), float_of(beta))
 
 
 _ROWS = {
@@ -303,7 +312,6 @@ _ROWS = {
     "buffers": opcodes.BUFFER_WORDS,
     "tensors": opcodes.TENSOR_HEAD + 2 * opcodes.MAX_RANK,
 }
-_LETTERS = {"f": "f32", "i": "i64", "u": "u8", "j": "i32"}
 
 
 def float_of(bits: int) -> float:

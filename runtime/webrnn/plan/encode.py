@@ -1,9 +1,10 @@
-"""A program as the bytes of a plan file. The format is described in opcodes.py."""
+"""A program as the bytes of a plan file. The format is described in opcodes.py and instructions.py."""
 
 from __future__ import annotations
 
 import json
 import struct
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,22 +16,82 @@ from webrnn.ir.dims import floor_division
 
 from . import opcodes
 from .arena import assign_slots
-from .program import ExpressionInstruction, Instruction, LoopInstruction, Program
+from .file import PlanFile
+from .instructions import CODES, ROWS, OperandRow
+from .operations import OPERATION_CODES
+from .program import ExpressionInstruction, Instruction, LoopInstruction, Operand, Program
+from .stored import PlanState
 from .views import Storage, View
 
-_CODES = {name: (code, form) for code, (name, form) in enumerate(opcodes.INSTRUCTIONS)}
-_EXPRESSION_CODES = {name: code for code, (name, _) in enumerate(opcodes.EXPRESSION_OPS)}
 _ALIGNMENT = 64
 
 
 def encode(program: Program) -> bytes:
     """The plan file of a program; PlanError for one that does not fit, because its sizes are too large."""
     try:
-        return _Encoder(program).encode()
+        return _file(*_Encoder(program).parts(), None, None)
     except Error:
         raise
     except Exception as error:
         raise PlanError(f"the program does not fit into a plan: {net.catch(error)}") from error
+
+
+def encode_again(file: PlanFile, states: Sequence[PlanState] | None, about: Mapping[str, Any] | None) -> bytes:
+    """The same program with other states or metadata than the file has; None leaves them as they are."""
+    header = file.header
+    tables = file.data[4 * len(opcodes.HEADER) : 4 * header["words"]]
+    weights = file.data[header["data_offset"] :][: header["data_bytes"]]
+    return _file(header, tables, bytearray(weights), dict(file.meta), states, about)
+
+
+def _file(
+    counts: Mapping[str, int],
+    tables: bytes,
+    weights: bytearray,
+    meta: dict[str, Any],
+    states: Sequence[PlanState] | None,
+    about: Mapping[str, Any] | None,
+) -> bytes:
+    """What a state starts from stands among the weights."""
+    if states is not None:
+        meta["states"] = [_state(state, weights) for state in states]
+    if about is not None:
+        meta["about"] = _checked(about)
+    text = json.dumps(meta, separators=(",", ":")).encode()
+    n_head = 4 * len(opcodes.HEADER) + len(tables)
+    data_offset = _aligned(n_head)
+    header = {
+        **counts, "magic": opcodes.MAGIC, "version": opcodes.VERSION, "words": n_head // 4,
+        "data_offset": data_offset, "data_bytes": len(weights), "meta_offset": data_offset + len(weights),
+        "meta_bytes": len(text),
+    }  # fmt: skip
+    head = _words([header[name] for name in opcodes.HEADER])
+    return head + tables + bytes(data_offset - n_head) + bytes(weights) + text
+
+
+def _state(state: PlanState, weights: bytearray) -> dict[str, Any]:
+    row: dict[str, Any] = {"input": state.input, "output": state.output}
+    if state.start is not None:
+        row["start"] = {"offset": _appended(state.start, weights), "shape": list(state.start.shape)}
+    return row
+
+
+def _checked(about: Mapping[str, Any]) -> dict[str, Any]:
+    """A JSON object as it will be read; raises for what JSON cannot say."""
+    if not isinstance(about, Mapping):
+        raise PlanError(f"about is a JSON object, a dict, not a {type(about).__name__}")
+    try:
+        return json.loads(json.dumps(dict(about), allow_nan=False))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise PlanError(f"about cannot be written as JSON: {error}") from error
+
+
+def _appended(array: np.ndarray, weights: bytearray) -> int:
+    """The byte of the weights at which the elements stand now."""
+    weights.extend(bytes(_aligned(len(weights)) - len(weights)))
+    place = len(weights)
+    weights.extend(np.ascontiguousarray(array).tobytes())
+    return place
 
 
 class _Encoder:
@@ -41,30 +102,24 @@ class _Encoder:
         self.tensors: dict[View, int] = {}
         self.buffers: dict[Storage, int] = {}
         self.slots = assign_slots(program)
-        self.data = bytearray()
+        self.weights = bytearray()
         self.n_moves = 0
         self.nodes: list[tuple[int, str]] = []
 
-    def encode(self) -> bytes:
+    def parts(self) -> tuple[dict[str, int], bytes, bytearray, dict[str, Any]]:
+        """How long the tables are, the tables, the weights and the metadata."""
         self._intern_views()
         code = self._block(self.program.code, 0)
         buffers = [word for storage in self.buffers for word in self._buffer(storage)]
         tensors = [word for view in self.tensors for word in self._tensor(view)]
         meta = self._meta()
         sizes = [word for row in self.sizes for word in row]
-        n_words = len(opcodes.HEADER) + len(sizes) + len(buffers) + len(tensors) + len(code)
-        data_offset = _aligned(4 * n_words)
-        meta_offset = data_offset + len(self.data)
-        header = {
-            "magic": opcodes.MAGIC, "version": opcodes.VERSION, "words": n_words, "symbols": len(self.symbols),
-            "sizes": len(self.sizes), "buffers": len(self.buffers), "slots": len(set(self.slots.values())),
-            "tensors": len(self.tensors), "externals": self._n_externals(),
-            "moves": self.n_moves, "code_words": len(code), "data_offset": data_offset, "data_bytes": len(self.data),
-            "meta_offset": meta_offset, "meta_bytes": len(meta),
+        counts = {
+            "symbols": len(self.symbols), "sizes": len(self.sizes), "buffers": len(self.buffers),
+            "slots": len(set(self.slots.values())), "tensors": len(self.tensors), "externals": self._n_externals(),
+            "moves": self.n_moves, "code_words": len(code),
         }  # fmt: skip
-        words = [*(header[name] for name in opcodes.HEADER), *sizes, *buffers, *tensors, *code]
-        head = np.array(words, np.int64).astype(np.uint32).tobytes()
-        return head + bytes(data_offset - len(head)) + bytes(self.data) + meta
+        return counts, _words([*sizes, *buffers, *tensors, *code]), self.weights, meta
 
     def _n_externals(self) -> int:
         ports = (*self.program.inputs, *self.program.outputs)
@@ -110,20 +165,14 @@ class _Encoder:
 
     def _buffer(self, storage: Storage) -> list[int]:
         if storage.kind == "constant":
-            place = self._constant(storage)
+            assert storage.array is not None
+            place = _appended(storage.array, self.weights)
         elif storage.kind == "arena":
             place = self.slots[storage]
         else:
             place = storage.external | (opcodes.WRITABLE if storage.writable else 0)
         kind = opcodes.BUFFER_KINDS.index(storage.kind)
         return [kind, opcodes.DTYPES.index(storage.dtype), self._size(storage.size), place]
-
-    def _constant(self, storage: Storage) -> int:
-        self.data.extend(bytes(_aligned(len(self.data)) - len(self.data)))
-        place = len(self.data)
-        assert storage.array is not None
-        self.data.extend(np.ascontiguousarray(storage.array).tobytes())
-        return place
 
     def _tensor(self, view: View) -> list[int]:
         padding = [0] * (opcodes.MAX_RANK - view.rank)
@@ -146,38 +195,38 @@ class _Encoder:
         return words
 
     def _instruction(self, instruction: Instruction, at: int) -> list[int]:
-        code, form = _CODES[instruction.name]
-        inner: list[int] = []
+        row, given = ROWS[instruction.name], list(instruction.operands)
+        given += [0] * row.zeros
         if isinstance(instruction, ExpressionInstruction):
-            operands = self._expression(instruction)
-        elif isinstance(instruction, LoopInstruction):
-            operands, inner = self._loop(instruction, at)
-        elif instruction.name == "branch":
-            operands = [self._operand("r", instruction.operands[0])]
-            for block in instruction.blocks:
-                words = self._block(block, at + 2 + len(form) + len(inner))
-                operands.append(len(words))
-                inner += words
-        else:
-            letters = form.rstrip("*")
-            operands = [
-                self._operand(letter, operand) for letter, operand in zip(letters, instruction.operands, strict=True)
+            rest = self._expression(instruction)
+            given += [
+                len(part) for part in (instruction.inputs, instruction.outputs, instruction.constants, instruction.ops)
             ]
-            operands += [self._size(dim) for dim in instruction.rest]
-        return [code, len(operands), *operands, *inner]
+        elif isinstance(instruction, LoopInstruction):
+            rest = self._moves(instruction)
+            given += self._loop(instruction, len(rest) // 3)
+        else:
+            rest = [self._size(dim) for dim in instruction.rest]
+        start = at + 2 + len(row.operands) + len(rest)
+        inner: list[int] = []
+        for block, index in zip(instruction.blocks, row.blocks, strict=True):
+            words = self._block(block, start + len(inner))
+            given.insert(index, len(words))
+            inner += words
+        operands = [self._operand(form, operand) for form, operand in zip(row.operands, given, strict=True)]
+        return [CODES[row.name], len(operands) + len(rest), *operands, *rest, *inner]
 
-    def _operand(self, letter: str, operand: Any) -> int:
+    def _operand(self, form: OperandRow, operand: Any) -> int:
         if operand is None:
             return -1
         if isinstance(operand, View):
             return self._tensor_id(operand)
-        if letter in "dD":
+        if form.is_size:
             return self._size(operand)
-        return _float_bits(operand) if letter == "f" else int(operand)
+        return _float_bits(operand) if form.type == "float" else int(operand)
 
     def _expression(self, e: ExpressionInstruction) -> list[int]:
-        words = [len(e.inputs), len(e.outputs), len(e.constants), len(e.ops)]
-        words += [self._tensor_id(view) for view in e.inputs]
+        words = [self._tensor_id(view) for view in e.inputs]
         for view, register in e.outputs:
             words += [self._tensor_id(view), register]
         for dtype, number in e.constants:
@@ -185,25 +234,17 @@ class _Encoder:
         for index, op in enumerate(e.ops):
             operands = [*op.operands, 0, 0, 0][:3]
             result = len(e.inputs) + len(e.constants) + index
-            words += [_EXPRESSION_CODES[op.code], result, *operands, _float_bits(op.alpha), _float_bits(op.beta)]
+            words += [OPERATION_CODES[op.code], result, *operands, _float_bits(op.alpha), _float_bits(op.beta)]
         return words
 
-    def _loop(self, loop: LoopInstruction, at: int) -> tuple[list[int], list[int]]:
-        moves = self._moves(loop)
+    def _loop(self, loop: LoopInstruction, n_moves: int) -> list[Operand]:
+        """Its operands but for the lengths of its blocks."""
         first_move = self.n_moves
-        self.n_moves += len(moves) // 3
-        start = at + 2 + 12 + len(moves)
-        body = self._block(loop.blocks[0], start)
-        epilogue = self._block(loop.blocks[1], start + len(body))
-        optional = [loop.condition, loop.body_condition, loop.iteration, loop.taken]
-        words = [
-            -1 if loop.n_steps is None else self._size(loop.n_steps),
-            self._operand("R", loop.n_steps_view),
-            self._size(loop.most_steps),
-            *(self._operand("R", view) for view in optional),
-            first_move, len(moves) // 3, len(body), len(epilogue), loop.strictness,
+        self.n_moves += n_moves
+        return [
+            loop.n_steps, loop.n_steps_view, loop.most_steps, loop.condition, loop.body_condition, loop.iteration,
+            loop.taken, first_move, n_moves, loop.strictness,
         ]  # fmt: skip
-        return [*words, *moves], body + epilogue
 
     def _moves(self, loop: LoopInstruction) -> list[int]:
         words: list[int] = []
@@ -215,15 +256,14 @@ class _Encoder:
                     words += [index, self._size(motion.stride), self._size(motion.after)]
         return words
 
-    def _meta(self) -> bytes:
+    def _meta(self) -> dict[str, Any]:
         """What hosts need and the VM does not: names, shapes and where the symbols come from, as JSON."""
-        meta = {
+        return {
             "symbols": list(self.symbols),
             "inputs": [self._port(port) for port in self.program.inputs],
             "outputs": [self._port(port) for port in self.program.outputs],
             "nodes": self.nodes,
         }
-        return json.dumps(meta, separators=(",", ":")).encode()
 
     def _port(self, port: Any) -> dict[str, Any]:
         row = {
@@ -234,6 +274,10 @@ class _Encoder:
             "external": port.external,
         }
         return row if port.taken < 0 else {**row, "taken": port.taken}
+
+
+def _words(numbers: list[int]) -> bytes:
+    return np.array(numbers, np.int64).astype(np.uint32).tobytes()
 
 
 def _aligned(n_bytes: int) -> int:

@@ -14,10 +14,8 @@ import numpy as np
 from webrnn.errors import PlanError, ShapeError
 
 from . import opcodes
+from .size_table import evaluated
 from .stored import PlanState, read_states
-
-MOST_AXES = 32
-"""Of an input or output: what every numpy can have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,21 +155,11 @@ class PlanFile:
         """All sizes for given symbols."""
         found: list[int] = []
         try:
-            for kind, a, b in self.size_rows:
-                name = opcodes.SIZE_KINDS[kind]
-                if name == "number":
-                    found.append(a)
-                elif name == "symbol":
-                    found.append(symbols[a])
-                elif name == "sum":
-                    found.append(found[a] + found[b])
-                elif name == "product":
-                    found.append(found[a] * found[b])
-                else:
-                    found.append(found[a] // b)
-                if abs(found[-1]) >= 2**31:
-                    raise PlanError(f"a size of {found[-1]}")
-        except (IndexError, ZeroDivisionError) as error:
+            for size in evaluated(self.size_rows, symbols):
+                if abs(size) >= 2**31:
+                    raise PlanError(f"a size of {size}")
+                found.append(size)
+        except (IndexError, ValueError) as error:
             raise PlanError("the table of sizes is damaged") from error
         return found
 
@@ -191,7 +179,7 @@ def _port(row: Any, size_rows: list[list[int]], n_externals: int) -> PlanPort:
         isinstance(port.name, str)
         and isinstance(port.dtype, str)
         and port.dtype in opcodes.DTYPES
-        and len(port.sizes) == len(port.shape) <= MOST_AXES
+        and len(port.sizes) == len(port.shape) <= opcodes.MOST_AXES
         and all(type(number) is int for number in (*port.sizes, port.external, port.taken))
         and all(0 <= size < len(size_rows) for size in port.sizes)
         and all(_is_shown(size, size_rows[row]) for size, row in zip(port.shape, port.sizes, strict=True))

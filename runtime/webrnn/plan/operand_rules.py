@@ -1,8 +1,8 @@
-"""What each instruction asks of its operands, once sizes are numbers: one rule for each row of opcodes.INSTRUCTIONS.
+"""What each instruction asks of its operands, once sizes are numbers: one rule for each row of instructions.py.
 
-A rule takes the operands in the order of the row's letters, tensors as `BoundTensor` (None for one that is left out),
-sizes and numbers as int, and says whether they fit each other. The VM asks the same: check_<name> in
-wasm_kernels/instructions.c.
+A rule takes the operands in the order of the row, tensors as `BoundTensor` (None for one that is left out), sizes and
+numbers as int, and says whether they fit each other; that tensors are of the row's element types is known already. The
+VM asks the same: check_<name> in wasm_kernels/instructions.c.
 """
 
 from __future__ import annotations
@@ -11,11 +11,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
 
-from .lowerings.linear import GRAIN, PANEL
-from .opcodes import FFT_SLACK, FFTS, MAX_FFT, MIN_FFT, REDUCTIONS
+from webrnn.ir.activations import ACTIVATIONS
+
+from .instructions import FFT_SLACK, FFTS, MAX_FFT, MIN_FFT, POOLINGS, REDUCTIONS
+from .opcodes import DTYPES, GRAIN, ITEM_BYTES, PANEL
 
 INT_MAX = 2**31 - 1
-LAST_ACTIVATION = 11
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,21 +49,17 @@ class BoundTensor:
 Maybe = BoundTensor | None
 
 
-def is_float(t: BoundTensor, rank: int) -> bool:
-    return t.dtype == "f32" and t.rank == rank
-
-
 def is_dense(t: BoundTensor, rank: int) -> bool:
-    return is_float(t, rank) and t.is_contiguous
+    return t.rank == rank and t.is_contiguous
 
 
 def is_vector(t: BoundTensor, n: int) -> bool:
-    return t.dtype == "f32" and t.is_contiguous and t.count == n
+    return t.is_contiguous and t.count == n
 
 
 def has_rows(t: BoundTensor) -> bool:
-    """Rows of floats, which may be apart."""
-    return is_float(t, 2) and (t.strides[1] == 1 or t.shape[1] == 1)
+    """Rows without gaps, which may be apart."""
+    return t.rank == 2 and (t.strides[1] == 1 or t.shape[1] == 1)
 
 
 def is_block(t: BoundTensor, rows: int, width: int) -> bool:
@@ -82,11 +79,11 @@ def _copy(x: BoundTensor, y: BoundTensor) -> bool:
 
 
 def _fill(y: BoundTensor, value: int) -> bool:
-    return y.dtype == "f32" and y.is_contiguous
+    return y.is_contiguous
 
 
 def _sizes(y: BoundTensor, *sizes: int) -> bool:
-    return y.dtype == "i64" and y.is_contiguous and y.count == len(sizes)
+    return is_vector(y, len(sizes))
 
 
 def _gather(x: BoundTensor, index: BoundTensor, y: BoundTensor) -> bool:
@@ -95,17 +92,13 @@ def _gather(x: BoundTensor, index: BoundTensor, y: BoundTensor) -> bool:
         and x.dtype == y.dtype
         and x.is_contiguous
         and y.is_contiguous
-        and index.dtype == "i64"
-        and index.is_contiguous
-        and index.count == y.shape[1]
+        and is_vector(index, y.shape[1])
         and (x.shape[0], x.shape[2]) == (y.shape[0], y.shape[2])
-        and fits(x.shape[2] * {"f32": 4, "i64": 8, "u8": 1, "i32": 4}[x.dtype])
+        and fits(x.shape[2] * ITEM_BYTES[DTYPES.index(x.dtype)])
     )
 
 
-def _gemm(
-    x: BoundTensor, packed: BoundTensor, bias: Maybe, y: BoundTensor, activation: int, alpha: int, beta: int
-) -> bool:
+def _gemm(x: BoundTensor, packed: BoundTensor, bias: Maybe, y: BoundTensor, *zeros: int) -> bool:
     return (
         has_rows(x)
         and has_rows(y)
@@ -113,12 +106,11 @@ def _gemm(
         and is_dense(packed, 1)
         and packed.count >= packed_floats(y.shape[1], x.shape[1])
         and (bias is None or is_vector(bias, y.shape[1]))
-        and 0 <= activation <= LAST_ACTIVATION
     )
 
 
 def _matmul(a: BoundTensor, b: BoundTensor, y: BoundTensor, scratch: BoundTensor) -> bool:
-    if not (is_float(a, 3) and is_float(b, 3) and is_float(y, 3) and is_dense(scratch, 1)):
+    if not (a.rank == b.rank == y.rank == 3 and is_dense(scratch, 1)):
         return False
     count, m, n = y.shape
     k = a.shape[2]
@@ -132,7 +124,7 @@ def _matmul(a: BoundTensor, b: BoundTensor, y: BoundTensor, scratch: BoundTensor
 
 
 def _activations(params: BoundTensor, activations: int, count: int) -> bool:
-    return is_vector(params, 1 + 2 * count) and all(activations >> 8 * i & 255 <= LAST_ACTIVATION for i in range(count))
+    return is_vector(params, 1 + 2 * count) and all(activations >> 8 * i & 255 < len(ACTIVATIONS) for i in range(count))
 
 
 def _blocks(leader: BoundTensor, *others: tuple[BoundTensor, int]) -> bool:
@@ -183,7 +175,7 @@ def _lstm_cell(
 def _steps_are_dense(t: BoundTensor, rows: int, width: int) -> bool:
     """[steps, rows, width] whose steps may be apart."""
     return (
-        is_float(t, 3)
+        t.rank == 3
         and t.shape[1:] == (rows, width)
         and (t.strides[2] == 1 or width == 1)
         and (t.strides[1] == width or rows == 1)
@@ -301,11 +293,11 @@ def _conv(
 
 
 def _pool(x: BoundTensor, y: BoundTensor, kind: int, *window: int) -> bool:
-    return x.rank == y.rank == 4 and x.shape[1] == y.shape[1] and 0 <= kind < 3 and _window(x, y, window)
+    return x.rank == y.rank == 4 and x.shape[1] == y.shape[1] and 0 <= kind < len(POOLINGS) and _window(x, y, window)
 
 
 def _branch(condition: BoundTensor, then: int, other: int) -> bool:
-    return condition.dtype == "u8" and condition.count == 1
+    return condition.count == 1
 
 
 def _fft(x: BoundTensor, twiddles: BoundTensor, y: BoundTensor, scratch: BoundTensor, kind: int) -> bool:

@@ -14,7 +14,7 @@ Operand = View | Dim | float | None
 
 @dataclass(eq=False, slots=True)
 class Instruction:
-    """`operands` in the order of the letters of its row in opcodes.INSTRUCTIONS; `rest` is its list, if it has one."""
+    """`operands` in the order of its row in instructions.py, without the lengths of its blocks; `rest` is its list."""
 
     name: str
     operands: list[Operand]

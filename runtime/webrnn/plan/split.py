@@ -6,8 +6,8 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from webrnn.ir import Graph, Node, Value
-from webrnn.passes.facts import Facts
-from webrnn.passes.infer_shapes import infer
+from webrnn.shapes.facts import Facts
+from webrnn.shapes.infer import infer
 
 from .lowering import DTYPES
 

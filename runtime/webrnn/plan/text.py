@@ -12,49 +12,24 @@ from collections.abc import Iterator, Mapping
 from math import isinf
 
 from webrnn.ir import Dim, Symbol
-from webrnn.ir.dims import floor_divide
+from webrnn.ir.activations import ACTIVATIONS
 from webrnn.tables import bytes_text, table
 
 from .decode import Decoded, Expression, Operation, Tables, decode, float_of
 from .file import PlanFile, PlanPort
-from .lowerings.cells import ACTIVATIONS
-from .opcodes import FFTS, REDUCTIONS
+from .instructions import NAMES, OperandRow
+from .size_table import evaluated
 from .verify import arena_bytes, bound_sizes, verify
 from .views import dense_strides
-
-ROLES = {
-    "require": "size",
-    "copy": "x y",
-    "fill": "y value",
-    "sizes": "y",
-    "gemm": "x packed bias y activation alpha beta",
-    "matmul": "a b y scratch",
-    "rnn_cell": "xw hw y params activations",
-    "gru_cell": "xw hw h y params activations",
-    "gru_reset": "xw hw h z rh params activations",
-    "gru_update": "xw hn z h y params activations",
-    "lstm_cell": "xw hw c peephole h c params activations couple",
-    "rnn_sequence": "xw packed bias h scratch final trace params activations",
-    "gru_sequence": "xw packed bias h scratch final trace params activations",
-    "lstm_sequence": "xw packed bias h c peephole scratch final c_final trace params activations couple",
-    "reduce": "x y kind",
-    "softmax": "x y logarithm",
-    "layer_norm": "x scale bias y epsilon",
-    "instance_norm": "x scale bias y epsilon",
-    "batch_norm": "x scale bias mean variance y epsilon",
-    "conv": "x w bias y scratch kernel_h kernel_w stride_h stride_w pad_top pad_left dilation_h dilation_w groups",
-    "pool": "x y kind kernel_h kernel_w stride_h stride_w pad_top pad_left dilation_h dilation_w",
-    "gather": "x index y",
-    "fft": "x twiddles y scratch kind",
-}
-"""What the operands of each instruction are, in order."""
 
 SIGNS = {
     "add": "+", "sub": "-", "mul": "*", "div": "/", "equal": "==", "less": "<", "less_or_equal": "<=", "greater": ">",
     "greater_or_equal": ">=", "and": "and", "or": "or", "xor": "xor",
 }  # fmt: skip
-WITH_NUMBERS = ("affine", "leaky_relu", "thresholded_relu", "scaled_tanh", "hard_sigmoid", "elu", "clip")
-STRICTNESS = ("", "raises if there would be more", "raises if more are asked for", "chunks of a loop")
+LOOP_NOTES = {
+    "condition": "if", "body_condition": "while", "iteration": "counted in", "taken": "their number to"
+}  # fmt: skip
+STRICTNESS_NOTES = ("", "raises if there would be more", "raises if more are asked for", "chunks of a loop")
 
 
 def plan_text(data: bytes, sizes: Mapping[str, int] | None = None) -> str:
@@ -100,17 +75,7 @@ class _Printer:
         """All sizes: numbers, or as the file has them in terms of its symbols."""
         if self.numbers is not None:
             return list(bound_sizes(self.tables, self.numbers))
-        found: list[Dim] = []
-        for kind, a, b in self.tables.sizes:
-            if kind == "number":
-                found.append(a)
-            elif kind == "symbol":
-                found.append(Symbol(self.file.symbols[a]))
-            elif kind == "sum":
-                found.append(found[a] + found[b])
-            else:
-                found.append(found[a] * found[b] if kind == "product" else floor_divide(found[a], b))
-        return found
+        return list(evaluated(self.tables.sizes, [Symbol(name) for name in self.file.symbols]))
 
     def _memory(self) -> list[str]:
         names = {port.external: port.name for port in (*self.file.inputs, *self.file.outputs)}
@@ -205,52 +170,41 @@ class _Printer:
             yield from self._block(block, depth + 1)
 
     def _loop_head(self, loop: Decoded) -> str:
-        steps, steps_tensor, most, condition, body_condition, iteration, taken, *_, strictness = loop.operands
-        if steps_tensor >= 0:
-            parts = [f"{self._tensor(steps_tensor)} steps, at most {self.dims[most]}"]
+        o = loop.named()
+        if o["steps_tensor"] >= 0:
+            parts = [f"{self._tensor(o['steps_tensor'])} steps, at most {self.dims[o['most']]}"]
         else:
-            parts = [f"{self.dims[most if steps < 0 else steps]} steps"]
-        if 0 <= strictness < len(STRICTNESS) and STRICTNESS[strictness]:
-            parts.append(STRICTNESS[strictness])
-        if condition >= 0:
-            parts.append(f"if {self._tensor(condition)}")
-        if body_condition >= 0:
-            parts.append(f"while {self._tensor(body_condition)}")
-        if iteration >= 0:
-            parts.append(f"counted in {self._tensor(iteration)}")
-        if taken >= 0:
-            parts.append(f"their number to {self._tensor(taken)}")
+            parts = [f"{self.dims[o['most' if o['steps'] < 0 else 'steps']]} steps"]
+        if 0 < o["strictness"] < len(STRICTNESS_NOTES):
+            parts.append(STRICTNESS_NOTES[o["strictness"]])
+        parts += [f"{text} {self._tensor(o[name])}" for name, text in LOOP_NOTES.items() if o[name] >= 0]
         return ", ".join(parts)
 
     def _operands(self, instruction: Decoded) -> str:
         reads: list[str] = []
         writes: list[str] = []
         numbers: list[str] = []
-        for role, letter, word in zip(
-            ROLES[instruction.name].split(), instruction.form.rstrip("*"), instruction.operands, strict=True
-        ):
-            if letter in "rRwW":
+        for form, word in zip(instruction.row.operands, instruction.operands, strict=True):
+            if form.is_tensor:
                 if word >= 0:
-                    (writes if letter in "wW" else reads).append(f"{role}={self._tensor(word)}")
-            elif instruction.name != "gemm" or instruction.operands[4]:
-                numbers.append(f"{role}={self._number(instruction, role, letter, word)}")
+                    (writes if form.is_written else reads).append(f"{form.name}={self._tensor(word)}")
+            elif form.type != "zero":
+                numbers.append(f"{form.name}={self._number(form, word)}")
         if instruction.name == "sizes":
             reads = [self._list(tuple(instruction.rest))]
         arrow = f" -> {', '.join(writes)}" if writes else ""
         return f"{instruction.name} {', '.join([*reads, *numbers])}{arrow}"
 
-    def _number(self, instruction: Decoded, role: str, letter: str, word: int) -> str:
-        if letter == "d":
+    def _number(self, form: OperandRow, word: int) -> str:
+        if form.is_size:
             return str(self.dims[word])
-        if letter == "f":
+        if form.type == "float":
             return f"{float_of(word):g}"
-        if role == "activation":
-            return ACTIVATIONS[word]
-        if role == "activations":
-            count = {"rnn": 1, "gru": 2, "lstm": 3}[instruction.name.partition("_")[0]]
-            return " ".join(ACTIVATIONS[word >> 8 * i & 255] for i in range(count))
-        names = {"reduce": REDUCTIONS, "fft": FFTS}.get(instruction.name) if role == "kind" else None
-        return str(word) if names is None else names[word]
+        kind, _, count = form.type.partition("*")
+        names = ACTIVATIONS if kind == "activation" else NAMES.get(kind)
+        if names is None:
+            return str(word)
+        return " ".join(names[word >> 8 * i & 255] for i in range(int(count or 1)))
 
     def _expression(self, expression: Expression) -> Iterator[str]:
         """Assignments; what is used more than once has a line of its own."""
@@ -283,14 +237,14 @@ def walk(block: list[Decoded]) -> Iterator[Decoded]:
 
 
 def _operation_text(operation: Operation, texts: list[str]) -> str:
-    name = operation.name.rsplit("_", 1)[0] if operation.name[-2:] in ("_i", "_j", "_u", "_f") else operation.name
+    row = operation.row
     operands = [texts[register] for register in operation.operands]
-    if name in SIGNS and len(operands) == 2:
-        return f"({operands[0]} {SIGNS[name]} {operands[1]})"
-    if name in WITH_NUMBERS:
+    if row.base in SIGNS:
+        return f"({operands[0]} {SIGNS[row.base]} {operands[1]})"
+    if row.kernel == "activation":
         operands += [f"{operation.alpha:g}", f"{operation.beta:g}"]
     arguments = ", ".join(operands)
-    return f"{name}{arguments}" if _is_wrapped(arguments) else f"{name}({arguments})"
+    return f"{row.base}{arguments}" if _is_wrapped(arguments) else f"{row.base}({arguments})"
 
 
 def _is_wrapped(text: str) -> bool:

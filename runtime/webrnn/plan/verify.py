@@ -19,6 +19,7 @@ from .decode import Decoded, Move, Tables, decode
 from .file import PlanFile
 from .opcodes import DTYPES, ITEM_BYTES
 from .operand_rules import INT_MAX, OPERAND_RULES, BoundTensor
+from .size_table import SYMBOL, evaluated
 
 ITEM = dict(zip(DTYPES, ITEM_BYTES, strict=True))
 
@@ -116,11 +117,11 @@ class _Verifier:
 
     def _operands(self, instruction: Decoded) -> list[BoundTensor | int | None]:
         found: list[BoundTensor | int | None] = []
-        for letter, word in zip(instruction.form.rstrip("*"), instruction.operands, strict=True):
-            if letter in "rRwW":
+        for form, word in zip(instruction.row.operands, instruction.operands, strict=True):
+            if form.is_tensor:
                 found.append(None if word < 0 else self.tensors[word])
             else:
-                found.append(self.sizes[word] if letter == "d" else word)
+                found.append(self.sizes[word] if form.is_size else word)
         return [*found, *(self.sizes[size] for size in instruction.rest)]
 
     def _expression(self, instruction: Decoded) -> None:
@@ -134,20 +135,20 @@ class _Verifier:
         self.n_loops -= 1
 
     def _steps(self, instruction: Decoded) -> None:
-        steps_size, steps_tensor, most_size, condition, body_condition, iteration, taken, *_ = instruction.operands
-        most = self.sizes[most_size]
-        steps = most if steps_size < 0 else self.sizes[steps_size]
+        loop = instruction.named()
+        most = self.sizes[loop["most"]]
+        steps = most if loop["steps"] < 0 else self.sizes[loop["steps"]]
         if not 0 <= steps <= most:
             raise self._error(instruction, f"{steps} of at most {most} steps")
         body, epilogue = instruction.blocks
-        for tensor, written in ((steps_tensor, False), (condition, False), (taken, True)):
-            self._scalar(instruction, tensor, written)
+        for name in ("steps_tensor", "condition", "taken"):
+            self._scalar(instruction, loop[name], written=name == "taken")
         if not steps:
             self._block(epilogue)
             return
         self.loops.append(self._moves(instruction, steps))
-        for tensor, written in ((body_condition, False), (iteration, True), (taken, True)):
-            self._scalar(instruction, tensor, written)
+        for name in ("body_condition", "iteration", "taken"):
+            self._scalar(instruction, loop[name], written=name != "body_condition")
         self._block(body)
         self._block(epilogue)
         self.loops.pop()
@@ -230,18 +231,10 @@ class _Verifier:
 def bound_sizes(tables: Tables, symbols: Sequence[int]) -> list[int]:
     """All sizes as numbers."""
     found: list[int] = []
-    for index, (kind, a, b) in enumerate(tables.sizes):
-        if kind == "number":
-            value = a
-        elif kind == "symbol":
-            value = symbols[a]
-        elif kind == "sum":
-            value = found[a] + found[b]
-        else:
-            value = found[a] * found[b] if kind == "product" else found[a] // b
-        if abs(value) > INT_MAX or (kind == "symbol" and value < 0):
-            raise PlanError(f"size {index} is {value}")
-        found.append(value)
+    for (kind, _, _), size in zip(tables.sizes, evaluated(tables.sizes, symbols), strict=True):
+        if abs(size) > INT_MAX or (kind == SYMBOL and size < 0):
+            raise PlanError(f"size {len(found)} is {size}")
+        found.append(size)
     return found
 
 

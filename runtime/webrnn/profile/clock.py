@@ -1,15 +1,13 @@
-"""The clock of profiling builds: what one reading costs, how long a tick is, and how a wasm module reads it."""
+"""The clock of profiling builds: what one reading costs and how long a tick is."""
 
 from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from webrnn.engine.kernels import Kernels
+from webrnn.engine.kernels.loading import Kernels
 from webrnn.errors import BackendError
 
 from .counters import LAP_KINDS, ROW
@@ -56,12 +54,3 @@ def _calibrate(kernels: Kernels) -> Clock:
         if elapsed >= LONG_ENOUGH:
             return Clock(elapsed / ticks, ticks / count)
         count *= 4
-
-
-def wasm_clock(store: Any, kind: Any, folder: Path) -> Any:
-    """The clock as a function that a wasm module imports. It is C of the native library: a reading takes 20 ns, where a
-    function in Python would take 20 us."""
-    from webrnn.engine.native import _library
-    from webrnn.engine.wasm import host_function
-
-    return host_function(store, kind, _library(folder).wr_profile_host_clock)

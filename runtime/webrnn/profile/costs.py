@@ -1,6 +1,6 @@
 """FLOPs and bytes of instructions, from the sizes of their operands.
 
-FLOPs are counted as in the optimizer's report (passes/report/flops.py). Bytes are those of the operands, each read or
+FLOPs are counted as in the optimizer's report (report/flops.py). Bytes are those of the operands, each read or
 written once: what a lap has to move at least, wherever that lies.
 """
 
@@ -12,24 +12,17 @@ from math import prod
 
 import numpy as np
 
-from webrnn.passes.report.flops import ACTIVATION_OPS, PER_ELEMENT, cell_flops
+from webrnn.ir.activations import ACTIVATIONS
+from webrnn.ir.fused import CELLS
 from webrnn.plan.decode import Decoded, Tables
-from webrnn.plan.lowerings.cells import ACTIVATIONS
-from webrnn.plan.opcodes import DTYPES, FFTS, ITEM_BYTES, REDUCTIONS
+from webrnn.plan.instructions import FFTS, REDUCTIONS
+from webrnn.plan.opcodes import DTYPES, ITEM_BYTES
+from webrnn.report.flops import cell_flops, per_element
 
-GATES = {"rnn": 1, "gru": 3, "lstm": 4}
-N_ACTIVATIONS = {"rnn": 1, "gru": 2, "lstm": 3}
-STATES = {"rnn": 1, "gru": 2, "lstm": 3}
+CELL_OPS = {"rnn": "RnnCell", "gru": "GruCell", "gru_reset": "GruReset", "gru_update": "GruUpdate", "lstm": "LstmCell"}
+"""By an instruction's name without `_cell` or `_sequence`."""
+STATES = {"RnnCell": 1, "GruCell": 2, "LstmCell": 3}
 """Blocks of the size of the state that a cell reads and writes: h', h and h', or c, c' and h'."""
-CELLS = {
-    "rnn_cell": "RnnCell",
-    "gru_cell": "GruCell",
-    "gru_reset": "GruReset",
-    "gru_update": "GruUpdate",
-    "lstm_cell": "LstmCell",
-}
-EXPRESSION_FLOPS = {"clip": 2, **ACTIVATION_OPS}
-"""Of the operations that are not one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +48,18 @@ class Costs:
             return FREE, *self._step(instruction)
         if instruction.name == "matmul":
             return FREE, *self._packed_product(instruction)
-        if instruction.name in ("require", "sizes", "loop", "branch"):
+        if instruction.row.category == "control":
             return FREE, FREE, FREE
         moved = sum(self._bytes(tensor) for tensor, _ in instruction.tensors())
+        return Cost(self._flops(instruction), moved), FREE, FREE
+
+    def _flops(self, instruction: Decoded) -> int:
+        if instruction.row.costs_like:
+            return per_element(instruction.row.costs_like) * self.count(instruction.operands[0])
+        if instruction.row.category == "cell":
+            return self.cell(instruction)
         rule = _FLOPS.get(instruction.name)
-        return Cost(rule(self, instruction) if rule is not None else 0, moved), FREE, FREE
+        return rule(self, instruction, instruction.named()) if rule is not None else 0
 
     # --- operands ----------------------------------------------------------------------------------------------------
 
@@ -89,94 +89,72 @@ class Costs:
 
     def _step(self, instruction: Decoded) -> tuple[Cost, Cost]:
         """The product and the cell of one step of a whole sequence."""
-        kind = instruction.name.partition("_")[0]
-        o = instruction.operands
-        final, params, activations = (o[7], o[10], o[11]) if kind == "lstm" else (o[5], o[7], o[8])
-        rows, hidden = self.shape(final)
-        gates = GATES[kind]
+        o = instruction.named()
+        op = _cell_op(instruction)
+        gates = CELLS[op].gates
+        rows, hidden = self.shape(o["final"])
         state, wide = 4 * rows * hidden, 4 * rows * gates * hidden
-        bias = rows * gates * hidden if o[2] >= 0 else 0
-        product = Cost(2 * rows * gates * hidden * hidden + bias, self._bytes(o[1]) + self._bytes(o[2]) + state + wide)
-        peephole, couple = (o[5] >= 0, o[12]) if kind == "lstm" else (False, 0)
-        per_element = self.cell(f"{kind}_cell", activations, params, couple, peephole)
-        return product, Cost(per_element * rows * hidden, 2 * wide + STATES[kind] * state)
+        bias = rows * gates * hidden if o["bias"] >= 0 else 0
+        moved = self._bytes(o["packed"]) + self._bytes(o["bias"]) + state + wide
+        product = Cost(2 * rows * gates * hidden * hidden + bias, moved)
+        return product, Cost(self._per_state(instruction) * rows * hidden, 2 * wide + STATES[op] * state)
 
     def _packed_product(self, instruction: Decoded) -> tuple[Cost, Cost]:
         """Packing one matrix, and one product with it."""
-        a, b, *_ = instruction.operands
-        _, m, k = self.shape(a)
-        n = self.shape(b)[2]
+        o = instruction.named()
+        _, m, k = self.shape(o["a"])
+        n = self.shape(o["b"])[2]
         return Cost(0, 2 * 4 * k * n), Cost(2 * m * n * k, 4 * (m * k + k * n + m * n))
 
     # --- FLOPs -------------------------------------------------------------------------------------------------------
 
-    def cell(self, name: str, activations: int, params: int, couple: int, peephole: bool) -> int:
-        """For each element of the state."""
-        names = [ACTIVATIONS[activations >> 8 * i & 255] for i in range(N_ACTIVATIONS[name.partition("_")[0]])]
-        clipped = self._first_float(params) != float("inf")
-        return cell_flops(CELLS[name], names, clipped, bool(couple), peephole)
+    def cell(self, instruction: Decoded) -> int:
+        written = next(tensor for tensor, is_written in instruction.tensors() if is_written)
+        return self.count(written) * self._per_state(instruction)
 
-    def gemm(self, instruction: Decoded) -> int:
-        x, _, bias, y, activation, *_ = instruction.operands
-        added = (bias >= 0) + ACTIVATION_OPS.get(ACTIVATIONS[activation], 1)
-        return self.count(y) * (2 * self.shape(x)[1] + added)
+    def _per_state(self, instruction: Decoded) -> int:
+        """Of a cell, for each element of the state."""
+        op, o = _cell_op(instruction), instruction.named()
+        names = [ACTIVATIONS[o["activations"] >> 8 * i & 255] for i in range(CELLS[op].activations)]
+        clipped = self._first_float(o["params"]) != float("inf")
+        return cell_flops(op, names, clipped, bool(o.get("couple", 0)), o.get("peephole", -1) >= 0)
 
-    def conv(self, instruction: Decoded) -> int:
-        _, weights, bias, y, *_ = instruction.operands
-        return self.count(y) * (2 * prod(self.shape(weights)[1:]) + (bias >= 0))
+    def gemm(self, instruction: Decoded, o: dict[str, int]) -> int:
+        return self.count(o["y"]) * (2 * self.shape(o["x"])[1] + (o["bias"] >= 0))
 
-    def pool(self, instruction: Decoded) -> int:
-        _, y, _, height, width, *_ = instruction.operands
-        return self.count(y) * height * width
+    def conv(self, instruction: Decoded, o: dict[str, int]) -> int:
+        return self.count(o["y"]) * (2 * prod(self.shape(o["w"])[1:]) + (o["bias"] >= 0))
 
-    def expression(self, instruction: Decoded) -> int:
+    def pool(self, instruction: Decoded, o: dict[str, int]) -> int:
+        return self.count(o["y"]) * o["kernel_h"] * o["kernel_w"]
+
+    def expression(self, instruction: Decoded, o: dict[str, int]) -> int:
         expression = instruction.expression
         assert expression is not None
-        operations = [operation.name for operation in expression.operations]
-        per_element = sum(
-            0 if name.startswith("copy_") or "_to_" in name else EXPRESSION_FLOPS.get(name, 1) for name in operations
-        )
+        per_element = sum(operation.row.flops for operation in expression.operations)
         return per_element * self.count(expression.outputs[0][0])
 
-    def reduce(self, instruction: Decoded) -> int:
-        x, _, kind = instruction.operands
-        return self.count(x) * (2 if REDUCTIONS[kind] == "sum_square" else 1)
+    def reduce(self, instruction: Decoded, o: dict[str, int]) -> int:
+        return self.count(o["x"]) * (2 if REDUCTIONS[o["kind"]] == "sum_square" else 1)
 
-    def fft(self, instruction: Decoded) -> int:
+    def fft(self, instruction: Decoded, o: dict[str, int]) -> int:
         """5 n log n real operations for n complex numbers, half of it for real ones."""
-        x, _, y, _, kind = instruction.operands
-        rows, length = self.shape(x if FFTS[kind] != "irfft" else y)
-        is_real = FFTS[kind] in ("rfft", "irfft")
+        kind = FFTS[o["kind"]]
+        rows, length = self.shape(o["y" if kind == "irfft" else "x"])
+        is_real = kind in ("rfft", "irfft")
         n = length if is_real else length // 2
         return rows * 5 * n * (n.bit_length() - 1) // (2 if is_real else 1)
 
-    def rnn_cell(self, instruction: Decoded) -> int:
-        *_, y, params, activations = instruction.operands
-        return self.count(y) * self.cell(instruction.name, activations, params, 0, False)
 
-    def lstm_cell(self, instruction: Decoded) -> int:
-        _, _, _, peephole, h, _, params, activations, couple = instruction.operands
-        return self.count(h) * self.cell(instruction.name, activations, params, couple, peephole >= 0)
+def _cell_op(instruction: Decoded) -> str:
+    return CELL_OPS[instruction.name.removesuffix("_cell").removesuffix("_sequence")]
 
 
-def _per_element(op: str) -> Callable[[Costs, Decoded], int]:
-    return lambda costs, instruction: PER_ELEMENT[op] * costs.count(instruction.operands[0])
-
-
-_FLOPS: dict[str, Callable[[Costs, Decoded], int]] = {
+_FLOPS: dict[str, Callable[[Costs, Decoded, dict[str, int]], int]] = {
     "gemm": Costs.gemm,
     "conv": Costs.conv,
     "pool": Costs.pool,
     "expression": Costs.expression,
     "reduce": Costs.reduce,
     "fft": Costs.fft,
-    "rnn_cell": Costs.rnn_cell,
-    "gru_cell": Costs.rnn_cell,
-    "gru_reset": Costs.rnn_cell,
-    "gru_update": Costs.rnn_cell,
-    "lstm_cell": Costs.lstm_cell,
-    "softmax": _per_element("Softmax"),
-    "layer_norm": _per_element("LayerNormalization"),
-    "instance_norm": _per_element("InstanceNormalization"),
-    "batch_norm": _per_element("BatchNormalization"),
 }

@@ -6,6 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+CATEGORIES = ("matrix", "cell", "element-wise", "reduction", "transform", "copy", "control", "fallback")
+"""Of instructions and their parts (webrnn.plan.instructions); fallback: nodes that have none and run in numpy."""
+
 
 @dataclass(slots=True)
 class Entry:

@@ -9,7 +9,7 @@ from importlib.resources import files
 
 from .entry import Sums
 from .profiler import Profile
-from .text import as_data
+from .text import as_data, figures
 
 COLUMNS = ("calls", "us", "share", "GFLOP/s", "GB/s")
 
@@ -43,19 +43,11 @@ def _summary(profile: Profile) -> str:
 
 
 def _table(title: str, rows: dict[str, Sums], profile: Profile) -> str:
-    total = profile.root.total or 1.0
     head = "".join(f"<th scope=col>{escape(name)}</th>" for name in (title, *COLUMNS))
     lines = []
     for name, sums in rows.items():
         contents = escape(", ".join(sums.contents))
-        figures = (
-            f"{sums.calls:,.0f}",
-            f"{sums.seconds * 1e6:,.2f}",
-            f"{sums.seconds / total:.1%}",
-            f"{sums.gflops:.1f}" if sums.flops else "",
-            f"{sums.gbytes:.1f}" if sums.bytes else "",
-        )
-        cells = "".join(f"<td>{figure}</td>" for figure in figures)
+        cells = "".join(f"<td>{figure}</td>" for figure in figures(sums, profile))
         note = f"<small>{contents}</small>" if contents else ""
         lines.append(f"<tr><th scope=row>{escape(name)}{note}</th>{cells}</tr>")
     return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(lines)}</tbody></table>"

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from webrnn.engine.executor import Executor, Operation, Step
-from webrnn.engine.kernels import Kernels
+from webrnn.engine.executor.executor import Executor, Operation, Step
+from webrnn.engine.kernels.loading import Kernels
 from webrnn.engine.limits import Budget
-from webrnn.engine.plan_program import PlanProgram
-from webrnn.engine.vm_program import SplitProgram, VmProgram
+from webrnn.engine.programs.plan_program import PlanProgram
+from webrnn.engine.programs.vm_program import SplitProgram, VmProgram
 from webrnn.errors import BackendError
 
 from .clock import Clock

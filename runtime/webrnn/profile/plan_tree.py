@@ -14,7 +14,6 @@ from .clock import Clock
 from .costs import Costs
 from .counters import LAP_KINDS, Counters
 from .entry import Entry
-from .instructions import KINDS
 
 
 class PlanTree:
@@ -77,12 +76,12 @@ class _Filled:
         return found
 
     def instruction(self, instruction: Decoded) -> Entry:
-        kind = KINDS[instruction.name]
+        row = instruction.row
         costs = self.tree.costs(instruction)
         label, text = self.tree.label(instruction), self.tree.text(instruction)
-        entry = Entry("instruction", _name(instruction), kind.category, text, label)
+        entry = Entry("instruction", _name(instruction), row.category, text, label)
         found = self._lap(instruction, 0, entry, costs[0])
-        for index, (name, category) in enumerate(kind.parts, 1):
+        for index, (name, category) in enumerate(row.parts, 1):
             part = Entry("part", name, category, f"inside {instruction.name}", label)
             found.children.append(self._lap(instruction, index, part, costs[index]))
         return found
@@ -102,6 +101,6 @@ def _name(instruction: Decoded) -> str:
     """What it is, and for an expression what it contains."""
     if instruction.expression is None:
         return instruction.name
-    counts = Counter(operation.name for operation in instruction.expression.operations)
+    counts = Counter(operation.row.name for operation in instruction.expression.operations)
     contents = [name if count == 1 else f"{count} {name}" for name, count in counts.items()]
     return f"{', '.join(contents) or 'moves'} (fused)" if len(contents) > 1 else (contents or ["expression"])[0]

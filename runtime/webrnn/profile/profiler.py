@@ -9,11 +9,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from webrnn.engine.kernels import load
+from webrnn.engine.kernels.loading import load
 
 from .clock import calibrate
-from .entry import Entry, Sums
-from .instructions import CATEGORIES
+from .entry import CATEGORIES, Entry, Sums
 from .parts import Builds, Counted, Part, parts_of
 from .timed_plan import profiling_kernels
 from .watch import Spent

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from webrnn.engine.carry import Carry
 from webrnn.engine.feeds import checked_feed
 from webrnn.engine.session import InferenceSession
+from webrnn.engine.streams.carry import Carry
 from webrnn.errors import ShapeError
 
 from .profiler import Profile, profile

@@ -85,14 +85,14 @@ def _head(profile: Profile) -> str:
 
 
 def _categories(profile: Profile) -> str:
-    rows = [[name, *_figures(sums, profile)] for name, sums in profile.categories().items()]
+    rows = [[name, *figures(sums, profile)] for name, sums in profile.categories().items()]
     return table("by category", rows, ["category", "calls", "us", "share", "GFLOP/s", "GB/s"])
 
 
 def _nodes(profile: Profile, everything: bool) -> str:
     nodes = list(profile.nodes().items())
     shown = nodes if everything else nodes[:MOST_NODES]
-    rows = [[_cut(name, 50), *_figures(sums, profile), _ended(", ".join(sums.contents), 40)] for name, sums in shown]
+    rows = [[_cut(name, 50), *figures(sums, profile), _ended(", ".join(sums.contents), 40)] for name, sums in shown]
     if len(shown) < len(nodes):
         rest = sum(sums.seconds for _, sums in nodes[len(shown) :])
         share = f"{_share(rest, profile):.1%}"
@@ -100,7 +100,7 @@ def _nodes(profile: Profile, everything: bool) -> str:
     return table("by node", rows, ["node", "calls", "us", "share", "GFLOP/s", "GB/s", "contains"])
 
 
-def _figures(sums: Sums, profile: Profile) -> list[str]:
+def figures(sums: Sums, profile: Profile) -> list[str]:
     return [
         f"{sums.calls:,.0f}",
         f"{sums.seconds * 1e6:,.2f}",
@@ -120,10 +120,10 @@ def _rows(entry: Entry, profile: Profile, everything: bool, depth: int) -> Itera
     sums = Sums(entry.calls, entry.total, sum(e.flops for e in entry.walk()), sum(e.bytes for e in entry.walk()))
     steps = f" × {entry.steps / entry.calls:,.0f} steps" if entry.kind == "loop" and entry.calls else ""
     category = "" if entry.kind in ("plan", "numpy", "node") or has_parts(entry) else entry.category
-    figures = _figures(sums, profile)
+    shown = figures(sums, profile)
     if entry.kind in ("plan", "numpy"):
-        figures[0] = ""
-    yield [_cut("  " * depth + entry.name, 60) + steps, *figures, category]
+        shown[0] = ""
+    yield [_cut("  " * depth + entry.name, 60) + steps, *shown, category]
     hidden = []
     for child in entry.children:
         if everything or _share(child.total, profile) >= SMALL:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
-from webrnn.engine.kernels import FOLDER, Kernels, load
+from webrnn.engine.kernels.loading import FOLDER, Kernels, load
 from webrnn.engine.limits import Limits
-from webrnn.engine.plan_program import PlanProgram
+from webrnn.engine.programs.plan_program import PlanProgram
 from webrnn.errors import BackendError
 
 from .counters import ROW, Counters

@@ -8,9 +8,9 @@ import numpy as np
 
 from webrnn.errors import UnsupportedOp
 
-from .arrays import Array, normalize_axis, require_float, require_same_type, require_shape, widen
+from .arrays import Array, normalize_axis, widen
 from .erf import erf
-from .registry import op
+from .registry import op, unary
 
 
 @op("Relu")
@@ -25,7 +25,6 @@ def leaky_relu(x: Array, *, alpha: float = 0.01) -> Array:
 
 @op("PRelu")
 def prelu(x: Array, slope: Array) -> Array:
-    require_same_type(x, slope)
     return np.where(x < 0, np.broadcast_to(slope, x.shape) * x, x)
 
 
@@ -51,7 +50,6 @@ def selu(x: Array, *, alpha: float = 1.6732631921768188, gamma: float = 1.050701
 
 @op("Sigmoid")
 def sigmoid(x: Array) -> Array:
-    require_float(x)
     return 1 / (1 + np.exp(-x))
 
 
@@ -60,9 +58,19 @@ def hard_sigmoid(x: Array, *, alpha: float = 0.2, beta: float = 0.5) -> Array:
     return np.clip(alpha * x + beta, 0, 1)
 
 
-@op("HardSwish")
-def hard_swish(x: Array) -> Array:
-    return x * np.clip(x / 6 + 0.5, 0, 1)
+def softsign(x: Array) -> Array:
+    return x / (1 + np.abs(x))
+
+
+unary(
+    __name__,
+    {
+        "Erf": erf,
+        "HardSwish": lambda x: x * np.clip(x / 6 + 0.5, 0, 1),
+        "Softsign": softsign,
+        "Tanh": np.tanh,
+    },
+)
 
 
 @op("Swish")
@@ -72,15 +80,7 @@ def swish(x: Array, *, alpha: float = 1.0) -> Array:
 
 @op("SwiGLU")
 def swiglu(gate: Array, value: Array, *, alpha: float = 1.0) -> Array:
-    require_same_type(gate, value)
-    require_shape(value, gate.shape, "B")
     return swish(gate, alpha=alpha) * value
-
-
-@op("Tanh")
-def tanh(x: Array) -> Array:
-    require_float(x)
-    return np.tanh(x)
 
 
 @op("Softplus")
@@ -88,20 +88,9 @@ def softplus(x: Array) -> Array:
     return np.logaddexp(x, x.dtype.type(0))
 
 
-@op("Softsign")
-def softsign(x: Array) -> Array:
-    return x / (1 + np.abs(x))
-
-
 @op("Mish")
 def mish(x: Array) -> Array:
     return x * np.tanh(softplus(x))
-
-
-@op("Erf")
-def error_function(x: Array) -> Array:
-    require_float(x)
-    return erf(x)
 
 
 @op("Gelu")
@@ -136,7 +125,6 @@ def log_softmax(x: Array, *, axis: int = -1) -> Array:
 
 
 def _shift_to_maximum(x: Array, axis: int) -> tuple[Array, int]:
-    require_float(x)
     axis = normalize_axis(axis, x.ndim)
     wide = widen(x)
     return (wide - np.max(wide, axis=axis, keepdims=True) if x.size else wide), axis

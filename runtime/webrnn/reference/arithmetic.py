@@ -8,31 +8,29 @@ import numpy as np
 
 from webrnn.errors import ModelError, ShapeError
 
-from .arrays import Array, broadcast_shape, require_float, require_same_type, widen
-from .registry import op
+from .arrays import Array, broadcast_shape, widen
+from .registry import binary, op, unary
 
-
-@op("Add")
-def add(a: Array, b: Array) -> Array:
-    require_same_type(a, b)
-    return a + b
-
-
-@op("Sub")
-def sub(a: Array, b: Array) -> Array:
-    require_same_type(a, b)
-    return a - b
-
-
-@op("Mul")
-def mul(a: Array, b: Array) -> Array:
-    require_same_type(a, b)
-    return a * b
+binary(__name__, {"Add": np.add, "Sub": np.subtract, "Mul": np.multiply})
+unary(
+    __name__,
+    {
+        "Neg": np.negative,
+        "Abs": np.abs,
+        "Sign": np.sign,
+        "Reciprocal": lambda x: 1 / x,
+        "Exp": np.exp,
+        "Log": np.log,
+        "Sqrt": np.sqrt,
+        "Floor": np.floor,
+        "Ceil": np.ceil,
+        "Round": np.rint,
+    },
+)
 
 
 @op("Div")
 def div(a: Array, b: Array) -> Array:
-    require_same_type(a, b)
     if a.dtype.kind in "iu":
         return divide_toward_zero(a, b)
     return a / b
@@ -51,7 +49,6 @@ def divide_toward_zero(a: Array, b: Array) -> Array:
 
 @op("Mod")
 def mod(a: Array, b: Array, *, fmod: int = 0) -> Array:
-    require_same_type(a, b)
     if fmod not in (0, 1):
         raise ModelError(f"it must be 0 or 1, not {fmod}", attribute="fmod")
     if a.dtype.kind in "iu" and not np.all(b):
@@ -67,63 +64,6 @@ def power(base: Array, exponent: Array) -> Array:
     if exponent.dtype.kind in "iu" and not np.any(exponent < 0):
         return np.power(base, exponent.astype(base.dtype, copy=False))
     return np.power(base.astype(np.float64), exponent).astype(base.dtype)
-
-
-@op("Neg")
-def negate(x: Array) -> Array:
-    return -x
-
-
-@op("Abs")
-def absolute(x: Array) -> Array:
-    return np.abs(x)
-
-
-@op("Sign")
-def sign(x: Array) -> Array:
-    return np.sign(x)
-
-
-@op("Reciprocal")
-def reciprocal(x: Array) -> Array:
-    require_float(x)
-    return 1 / x
-
-
-@op("Exp")
-def exp(x: Array) -> Array:
-    require_float(x)
-    return np.exp(x)
-
-
-@op("Log")
-def log(x: Array) -> Array:
-    require_float(x)
-    return np.log(x)
-
-
-@op("Sqrt")
-def sqrt(x: Array) -> Array:
-    require_float(x)
-    return np.sqrt(x)
-
-
-@op("Floor")
-def floor(x: Array) -> Array:
-    require_float(x)
-    return np.floor(x)
-
-
-@op("Ceil")
-def ceil(x: Array) -> Array:
-    require_float(x)
-    return np.ceil(x)
-
-
-@op("Round")
-def round_half_to_even(x: Array) -> Array:
-    require_float(x)
-    return np.rint(x)
 
 
 @op("Max")
@@ -154,7 +94,6 @@ def mean_of(*tensors: Array) -> Array:
 def _require_operands(*tensors: Array) -> None:
     if not tensors:
         raise ModelError("at least one input is required")
-    require_same_type(*tensors)
     broadcast_shape(*(x.shape for x in tensors))
 
 
@@ -169,7 +108,6 @@ def _bound(x: Array, bound: Array | None, name: str) -> Array:
     if bound is None:
         limits = np.finfo(x.dtype) if x.dtype.kind == "f" else np.iinfo(x.dtype)
         return np.array(getattr(limits, name), x.dtype)
-    require_same_type(x, bound)
     if bound.size != 1:
         raise ShapeError(f"{name} must be a scalar, its shape is {list(bound.shape)}")
     return bound.reshape(())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from typing import Any, TypeAlias
 
@@ -11,6 +12,9 @@ from webrnn.errors import ModelError, ShapeError
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 Index: TypeAlias = tuple[Any, ...]
+
+FLOOR_OR_CEIL = "floor upwards, ceil downwards"
+"""The nearest_mode of a Resize of opsets below 11, which had no name: floor for a scale of 1 or more, else ceil."""
 
 
 def normalize_axis(axis: int, rank: int, name: str = "axis") -> int:
@@ -62,23 +66,11 @@ def require_shape(x: Array, shape: Sequence[int], name: str) -> None:
 
 
 def require_same_type(*tensors: Array) -> None:
-    """ONNX never mixes types; numpy would quietly promote them."""
+    """Of the elements of a sequence, which no rule knows before a run. ONNX never mixes types; numpy would promote."""
     first = tensors[0].dtype
     for other in tensors[1:]:
         if other.dtype != first:
             raise ModelError(f"the inputs have different types, {first} and {other.dtype}")
-
-
-def require_bool(*tensors: Array) -> None:
-    for x in tensors:
-        if x.dtype != np.bool_:
-            raise ModelError(f"the inputs must be bool, not {x.dtype}")
-
-
-def require_float(*tensors: Array) -> None:
-    for x in tensors:
-        if x.dtype.kind != "f":
-            raise ModelError(f"the inputs must be floating point, not {x.dtype}")
 
 
 def widen(x: Array) -> Array:
@@ -92,3 +84,18 @@ def broadcast_shape(*shapes: Sequence[int]) -> tuple[int, ...]:
     except ValueError:
         listed = " and ".join(str(list(shape)) for shape in shapes)
         raise ShapeError(f"the shapes {listed} cannot be broadcast together") from None
+
+
+def mean_of(x: Array, axes: tuple[int, ...]) -> Array:
+    """The mean along axes, which stay. That of no elements is NaN, and no warning."""
+    return x.sum(axis=axes, keepdims=True) / x.dtype.type(math.prod(x.shape[axis] for axis in axes))
+
+
+def variance_of(x: Array, axes: tuple[int, ...]) -> Array:
+    centred = x - mean_of(x, axes)
+    return mean_of(centred * centred, axes)
+
+
+def exact_integers(x: Array) -> Array:
+    """Integers held in float64, as int32 (they wrap as an int32 accumulator does)."""
+    return x.astype(np.int64).astype(np.int32)

@@ -6,7 +6,7 @@ import numpy as np
 
 from webrnn.errors import ModelError, ShapeError, UnsupportedOp
 
-from .arrays import Array, require_rank, require_same_type, require_shape, widen
+from .arrays import Array, require_rank, require_shape, widen
 from .dtypes import computing_dtype
 from .gather_scatter import checked_indices
 from .registry import op
@@ -33,7 +33,6 @@ def attention(
     softmax_precision: int | None = None,
 ) -> tuple[Array, Array, Array, Array]:
     """Q, K and V are (batch, heads, steps, size), or (batch, steps, heads * size) with the numbers of heads given."""
-    require_same_type(q, k)
     if (past_key is None) != (past_value is None):
         raise ModelError("past_key and past_value must be given together")
     if past_key is not None and nonpad_kv_seqlen is not None:
@@ -143,7 +142,6 @@ def rotary_embedding(
     rotary_embedding_dim: int = 0,
 ) -> Array:
     """X is (batch, heads, steps, size), or (batch, steps, heads * size) with num_heads given."""
-    require_same_type(x, cos_cache, sin_cache)
     heads = x if x.ndim == 4 else _split_heads(x, num_heads or None)
     require_rank(heads, 4, "X")
     size = rotary_embedding_dim or heads.shape[3]

@@ -8,7 +8,7 @@ import numpy as np
 
 from webrnn.errors import ModelError, ShapeError
 
-from .arrays import Array, int_list, normalize_axis, require_rank, require_same_type, single, widen
+from .arrays import Array, int_list, normalize_axis, single, widen
 from .dtypes import FLOAT, computing_dtype
 from .limits import check_size
 from .registry import op
@@ -66,7 +66,6 @@ def size(x: Array) -> Array:
 
 @op("Range")
 def range_(start: Array, limit: Array, delta: Array, *, stash_type: int = FLOAT) -> Array:
-    require_same_type(start, limit, delta)
     first, last, step = (single(widen(x), name) for x, name in ((start, "start"), (limit, "limit"), (delta, "delta")))
     if step == 0:
         raise ShapeError("delta is 0")
@@ -86,7 +85,6 @@ def range_(start: Array, limit: Array, delta: Array, *, stash_type: int = FLOAT)
 
 @op("EyeLike")
 def eye_like(x: Array, *, dtype: int | None = None, k: int = 0) -> Array:
-    require_rank(x, 2, "input")
     target = x.dtype if dtype is None else computing_dtype(dtype, "dtype")
     check_size(x.shape, target)
     columns = np.arange(x.shape[1]) - k

@@ -9,7 +9,7 @@ import numpy as np
 
 from webrnn.errors import ShapeError, UnsupportedOp
 
-from .arrays import Array, Index, require_rank, require_same_type, widen
+from .arrays import Array, Index, exact_integers, require_rank, widen
 from .limits import check_size
 from .registry import op
 from .windows import Windows, per_axis, place_windows, split_pads
@@ -28,7 +28,6 @@ def conv(
     pads: list[int] | None = None,
     strides: list[int] | None = None,
 ) -> Array:
-    require_same_type(x, w)
     windows = place_windows(x, kernel_of(x, w, kernel_shape), strides, dilations, pads, auto_pad)
     y = convolve(widen(x), widen(w), windows, group)
     return _add_bias(y, b, w.shape[0]).astype(x.dtype, copy=False)
@@ -82,7 +81,6 @@ def conv_transpose(
     strides: list[int] | None = None,
 ) -> Array:
     """W is (channels, out channels / group, kernel...)."""
-    require_same_type(x, w)
     kernel = kernel_of(x, w, kernel_shape)
     rank = len(kernel)
     if rank < 1 or group < 1 or x.shape[1] != w.shape[0] or w.shape[0] % group:
@@ -184,8 +182,3 @@ def subtract_zero_point(x: Array, zero_point: Array | None, name: str, per_row: 
             raise ShapeError(f"{name} of shape {list(zero_point.shape)} does not fit {list(x.shape)}")
         zero_point = zero_point.reshape(-1, *(1,) * (x.ndim - 1))
     return wide - zero_point.reshape(zero_point.shape if per_row and zero_point.size > 1 else ()).astype(np.float64)
-
-
-def exact_integers(x: Array) -> Array:
-    """Integers held in float64, as int32 (they wrap as an int32 accumulator does)."""
-    return x.astype(np.int64).astype(np.int32)

@@ -116,6 +116,7 @@ def _pool_region(image: Array, rows: Array, columns: Array, mode: str) -> Array:
     row_taps, row_weights = _linear_taps(rows, image.shape[1])
     column_taps, column_weights = _linear_taps(columns, image.shape[2])
     # (channels, row bins, row samples, row corner, column bins, column samples, column corner)
+    check_size((image.shape[0], row_taps.size, column_taps.size), np.float64)
     values = image[:, row_taps[..., None, None, None], column_taps]
     weighted = values * row_weights[..., None, None, None] * column_weights
     if mode == "max":

@@ -6,7 +6,7 @@ import numpy as np
 
 from webrnn.errors import ModelError, ShapeError, UnsupportedOp
 
-from .arrays import Array, normalize_axis, require_bool, require_rank, require_rank_at_least, require_same_type
+from .arrays import Array, normalize_axis, require_rank, require_rank_at_least
 from .limits import check_size
 from .registry import op
 
@@ -36,8 +36,6 @@ def gather_elements(data: Array, indices: Array, *, axis: int = 0) -> Array:
 
 @op("GatherND", any_type=True)
 def gather_nd(data: Array, indices: Array, *, batch_dims: int = 0) -> Array:
-    require_rank_at_least(data, 1, "data")
-    require_rank_at_least(indices, 1, "indices")
     if not 0 <= batch_dims < min(data.ndim, indices.ndim):
         raise ShapeError(f"{batch_dims} is too many for the inputs", attribute="batch_dims")
     if data.shape[:batch_dims] != indices.shape[:batch_dims]:
@@ -79,7 +77,6 @@ _COMBINE: dict[str, np.ufunc] = {"add": np.add, "mul": np.multiply, "max": np.ma
 
 
 def _scatter(data: Array, index: tuple[Array, ...], updates: Array, reduction: str) -> Array:
-    require_same_type(data, updates)
     result = data.copy()
     if reduction == "none":
         result[index] = updates
@@ -99,8 +96,6 @@ def scatter_elements(data: Array, indices: Array, updates: Array, *, axis: int =
 
 @op("ScatterND", any_type=True)
 def scatter_nd(data: Array, indices: Array, updates: Array, *, reduction: str = "none") -> Array:
-    require_rank_at_least(data, 1, "data")
-    require_rank_at_least(indices, 1, "indices")
     index = _tuple_index(data.shape, indices)
     expected = indices.shape[:-1] + data.shape[indices.shape[-1] :]
     if updates.shape != expected:
@@ -113,8 +108,6 @@ def tensor_scatter(
     past_cache: Array, update: Array, write_indices: Array | None = None, *, axis: int = -2, mode: str = "linear"
 ) -> Array:
     """Write `update` into each batch row of the cache, from the row's write index on."""
-    require_same_type(past_cache, update)
-    require_rank(update, past_cache.ndim, "update")
     axis = normalize_axis(axis, past_cache.ndim)
     if axis == 0:
         raise ShapeError("it must not be the batch dimension", attribute="axis")
@@ -137,8 +130,6 @@ def tensor_scatter(
 
 @op("Compress", any_type=True)
 def compress(x: Array, condition: Array, *, axis: int | None = None) -> Array:
-    require_bool(condition)
-    require_rank(condition, 1, "condition")
     if axis is None:
         x, axis = x.reshape(-1), 0
     axis = normalize_axis(axis, x.ndim)

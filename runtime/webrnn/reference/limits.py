@@ -30,14 +30,6 @@ def max_bytes() -> int:
     return _max_bytes
 
 
-BROADCASTING = frozenset({
-    "Add", "Sub", "Mul", "Div", "Mod", "Pow", "Max", "Min", "Sum", "Mean", "And", "Or", "Xor", "Equal", "Less",
-    "LessOrEqual", "Greater", "GreaterOrEqual", "Where", "PRelu", "BitShift", "BitwiseAnd", "BitwiseOr",
-    "BitwiseXor",
-})  # fmt: skip
-"""Ops whose result may have as many elements as their operands multiplied."""
-
-
 def check_broadcast(arrays: Sequence[Any]) -> None:
     """ShapeError if operands are broadcast to more than the limit."""
     shapes = [array.shape for array in arrays if isinstance(array, np.ndarray)]

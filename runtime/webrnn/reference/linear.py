@@ -6,15 +6,13 @@ import numpy as np
 
 from webrnn.errors import ModelError, ShapeError
 
-from .arrays import Array, broadcast_shape, require_rank, require_rank_at_least, require_same_type, widen
-from .conv import exact_integers
+from .arrays import Array, broadcast_shape, exact_integers, require_rank_at_least, widen
 from .limits import check_size
 from .registry import op
 
 
 @op("MatMul")
 def matmul(a: Array, b: Array) -> Array:
-    require_same_type(a, b)
     _require_inner_dimension(a, b)
     return np.matmul(widen(a), widen(b)).astype(a.dtype, copy=False)
 
@@ -39,9 +37,6 @@ def gemm(
     transA: int = 0,
     transB: int = 0,
 ) -> Array:
-    require_rank(a, 2, "A")
-    require_rank(b, 2, "B")
-    require_same_type(*(x for x in (a, b, c) if x is not None))
     left, right = (a.T if transA else a), (b.T if transB else b)
     _require_inner_dimension(left, right)
     product = widen(left) @ widen(right)
@@ -64,7 +59,6 @@ def _scaled(x: Array, factor: float) -> Array:
 def einsum(*tensors: Array, equation: str) -> Array:
     if not tensors:
         raise ModelError("at least one input is required")
-    require_same_type(*tensors)
     result = np.einsum(equation.replace(" ", ""), *(widen(x) for x in tensors), optimize=len(tensors) > 2)
     return np.asarray(result).astype(tensors[0].dtype, copy=False)
 
@@ -113,5 +107,4 @@ def _zero_point_of_columns(zero_point: Array, b: Array) -> Array:
 
 @op("Det")
 def determinant(x: Array) -> Array:
-    require_rank_at_least(x, 2, "X")
     return np.asarray(np.linalg.det(widen(x))).astype(x.dtype, copy=False)

@@ -8,7 +8,16 @@ import numpy as np
 
 from webrnn.errors import ModelError, ShapeError, UnsupportedOp
 
-from .arrays import Array, normalize_axes, normalize_axis, require_rank_at_least, require_shape, single, widen
+from .arrays import (
+    Array,
+    mean_of,
+    normalize_axes,
+    normalize_axis,
+    require_shape,
+    single,
+    variance_of,
+    widen,
+)
 from .dtypes import FLOAT
 from .registry import op
 
@@ -25,7 +34,6 @@ def batch_normalization(
     momentum: float = 0.9,
     training_mode: int = 0,
 ) -> tuple[Array, ...]:
-    require_rank_at_least(x, 1, "X")
     channels = x.shape[1] if x.ndim > 1 else 1
     for name, value in (("scale", scale), ("B", bias), ("input_mean", mean), ("input_var", var)):
         require_shape(value, (channels,), name)
@@ -33,7 +41,7 @@ def batch_normalization(
         y = _scale_channels(_standardize_channels(widen(x), mean, var, epsilon), scale, bias)
         return (y.astype(x.dtype, copy=False),)
     axes = tuple(i for i in range(x.ndim) if i != 1)
-    batch_mean, batch_var = widen(x).mean(axis=axes), widen(x).var(axis=axes)
+    batch_mean, batch_var = (measure(widen(x), axes).reshape(channels) for measure in (mean_of, variance_of))
     y = _scale_channels(_standardize_channels(widen(x), batch_mean, batch_var, epsilon), scale, bias)
     running_mean = mean * momentum + batch_mean * (1 - momentum)
     running_var = var * momentum + batch_var * (1 - momentum)
@@ -57,15 +65,11 @@ def _scale_channels(x: Array, scale: Array, bias: Array) -> Array:
 
 
 def _standardize(x: Array, axes: tuple[int, ...], epsilon: float) -> Array:
-    centred = x - x.mean(axis=axes, keepdims=True)
-    return centred / np.sqrt(np.mean(centred * centred, axis=axes, keepdims=True) + epsilon)
+    return (x - mean_of(x, axes)) / np.sqrt(variance_of(x, axes) + epsilon)
 
 
 @op("InstanceNormalization")
 def instance_normalization(x: Array, scale: Array, bias: Array, *, epsilon: float = 1e-5) -> Array:
-    require_rank_at_least(x, 3, "input")
-    require_shape(scale, x.shape[1:2], "scale")
-    require_shape(bias, x.shape[1:2], "B")
     y = _scale_channels(_standardize(widen(x), tuple(range(2, x.ndim)), epsilon), scale, bias)
     return y.astype(x.dtype, copy=False)
 
@@ -75,12 +79,9 @@ def group_normalization(
     x: Array, scale: Array, bias: Array, *, num_groups: int, epsilon: float = 1e-5, stash_type: int = FLOAT
 ) -> Array:
     _require_float_stash(stash_type)
-    require_rank_at_least(x, 2, "X")
     batch, channels = x.shape[:2]
     if num_groups < 1 or channels % num_groups:
         raise ShapeError(f"{channels} channels cannot be divided into {num_groups} groups", attribute="num_groups")
-    require_shape(scale, (channels,), "scale")
-    require_shape(bias, (channels,), "bias")
     groups = widen(x).reshape(batch, num_groups, -1)
     y = _scale_channels(_standardize(groups, (2,), epsilon).reshape(x.shape), scale, bias)
     return y.astype(x.dtype, copy=False)
@@ -93,14 +94,11 @@ def layer_normalization(
     _require_float_stash(stash_type)
     axes = tuple(range(normalize_axis(axis, x.ndim), x.ndim))
     wide = widen(x)
-    mean = wide.mean(axis=axes, keepdims=True)
-    centred = wide - mean
-    inverse = 1 / np.sqrt(np.mean(centred * centred, axis=axes, keepdims=True) + epsilon)
-    y = (centred * inverse).astype(x.dtype, copy=False) * scale
+    middle, inverse = mean_of(wide, axes), 1 / np.sqrt(variance_of(wide, axes) + epsilon)
+    y = ((wide - middle) * inverse).astype(x.dtype, copy=False) * scale
     if bias is not None:
         y = y + bias
-    require_shape(y, x.shape, "the result of scale and B")
-    return y.astype(x.dtype, copy=False), mean.astype(np.float32), inverse.astype(np.float32)
+    return y.astype(x.dtype, copy=False), middle.astype(np.float32), inverse.astype(np.float32)
 
 
 @op("RMSNormalization")
@@ -110,9 +108,8 @@ def rms_normalization(
     _require_float_stash(stash_type)
     axes = tuple(range(normalize_axis(axis, x.ndim), x.ndim))
     wide = widen(x)
-    normalized = wide / np.sqrt(np.mean(wide * wide, axis=axes, keepdims=True) + epsilon)
+    normalized = wide / np.sqrt(mean_of(wide * wide, axes) + epsilon)
     y = normalized.astype(x.dtype, copy=False) * scale
-    require_shape(y, x.shape, "the result of scale")
     return y.astype(scale.dtype, copy=False)
 
 
@@ -125,8 +122,7 @@ def _require_float_stash(stash_type: int) -> None:
 def mean_variance_normalization(x: Array, *, axes: tuple[int, ...] | list[int] = (0, 2, 3)) -> Array:
     chosen = normalize_axes(axes, x.ndim)
     wide = widen(x)
-    deviation = np.sqrt(wide.var(axis=chosen, keepdims=True))
-    return ((wide - wide.mean(axis=chosen, keepdims=True)) / (deviation + 1e-9)).astype(x.dtype, copy=False)
+    return ((wide - mean_of(wide, chosen)) / (np.sqrt(variance_of(wide, chosen)) + 1e-9)).astype(x.dtype, copy=False)
 
 
 @op("LpNormalization")
@@ -144,7 +140,6 @@ def lp_normalization(x: Array, *, axis: int = -1, p: int = 2) -> Array:
 def local_response_normalization(
     x: Array, *, size: int, alpha: float = 1e-4, beta: float = 0.75, bias: float = 1.0
 ) -> Array:
-    require_rank_at_least(x, 2, "X")
     if size < 1:
         raise ModelError(f"it must be positive, not {size}", attribute="size")
     wide, channels = widen(x), x.shape[1]

@@ -6,7 +6,7 @@ import numpy as np
 
 from webrnn.errors import ModelError, ShapeError
 
-from .arrays import Array, int_list, require_rank_at_least, require_shape, widen
+from .arrays import Array, int_list, mean_of, require_rank_at_least, widen
 from .gather_scatter import checked_indices
 from .limits import check_size
 from .registry import op
@@ -104,7 +104,7 @@ def _power(x: Array, p: int) -> Array:
 
 @op("GlobalAveragePool")
 def global_average_pool(x: Array) -> Array:
-    return widen(x).mean(axis=_spatial_axes(x), keepdims=True).astype(x.dtype, copy=False)
+    return mean_of(widen(x), _spatial_axes(x)).astype(x.dtype, copy=False)
 
 
 @op("GlobalMaxPool")
@@ -134,8 +134,6 @@ def max_unpool(
     strides: list[int] | None = None,
 ) -> Array:
     """The indices count in the shape that the attributes imply, also when a larger output_shape is given."""
-    require_rank_at_least(x, 3, "the input")
-    require_shape(indices, x.shape, "I")
     rank = x.ndim - 2
     kernel, steps = per_axis(kernel_shape, 1, rank, "kernel_shape"), per_axis(strides, 1, rank, "strides")
     before, after = split_pads(pads, rank)

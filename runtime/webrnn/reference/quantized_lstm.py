@@ -9,7 +9,7 @@ import numpy as np
 
 from webrnn.errors import ModelError, ShapeError, UnsupportedOp
 
-from .activation import relu, sigmoid, softplus, softsign, tanh
+from .activation import relu, sigmoid, softplus, softsign
 from .arrays import Array, int_list, require_rank, require_shape
 from .linear import integer_product
 from .quantize import dynamic_range, round_and_saturate
@@ -17,7 +17,7 @@ from .registry import op
 
 _ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
     "sigmoid": sigmoid,
-    "tanh": tanh,
+    "tanh": np.tanh,
     "relu": relu,
     "softsign": softsign,
     "softplus": softplus,

@@ -7,7 +7,7 @@ import numpy as np
 from webrnn.errors import ModelError, ShapeError, UnsupportedOp
 
 from .activation import swish
-from .arrays import Array, require_rank, require_same_type, require_shape, widen
+from .arrays import Array, require_rank, require_shape, widen
 from .conv import convolve
 from .registry import op
 from .windows import place_windows
@@ -37,7 +37,6 @@ def linear_attention(
     state holds for this key)), and reads it with the query. chunk_size is a hint that does not affect the result.
     """
     _check_rule(update_rule, decay, beta)
-    require_same_type(query, key, value)
     for name, x in (("query", query), ("key", key), ("value", value)):
         require_rank(x, 3, name)
     if kv_num_heads < 1 or q_num_heads < 1 or q_num_heads % kv_num_heads:
@@ -104,7 +103,6 @@ def causal_conv_with_state(
     """Depthwise over the last axis, x (batch, channels, steps); the state is the last k - 1 inputs."""
     require_rank(x, 3, "input")
     require_rank(weight, 3, "weight")
-    require_same_type(x, weight)
     batch, channels, _ = x.shape
     taps = weight.shape[2]
     require_shape(weight, (channels, 1, taps), "weight")

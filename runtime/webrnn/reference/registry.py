@@ -1,6 +1,6 @@
 """The table of numpy ops: `@op("Name")` puts a function in it, `lookup` and `call` take it out.
 
-The module of an op is imported when the op is first looked up (families.py says which one).
+The module of an op is imported when the op is first looked up (its row in ops/table.py says which one).
 
 The inputs of an op are positional (None where the node leaves one out), its attributes are keyword-only and carry
 ONNX's defaults. A function that declares the keyword `n_outputs` is told how many outputs the node has.
@@ -11,20 +11,20 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from importlib import import_module
 from typing import Any, TypeVar
 
 import numpy as np
 
 from webrnn.errors import Error, ModelError, ShapeError, UnsupportedOp
+from webrnn.ops.registry import Registry
+from webrnn.ops.sets import ELEMENTWISE
 
 from .arrays import Array
-from .families import MODULE_OF
-from .limits import BROADCASTING, check_broadcast
+from .limits import check_broadcast
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-_ops: dict[tuple[str, str], Callable[..., Any]] = {}
+FUNCTIONS: Registry[Callable[..., Any]] = Registry("numpy", f"{__package__}.{{}}")
 _attributes: dict[Callable[..., Any], frozenset[str]] = {}
 _any_type: set[Callable[..., Any]] = set()
 _may_be_none: dict[Callable[..., Any], tuple[int, ...]] = {}
@@ -46,16 +46,34 @@ def op(
         if any_type:
             _any_type.add(function)
         _may_be_none[function] = may_be_none
-        family = function.__module__.rpartition(".")[2]
-        for name in names:
-            if MODULE_OF.get((domain, name)) != family:
-                raise ValueError(f"families.py does not say that {family} has {domain}:{name}")
-            if (domain, name) in _ops:
-                raise ValueError(f"two implementations of {domain}:{name}")
-            _ops[domain, name] = function
+        FUNCTIONS(*names, domain=domain)(function)
         return function
 
     return register
+
+
+def unary(module: str, functions: Mapping[str, Callable[[Any], Any]]) -> None:
+    """Register functions of a module that take one tensor, by the names of their ops."""
+    for name, function in functions.items():
+        made = _of_one(function)
+        made.__module__ = module
+        op(name)(made)
+
+
+def binary(module: str, functions: Mapping[str, Callable[[Any, Any], Any]]) -> None:
+    """Register functions of a module that take two tensors, by the names of their ops."""
+    for name, function in functions.items():
+        made = _of_two(function)
+        made.__module__ = module
+        op(name)(made)
+
+
+def _of_one(function: Callable[[Any], Any]) -> Callable[..., Any]:
+    return lambda x: function(x)
+
+
+def _of_two(function: Callable[[Any, Any], Any]) -> Callable[..., Any]:
+    return lambda a, b: function(a, b)
 
 
 def lookup(domain: str, op_type: str) -> Callable[..., Any] | None:
@@ -64,15 +82,12 @@ def lookup(domain: str, op_type: str) -> Callable[..., Any] | None:
     >>> lookup("", "Add") is not None, lookup("", "NoSuchOp")
     (True, None)
     """
-    key = "" if domain == "ai.onnx" else domain, op_type
-    if key in MODULE_OF and key not in _ops:
-        import_module(f"{__package__}.{MODULE_OF[key]}")
-    return _ops.get(key)
+    return FUNCTIONS.get("" if domain == "ai.onnx" else domain, op_type)
 
 
 def registered() -> list[tuple[str, str]]:
     """All (domain, op) pairs, sorted."""
-    return sorted(MODULE_OF)
+    return sorted(FUNCTIONS.names())
 
 
 def call(
@@ -81,10 +96,8 @@ def call(
     inputs: Sequence[Any],
     attrs: Mapping[str, Any],
     n_outputs: int = 1,
-    are_allowed: bool = False,
 ) -> list[Any]:
-    """Run one op and return the list of its outputs. `are_allowed` says that the rule of the op (`webrnn.checks`) has
-    been asked about inputs of these types and shapes.
+    """Run one op and return the list of its outputs. Its rule has been asked; `webrnn.checks.arrays.call` does both.
 
     >>> call("Add", "", [np.float32([1, 2]), np.float32(3)], {})
     [array([4., 5.], dtype=float32)]
@@ -95,15 +108,11 @@ def call(
         raise UnsupportedOp("there is no implementation of this op", op=name)
     _check_signature(function, op_type, inputs, attrs)
     _check_types(function, op_type, inputs)
-    if not are_allowed:
-        from webrnn.checks.arrays import check_arrays  # it knows this package
-
-        check_arrays(op_type, domain, inputs, attrs, n_outputs)
     keywords = dict(attrs)
     if "n_outputs" in _attributes[function]:
         keywords["n_outputs"] = n_outputs
     try:
-        if len(inputs) > 1 and op_type in BROADCASTING:
+        if len(inputs) > 1 and op_type in ELEMENTWISE:
             check_broadcast(inputs)
         with np.errstate(all="ignore"):
             result = function(*inputs, **keywords)
@@ -120,12 +129,13 @@ def call(
 
 
 def check_signature(op_type: str, domain: str, inputs: Sequence[Any], attrs: Mapping[str, Any]) -> None:
-    """Raise unless an op takes so many inputs, None for those left out, and these attributes; of an op that is not
-    there nothing is known.
+    """Raise unless an op takes so many inputs, None for those left out, these attributes and arrays of these types.
+    Of an op that is not there nothing is known.
     """
     function = lookup(domain, op_type)
     if function is not None:
         _check_signature(function, op_type, inputs, attrs)
+        _check_types(function, op_type, inputs)
 
 
 def _check_signature(

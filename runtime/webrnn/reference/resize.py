@@ -15,12 +15,9 @@ import numpy as np
 from webrnn.errors import ModelError, ShapeError, UnsupportedOp
 
 from . import integer_resize
-from .arrays import Array, int_list, normalize_axes
+from .arrays import FLOOR_OR_CEIL, Array, int_list, normalize_axes
 from .limits import check_size
 from .registry import op
-
-FLOOR_OR_CEIL = "floor upwards, ceil downwards"
-"""The nearest_mode of opsets below 11, which had no name: floor for a scale of 1 or more, else ceil."""
 
 _TIE = np.float32(2.0**-21)
 """Positions that differ by less than this part of them differ by rounding only."""

@@ -15,9 +15,6 @@ from .arrays import (
     int_list,
     normalize_axes,
     normalize_axis,
-    require_rank,
-    require_rank_at_least,
-    require_same_type,
 )
 from .limits import check_size
 from .registry import op
@@ -91,9 +88,7 @@ def transpose(x: Array, *, perm: list[int] | None = None) -> Array:
 
 @op("Expand", any_type=True)
 def expand(x: Array, shape: Array) -> Array:
-    dims = int_list(shape, "shape")
-    check_size(dims, x.dtype)
-    target = check_size(broadcast_shape(x.shape, dims), x.dtype)
+    target = check_size(broadcast_shape(x.shape, int_list(shape, "shape")), x.dtype)
     return np.broadcast_to(x, target).copy()
 
 
@@ -111,7 +106,6 @@ def tile(x: Array, repeats: Array) -> Array:
 def concat(*tensors: Array, axis: int) -> Array:
     if not tensors:
         raise ModelError("at least one input is required")
-    require_same_type(*tensors)
     first = tensors[0]
     axis = normalize_axis(axis, first.ndim)
     for x in tensors:
@@ -220,7 +214,6 @@ def _pad_with_constant(x: Array, before: list[int], after: list[int], constant_v
     if constant_value is None:
         fill = np.zeros((), x.dtype) if x.dtype != object else np.array("", object)
     else:
-        require_same_type(x, constant_value)
         if constant_value.size != 1:
             raise ShapeError(f"constant_value must hold one value, its shape is {list(constant_value.shape)}")
         fill = constant_value.reshape(())
@@ -266,7 +259,6 @@ def center_crop_pad(x: Array, shape: Array, *, axes: list[int] | None = None) ->
 
 @op("DepthToSpace")
 def depth_to_space(x: Array, *, blocksize: int, mode: str = "DCR") -> Array:
-    require_rank(x, 4, "input")
     batch, channels, height, width = x.shape
     if blocksize < 1 or channels % blocksize**2:
         raise ShapeError(f"{channels} channels are not divisible by {blocksize} squared", attribute="blocksize")
@@ -282,7 +274,6 @@ def depth_to_space(x: Array, *, blocksize: int, mode: str = "DCR") -> Array:
 
 @op("SpaceToDepth")
 def space_to_depth(x: Array, *, blocksize: int, mode: str = "DCR") -> Array:
-    require_rank(x, 4, "input")
     batch, channels, height, width = x.shape
     if blocksize < 1 or height % blocksize or width % blocksize:
         raise ShapeError(f"{height} x {width} is not divisible by {blocksize}", attribute="blocksize")
@@ -298,7 +289,6 @@ def space_to_depth(x: Array, *, blocksize: int, mode: str = "DCR") -> Array:
 
 @op("Trilu", any_type=True)
 def trilu(x: Array, k: Array | None = None, *, upper: int = 1) -> Array:
-    require_rank_at_least(x, 2, "input")
     diagonal = 0 if k is None else int_list(k, "k")[0]
     rows, columns = x.shape[-2:]
     offset = np.arange(columns) - np.arange(rows)[:, None]
@@ -308,7 +298,6 @@ def trilu(x: Array, k: Array | None = None, *, upper: int = 1) -> Array:
 
 @op("ReverseSequence", any_type=True)
 def reverse_sequence(x: Array, sequence_lens: Array, *, batch_axis: int = 1, time_axis: int = 0) -> Array:
-    require_rank_at_least(x, 2, "input")
     batch_axis, time_axis = normalize_axes((batch_axis, time_axis), x.ndim, "batch_axis or time_axis")
     lengths = np.array(int_list(sequence_lens, "sequence_lens"), np.int64)
     batch, steps = x.shape[batch_axis], x.shape[time_axis]

@@ -9,7 +9,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from webrnn.errors import ModelError, ShapeError
 
-from .arrays import Array, normalize_axis, require_rank, require_rank_at_least, require_shape, single, widen
+from .arrays import Array, normalize_axis, require_shape, single, widen
 from .dtypes import FLOAT, computing_dtype
 from .limits import check_size
 from .registry import op
@@ -20,7 +20,6 @@ def dft(
     x: Array, dft_length: Array | None = None, axis: Array | None = None, *, inverse: int = 0, onesided: int = 0
 ) -> Array:
     """onesided keeps the first half of the spectrum, or with `inverse` expects only that and gives a real signal."""
-    require_rank_at_least(x, 2, "input")
     position = normalize_axis(-2 if axis is None else single(axis, "axis"), x.ndim)
     if position == x.ndim - 1:
         raise ShapeError("axis must not be the last one, which holds real and imaginary parts")
@@ -66,7 +65,6 @@ def stft(
 ) -> Array:
     """signal is (batch, samples) or (batch, samples, 1 or 2); the result (batch, frames, bins, 2)."""
     samples = _to_complex(signal if signal.ndim != 2 else signal[..., None])
-    require_rank(samples, 2, "signal, without its last axis,")
     step = single(frame_step, "frame_step")
     if frame_length is not None:
         length = single(frame_length, "frame_length")
@@ -104,12 +102,12 @@ def blackman_window(size: Array, *, output_datatype: int = FLOAT, periodic: int 
 
 
 def _cosine_window(weights: tuple[float, ...], size: Array, output_datatype: int, periodic: int) -> Array:
-    """The sum of weights[k] cos(2 pi k n / N)."""
+    """The sum of weights[k] cos(2 pi k n / N). A symmetric window of one sample is 0 / 0, as in ONNX's function."""
     dtype = computing_dtype(output_datatype, "output_datatype")
     count = single(size, "size")
     check_size((count,), np.float64)
-    period = count if periodic else count - 1
-    angle = 2 * math.pi * np.arange(count) / max(period, 1)
+    period = np.float64(count if periodic else count - 1)
+    angle = 2 * math.pi * np.arange(count) / period
     total = np.zeros(count)
     for k, weight in enumerate(weights):
         total += weight * np.cos(k * angle)

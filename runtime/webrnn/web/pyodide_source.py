@@ -10,7 +10,7 @@ from pathlib import Path
 from webrnn.errors import Error
 from webrnn.models import default_folder as models_folder
 
-from .site import CHECKOUT, PACKAGE
+from .folders import CHECKOUT, PACKAGE
 
 BROUGHT = PACKAGE / "_pyodide"
 """In an installation: webrnn's wheel for Pyodide, and the package that fetches the rest."""

@@ -6,9 +6,8 @@ operands, gates in ONNX's order, that a fused cell takes.
 """
 
 from .cell import Cell
-from .errors import Declined
 from .find import find_cell
 from .operands import Operands
-from .view import Loop, View
+from .surroundings import Declined, Loop, Surroundings
 
-__all__ = ["Cell", "Declined", "Loop", "Operands", "View", "find_cell"]
+__all__ = ["Cell", "Declined", "Loop", "Operands", "Surroundings", "find_cell"]

@@ -7,19 +7,12 @@ from dataclasses import dataclass
 from math import inf
 
 from webrnn.ir import Node, Value
+from webrnn.ir.activations import ACTIVATION_ROWS
 
 from .cell import Function
-from .view import View
+from .surroundings import Surroundings
 
-_PLAIN = {"Relu": "relu", "Tanh": "tanh", "Sigmoid": "sigmoid", "Softsign": "softsign", "Softplus": "softplus"}
-
-_PARAMETRIC = {
-    "LeakyRelu": ("leaky_relu", 0.01, 0.0),
-    "ThresholdedRelu": ("thresholded_relu", 1.0, 0.0),
-    "Elu": ("elu", 1.0, 0.0),
-    "HardSigmoid": ("hard_sigmoid", 0.2, 0.5),
-}
-"""The name of a function and the alpha and beta that an op has if it does not say."""
+_OPS = {row.onnx: row for row in ACTIVATION_ROWS if row.is_op}
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +25,7 @@ class Activated:
     nodes: tuple[Node, ...]
 
 
-def gates(view: View, value: Value | None) -> Iterator[Activated]:
+def gates(view: Surroundings, value: Value | None) -> Iterator[Activated]:
     """The ways to read a value as f(clip(operand)); infinity is no clip."""
     for found in functions(view, value):
         node = view.node(found.operand, "Clip")
@@ -44,20 +37,18 @@ def gates(view: View, value: Value | None) -> Iterator[Activated]:
             yield Activated(found.function, high, node.inputs[0], (*found.nodes, node))
 
 
-def functions(view: View, value: Value | None) -> Iterator[Activated]:
+def functions(view: Surroundings, value: Value | None) -> Iterator[Activated]:
     """The ways to read a value as f(operand)."""
-    node = view.node(value, *_PLAIN, *_PARAMETRIC, "Add", "Mul")
+    node = view.node(value, *_OPS, "Add", "Mul")
     if node is None:
         return
-    if node.op in _PLAIN:
-        yield from _activated((_PLAIN[node.op], 0.0, 0.0), node.inputs[0], node)
+    if node.op in _OPS:
+        row = _OPS[node.op]
+        numbers = (node.attrs.get("alpha", row.alpha or 0.0), node.attrs.get("beta", row.beta or 0.0))
+        yield from _activated((row.name, *numbers), node.inputs[0], node)
         if node.op == "Tanh":
             for inner, beta, scaled in _scaled(view, node.inputs[0]):
                 yield from _activated(("scaled_tanh", 1.0, beta), scaled, node, inner)
-    elif node.op in _PARAMETRIC:
-        name, alpha, beta = _PARAMETRIC[node.op]
-        function = (name, node.attrs.get("alpha", alpha), node.attrs.get("beta", beta))
-        yield from _activated(function, node.inputs[0], node)
     elif node.op == "Add":
         for operand, number in _with_scalar(view, node):
             for inner, alpha, scaled in _scaled(view, operand):
@@ -69,7 +60,7 @@ def functions(view: View, value: Value | None) -> Iterator[Activated]:
             yield from _activated(("affine", number, -0.0), operand, node)
 
 
-def _scaled_tanh(view: View, node: Node, operand: Value, alpha: float) -> Iterator[Activated]:
+def _scaled_tanh(view: Surroundings, node: Node, operand: Value, alpha: float) -> Iterator[Activated]:
     tanh = view.node(operand, "Tanh")
     if tanh is None:
         return
@@ -78,7 +69,7 @@ def _scaled_tanh(view: View, node: Node, operand: Value, alpha: float) -> Iterat
     yield from _activated(("scaled_tanh", alpha, 1.0), tanh.inputs[0], node, tanh)
 
 
-def _scaled(view: View, value: Value | None) -> Iterator[tuple[Node, float, Value]]:
+def _scaled(view: Surroundings, value: Value | None) -> Iterator[tuple[Node, float, Value]]:
     """A value as a number times another."""
     node = view.node(value, "Mul")
     if node is not None:
@@ -86,7 +77,7 @@ def _scaled(view: View, value: Value | None) -> Iterator[tuple[Node, float, Valu
             yield node, number, operand
 
 
-def _with_scalar(view: View, node: Node) -> Iterator[tuple[Value, float]]:
+def _with_scalar(view: Surroundings, node: Node) -> Iterator[tuple[Value, float]]:
     for operand, constant in (node.inputs, node.inputs[::-1]):
         number = view.scalar(constant)
         if number is not None and operand is not None:

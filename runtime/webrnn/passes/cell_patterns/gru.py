@@ -15,14 +15,13 @@ from webrnn.ir import Node, Value
 
 from .activations import Activated, gates
 from .cell import Cell
-from .errors import NoMatch
 from .orders import complement, orders
 from .sides import operand_of, pick_side
 from .sums import Part, Sum, part_of, read_sum
-from .view import View
+from .surroundings import NoMatch, Surroundings
 
 
-def gru_cells(view: View, node: Node) -> Iterator[Cell]:
+def gru_cells(view: Surroundings, node: Node) -> Iterator[Cell]:
     """The ways to read a node as the last of a GRU cell."""
     for mix in _mixtures(view, node):
         for z, n in product(gates(view, mix.z), gates(view, mix.n)):
@@ -39,7 +38,7 @@ class _Mixture:
     is_exact: bool = True
 
 
-def _mixtures(view: View, node: Node) -> Iterator[_Mixture]:
+def _mixtures(view: Surroundings, node: Node) -> Iterator[_Mixture]:
     for first, second in orders(node if node.op == "Add" else None):
         new, old = view.node(first, "Mul"), view.node(second, "Mul")
         for (keep, n), (z, h) in product(orders(new), orders(old)):
@@ -65,7 +64,7 @@ def _mixtures(view: View, node: Node) -> Iterator[_Mixture]:
 
 @dataclass(slots=True)
 class _Reader:
-    view: View
+    view: Surroundings
     mix: _Mixture
     z: Activated
     n: Activated

@@ -12,17 +12,16 @@ from webrnn.ir import Node, Value
 
 from .activations import Activated, functions, gates
 from .cell import Cell
-from .errors import NoMatch
 from .orders import complement, orders
 from .sides import split_sides
 from .sums import Part, read_sum
-from .view import View
+from .surroundings import NoMatch, Surroundings
 
 FORGET = 2
 """The place of the forget gate in ONNX's order i, o, f, c."""
 
 
-def lstm_cells(view: View, node: Node) -> Iterator[Cell]:
+def lstm_cells(view: Surroundings, node: Node) -> Iterator[Cell]:
     """The ways to read a multiplication as the last of an LSTM cell."""
     for output_gate, squashed in orders(node if node.op == "Mul" else None):
         for last in functions(view, squashed):
@@ -62,7 +61,7 @@ class _Gate:
 
 @dataclass(slots=True)
 class _Reader:
-    view: View
+    view: Surroundings
     values: _Values
     last: Activated
     outer: list[Node]

@@ -8,18 +8,17 @@ import numpy as np
 
 from webrnn.ir import WEBRNN, Node, SequenceInput, SequenceSpec, Value
 from webrnn.ir.scan import Invariant
+from webrnn.shapes.infer import infer_node
 
 from ..base import Context
-from ..infer_shapes import infer_node
 from ..rewriting import Additions
 from .cell import Cell
-from .errors import Declined
 from .sides import owner_of
 from .sums import Part, part_of
-from .view import View
+from .surroundings import Declined, Surroundings
 
 
-def is_in_order(view: View, parts: Sequence[Part]) -> bool:
+def is_in_order(view: Surroundings, parts: Sequence[Part]) -> bool:
     """Whether the gates are all that a value holds, in this order."""
     first = parts[0]
     width = first.stop - first.start
@@ -34,7 +33,7 @@ class Operands:
     that `drop_unused` takes back.
     """
 
-    def __init__(self, view: View, cell: Cell, context: Context):
+    def __init__(self, view: Surroundings, cell: Cell, context: Context):
         self.view, self.cell, self.context = view, cell, context
         self.new = Additions(view.graph, context)
         self.new_outside = Additions(view.loop.graph, context) if view.loop is not None else None
@@ -161,7 +160,7 @@ class Operands:
         return made
 
 
-def _bias_of(view: View, linear: Node) -> np.ndarray | None:
+def _bias_of(view: Surroundings, linear: Node) -> np.ndarray | None:
     """The bias of a Linear, zeros if it has none, None if it is no constant."""
     if len(linear.inputs) > 2:
         return view.constant(linear.inputs[2])

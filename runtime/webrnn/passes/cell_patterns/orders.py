@@ -8,7 +8,7 @@ import numpy as np
 
 from webrnn.ir import Node, Value
 
-from .view import View
+from .surroundings import Surroundings
 
 
 def orders(node: Node | None) -> Iterator[tuple[Value, Value]]:
@@ -20,7 +20,7 @@ def orders(node: Node | None) -> Iterator[tuple[Value, Value]]:
             yield second, first
 
 
-def complement(view: View, value: Value, of: Value | None = None) -> Node | None:
+def complement(view: Surroundings, value: Value, of: Value | None = None) -> Node | None:
     """The subtraction if a value is 1 - `of`."""
     node = view.node(value, "Sub")
     if node is None or (of is not None and node.inputs[1] is not of):

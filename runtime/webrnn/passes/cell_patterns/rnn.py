@@ -8,13 +8,12 @@ from webrnn.ir import Node, Value
 
 from .activations import gates
 from .cell import Cell
-from .errors import NoMatch
 from .sides import operand_of, split_sides
 from .sums import Part, read_sum
-from .view import View
+from .surroundings import NoMatch, Surroundings
 
 
-def rnn_cells(view: View, node: Node) -> Iterator[Cell]:
+def rnn_cells(view: Surroundings, node: Node) -> Iterator[Cell]:
     """The ways to read an activation as an RNN cell."""
     h_next = node.outputs[0]
     if not view.states or h_next is None:
@@ -37,11 +36,11 @@ def rnn_cells(view: View, node: Node) -> Iterator[Cell]:
                 break
 
 
-def _is_whole(view: View, part: Part) -> bool:
+def _is_whole(view: Surroundings, part: Part) -> bool:
     return not part.outside and (part.start, part.stop) == (0, view.width(part.value))
 
 
-def _is_next(view: View, value: Value, state: Value) -> bool:
+def _is_next(view: Surroundings, value: Value, state: Value) -> bool:
     """Whether a value is what a state becomes, be it only where a mask says so."""
     assert view.scan is not None
     after = next((item.body_out for item in view.scan.states if item.body_in == [state]), None)

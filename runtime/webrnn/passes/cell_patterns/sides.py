@@ -6,14 +6,13 @@ from collections.abc import Callable, Hashable, Sequence
 
 from webrnn.ir import Node, Value
 
-from .errors import NoMatch
 from .sums import Part
-from .view import View
+from .surroundings import NoMatch, Surroundings
 
 Pair = tuple[Part, Part]
 
 
-def owner_of(view: View, part: Part) -> tuple[View, Node] | None:
+def owner_of(view: Surroundings, part: Part) -> tuple[Surroundings, Node] | None:
     """The Linear that makes a value, here or, if it is handed in, outside."""
     if part.outside:
         assert view.outside is not None
@@ -29,7 +28,7 @@ def owner_of(view: View, part: Part) -> tuple[View, Node] | None:
     return None
 
 
-def split_sides(view: View, pairs: Sequence[Pair]) -> tuple[list[Part], list[Part]]:
+def split_sides(view: Surroundings, pairs: Sequence[Pair]) -> tuple[list[Part], list[Part]]:
     """For each gate the part of the input and that of the state. A fused cell adds them, so that either order is right;
     but in a loop the product that has to wait for the state is the second.
     """
@@ -42,7 +41,7 @@ def split_sides(view: View, pairs: Sequence[Pair]) -> tuple[list[Part], list[Par
     raise NoMatch
 
 
-def pick_side(view: View, pairs: Sequence[Pair], like: Part) -> tuple[list[Part], list[Part]]:
+def pick_side(view: Surroundings, pairs: Sequence[Pair], like: Part) -> tuple[list[Part], list[Part]]:
     """For each gate the part that is of one product with `like`, and the other."""
     for key in (_value_key, _source_key(view)):
         wanted = key(like)
@@ -56,7 +55,7 @@ def _value_key(part: Part) -> Hashable:
     return part.base
 
 
-def _source_key(view: View) -> Callable[[Part], Hashable]:
+def _source_key(view: Surroundings) -> Callable[[Part], Hashable]:
     """Separate products of one value, a gate each, belong together."""
 
     def key(part: Part) -> Hashable:
@@ -66,12 +65,12 @@ def _source_key(view: View) -> Callable[[Part], Hashable]:
     return key
 
 
-def _waits(view: View, part: Part) -> bool:
+def _waits(view: Surroundings, part: Part) -> bool:
     owner = owner_of(view, part)
     return owner is not None and owner[0] is view and owner[1].inputs[0] in view.states
 
 
-def operand_of(view: View, part: Part) -> Value | None:
+def operand_of(view: Surroundings, part: Part) -> Value | None:
     """What a product is a product of."""
     owner = owner_of(view, part)
     return None if owner is None else owner[1].inputs[0]

@@ -9,8 +9,7 @@ import numpy as np
 from webrnn.ir import Node, SequenceSpec, Value
 from webrnn.reference.shape import equal_parts
 
-from .errors import NoMatch
-from .view import View
+from .surroundings import NoMatch, Surroundings
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +38,7 @@ class Sum:
     """The additions."""
 
 
-def part_of(view: View, value: Value, start: int = 0, stop: int | None = None) -> Part:
+def part_of(view: Surroundings, value: Value, start: int = 0, stop: int | None = None) -> Part:
     """Where columns of a value come from, through Split and Slice and, into a loop, from the graph around it."""
     if stop is None:
         stop = view.width(value)
@@ -56,7 +55,7 @@ def part_of(view: View, value: Value, start: int = 0, stop: int | None = None) -
     return Part(value, start, stop)
 
 
-def read_sum(view: View, value: Value, start: int = 0, stop: int | None = None, flat: bool = False) -> Sum:
+def read_sum(view: Surroundings, value: Value, start: int = 0, stop: int | None = None, flat: bool = False) -> Sum:
     """What columns of a value are the sum of: the two operands of one Add, or, flat, all that is added in a row."""
     if stop is None:
         stop = view.width(value)
@@ -69,7 +68,7 @@ def read_sum(view: View, value: Value, start: int = 0, stop: int | None = None, 
     return total
 
 
-def _add_terms(view: View, value: Value, start: int, stop: int, total: Sum, depth: int | None) -> None:
+def _add_terms(view: Surroundings, value: Value, start: int, stop: int, total: Sum, depth: int | None) -> None:
     value, start, stop = _uncut(view, value, start, stop)
     array = view.constant(value)
     if array is not None:
@@ -102,7 +101,7 @@ def _row(array: np.ndarray, width: int | None) -> np.ndarray:
     return np.broadcast_to(array.reshape(-1), (width,))
 
 
-def _uncut(view: View, value: Value, start: int, stop: int) -> tuple[Value, int, int]:
+def _uncut(view: Surroundings, value: Value, start: int, stop: int) -> tuple[Value, int, int]:
     while True:
         node = view.node(value, "Split", "Slice")
         offset = None if node is None else _offset(view, node, value)
@@ -111,7 +110,7 @@ def _uncut(view: View, value: Value, start: int, stop: int) -> tuple[Value, int,
         value, start, stop = node.inputs[0], start + offset, stop + offset
 
 
-def _offset(view: View, node: Node, value: Value) -> int | None:
+def _offset(view: Surroundings, node: Node, value: Value) -> int | None:
     """Where a part of a last axis begins, or None where a node cuts something else."""
     shape, width = view.shape(node.inputs[0]), view.width(node.inputs[0])
     if shape is None or width is None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from webrnn.ir import Value
+from webrnn.ops.sets import ELEMENTWISE, FLOATS, REDUCTIONS, TOTAL
 
-from ..op_sets import ELEMENTWISE, FLOATS, is_total
+from ..totality import is_total
 from .rewrite import Declined, Rewrite, rule
 
 
-@rule(*ELEMENTWISE, "PRelu")
+@rule(*(ELEMENTWISE & TOTAL) - {"Clip"})
 def elementwise(r: Rewrite) -> None:
     if not r.all_are_taken and not is_total(r.node, r.facts):
         raise Declined("it could fail on elements that no step takes")
@@ -54,8 +55,7 @@ def normalization(r: Rewrite) -> None:
     r.result(r.node.op, r.values(), axis=r.moved(r.node.attrs.get("axis", -1)))
 
 
-@rule("ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL1", "ReduceL2", "ReduceSumSquare")
-@rule("ReduceLogSum", "ReduceLogSumExp")
+@rule(*REDUCTIONS)
 def reduction(r: Rewrite) -> None:
     r.only_first_has_steps()
     axes = r.ints(1) if r.operand(1) is not None else []

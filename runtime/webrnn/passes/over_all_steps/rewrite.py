@@ -9,8 +9,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from webrnn.ir import Node, Value
+from webrnn.shapes.facts import Fact, Facts
 
-from ..facts import Fact, Facts
 from ..rewriting import Additions
 
 

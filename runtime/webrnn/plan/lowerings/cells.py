@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from webrnn.ir import WEBRNN, Node, Value
-from webrnn.ir.fused import ACTIVATIONS
+from webrnn.ir.activations import ACTIVATIONS
+from webrnn.ir.fused import CELLS
 
-from ..lowering import Lowering, Rule
+from ..lowering import Lowering, rule
 from ..views import View
 
 
@@ -33,23 +34,22 @@ def _result(l: Lowering, value: Value | None, like: View | None) -> View:
     return l.reshaped(view, (view.rows, view.shape[-1]))
 
 
-def _cell(instruction: str, n_inputs: int, like: int) -> Rule:
-    """A rule for a cell; results that nobody asked for are as large as operand `like`."""
-
-    def rule(l: Lowering, node: Node) -> None:
-        inputs = [_block(l, value) for value in node.inputs]
-        inputs += [None] * (n_inputs - len(inputs))
-        outputs = [_result(l, value, inputs[like]) for value in node.outputs]
-        extra = [int(node.attrs["couple"])] if "couple" in node.attrs else []
-        l.emit(instruction, *inputs, *outputs, *activations(l, node), *extra)
-
-    return rule
-
-
-RULES: dict[tuple[str, str], Rule] = {
-    (WEBRNN, "RnnCell"): _cell("rnn_cell", 2, like=0),
-    (WEBRNN, "GruCell"): _cell("gru_cell", 3, like=2),
-    (WEBRNN, "GruReset"): _cell("gru_reset", 3, like=2),
-    (WEBRNN, "GruUpdate"): _cell("gru_update", 4, like=3),
-    (WEBRNN, "LstmCell"): _cell("lstm_cell", 4, like=2),
+_INSTRUCTIONS = {
+    "RnnCell": ("rnn_cell", 0),
+    "GruCell": ("gru_cell", 2),
+    "GruReset": ("gru_reset", 2),
+    "GruUpdate": ("gru_update", 3),
+    "LstmCell": ("lstm_cell", 2),
 }
+"""Of each cell, and the operand that is as large as a result that nobody asked for."""
+
+
+@rule(*_INSTRUCTIONS, domain=WEBRNN)
+def _cell(l: Lowering, node: Node) -> None:
+    instruction, like = _INSTRUCTIONS[node.op]
+    form = CELLS[node.op]
+    inputs = [_block(l, value) for value in node.inputs]
+    inputs += [None] * (form.required + form.optional - len(inputs))
+    outputs = [_result(l, value, inputs[like]) for value in node.outputs]
+    extra = [int(node.attrs["couple"])] if "couple" in node.attrs else []
+    l.emit(instruction, *inputs, *outputs, *activations(l, node), *extra)

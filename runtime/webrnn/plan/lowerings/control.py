@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from webrnn.ir import Graph, Node, Value
 
-from ..lowering import Lowering, Rule
+from ..lowering import Lowering, rule
 from ..program import Instruction
 
 
+@rule("If")
 def _if(l: Lowering, node: Node) -> None:
     condition, *operands = node.inputs
     assert condition is not None
@@ -39,6 +40,3 @@ def _hand_in(l: Lowering, graph: Graph, operands: list[Value | None]) -> None:
             l.arrays[inner] = array
         elif outer in l.views:
             l.views[inner] = l.views[outer]
-
-
-RULES: dict[tuple[str, str], Rule] = {("", "If"): _if}

@@ -6,34 +6,17 @@ from collections.abc import Callable
 
 from webrnn.ir import WEBRNN, DType, Graph, Node, Value
 
-from ..lowering import DTYPES, Lowering, Rule, attribute, present
+from ..lowering import DTYPES, Lowering, attribute, present, rule
 from ..opcodes import MAX_REGISTERS
+from ..operations import OPERATIONS, RETIRED, OperationRow
 from ..program import ExpressionOp
 from ..views import View
 
-_UNARY = {
-    "Exp": "exp", "Log": "log", "Tanh": "tanh", "Sigmoid": "sigmoid", "Erf": "erf", "Sin": "sin", "Cos": "cos",
-    "Sqrt": "sqrt", "Reciprocal": "reciprocal", "Abs": "abs", "Neg": "neg", "Round": "round", "Floor": "floor",
-    "Ceil": "ceil", "Relu": "relu", "Softplus": "softplus", "Softsign": "softsign", "IsNaN": "isnan",
-}  # fmt: skip
-_BINARY = {
-    "Add": "add", "Sub": "sub", "Mul": "mul", "Div": "div", "Min": "min", "Max": "max", "Sum": "add", "Equal": "equal",
-    "Less": "less", "LessOrEqual": "less_or_equal", "Greater": "greater", "GreaterOrEqual": "greater_or_equal",
-    "And": "and", "Or": "or", "Xor": "xor",
-}  # fmt: skip
-_ACTIVATIONS: dict[str, tuple[str, tuple[float, float]]] = {
-    "LeakyRelu": ("leaky_relu", (0.01, 0.0)),
-    "ThresholdedRelu": ("thresholded_relu", (1.0, 0.0)),
-    "HardSigmoid": ("hard_sigmoid", (0.2, 0.5)),
-    "Elu": ("elu", (1.0, 0.0)),
-}
-_SUFFIX = {"f32": "", "i64": "_i", "u8": "_u", "i32": "_j"}
+_BY_OP = {row.op: row for row in OPERATIONS if row.op}
+_BY_OP["Sum"] = _BY_OP["Add"]
+_BY_TYPE = {(row.base, row.takes[-1]): row for row in OPERATIONS if row is not RETIRED}
+_CASTS = {(*row.takes, row.gives): row for row in OPERATIONS if "_to_" in row.name}
 _LAST_FINITE = (2 - 2.0**-23) * 2.0**127
-_CASTS = {"f32": "f", "i64": "i", "u8": "u", "i32": "j"}
-_RESULTS = {"equal", "less", "less_or_equal", "greater", "greater_or_equal", "isnan"}
-_HAS_INT = {"add", "sub", "mul", "div", "min", "max", "neg", "abs", "equal", "less", "less_or_equal", "greater",
-            "greater_or_equal", "select", "copy"}  # fmt: skip
-_HAS_BOOL = {"and", "or", "xor", "equal", "not", "select", "copy"}
 
 
 class _Writer:
@@ -64,31 +47,24 @@ class _Writer:
     def name(self, value: Value, register: tuple[str, int]) -> None:
         self._seen[value] = register
 
-    def knows(self, value: Value) -> bool:
-        return value in self._seen
-
-    def op(self, code: str, *operands: tuple[str, int], alpha: float = 0.0, beta: float = 0.0) -> tuple[str, int]:
-        """`code` without the suffix of its type, which is that of the last operand."""
+    def op(self, base: str, *operands: tuple[str, int], alpha: float = 0.0, beta: float = 0.0) -> tuple[str, int]:
+        """The operation `base` for the type of the last operand."""
         dtype = self.types[operands[-1]]
-        if (dtype in ("i64", "i32") and code not in _HAS_INT) or (dtype == "u8" and code not in _HAS_BOOL):
-            raise self.l.refuse(f"{code} of {dtype}")
-        if dtype == "f32" and code in ("and", "or", "xor", "not"):
-            raise self.l.refuse(f"{code} of {dtype}")
-        suffix = "_f" if code == "copy" and dtype == "f32" else _SUFFIX[dtype]
-        return self._add(code + suffix, operands, "u8" if code in _RESULTS else dtype, alpha, beta)
+        row = _BY_TYPE.get((base, dtype))
+        if row is None:
+            raise self.l.refuse(f"{base} of {dtype}")
+        return self._add(row, operands, alpha, beta)
 
     def cast(self, operand: tuple[str, int], to: str) -> tuple[str, int]:
         source = self.types[operand]
-        if source == to:
-            return operand
-        return self._add(f"{_CASTS[source]}_to_{_CASTS[to]}", (operand,), to, 0.0, 0.0)
+        return operand if source == to else self._add(_CASTS[source, to], (operand,))
 
     def _add(
-        self, code: str, operands: tuple[tuple[str, int], ...], dtype: str, alpha: float, beta: float
+        self, row: OperationRow, operands: tuple[tuple[str, int], ...], alpha: float = 0.0, beta: float = 0.0
     ) -> tuple[str, int]:
-        self.ops.append(ExpressionOp(code, operands, alpha, beta))  # type: ignore[arg-type]
+        self.ops.append(ExpressionOp(row.name, operands, alpha, beta))  # type: ignore[arg-type]
         register = ("op", len(self.ops) - 1)
-        self.types[register] = dtype
+        self.types[register] = row.gives
         return register
 
     def number(self, number: float | int, dtype: str = "f32") -> tuple[str, int]:
@@ -125,21 +101,22 @@ def _translate(w: _Writer, node: Node) -> tuple[str, int]:
     if op == "Clip":
         return _clip(w, node)
     operands = [w.operand(value) for value in _present(node.inputs)]
-    if op in _UNARY:
-        return w.op(_UNARY[op], operands[0])
-    if op in _ACTIVATIONS:
-        code, (alpha, beta) = _ACTIVATIONS[op]
-        return w.op(code, operands[0], alpha=attribute(node, "alpha", alpha), beta=attribute(node, "beta", beta))
-    if op == "Div" and w.types[operands[1]] in ("i64", "i32"):
-        _require_divisor(w, present(node.inputs[1]), operands[1])
-    if op in _BINARY:
-        result = operands[0]
-        for operand in operands[1:]:
-            result = w.op(_BINARY[op], result, operand)
-        return result
     if op in _OTHERS:
         return _OTHERS[op](w, node, operands)
-    raise w.l.refuse(f"{op} is not an operation of expressions")
+    row = _BY_OP.get(op)
+    if row is None:
+        raise w.l.refuse(f"{op} is not an operation of expressions")
+    if row.kernel == "activation":
+        alpha, beta = row.defaults
+        return w.op(row.base, *operands, alpha=attribute(node, "alpha", alpha), beta=attribute(node, "beta", beta))
+    if op == "Div" and w.types[operands[1]] in ("i64", "i32"):
+        _require_divisor(w, present(node.inputs[1]), operands[1])
+    if len(row.takes) != 2:
+        return w.op(row.base, *operands)
+    result = operands[0]
+    for operand in operands[1:]:
+        result = w.op(row.base, result, operand)
+    return result
 
 
 def _require_divisor(w: _Writer, value: Value, register: tuple[str, int]) -> None:
@@ -171,14 +148,6 @@ def _clip(w: _Writer, node: Node) -> tuple[str, int]:
     return w.op("copy", result) if result[0] != "op" else result
 
 
-def _select(w: _Writer, node: Node, operands: list[tuple[str, int]]) -> tuple[str, int]:
-    return w.op("select", *operands)
-
-
-def _not(w: _Writer, node: Node, operands: list[tuple[str, int]]) -> tuple[str, int]:
-    return w.op("not", operands[0])
-
-
 def _cast(w: _Writer, node: Node, operands: list[tuple[str, int]]) -> tuple[str, int]:
     to = DTYPES.get(DType(node.attrs["to"]))
     if to is None:
@@ -192,13 +161,12 @@ def _copy(w: _Writer, node: Node, operands: list[tuple[str, int]]) -> tuple[str,
 
 
 _OTHERS: dict[str, Callable[[_Writer, Node, list[tuple[str, int]]], tuple[str, int]]] = {
-    "Where": _select,
-    "Not": _not,
     "Cast": _cast,
     "Identity": _copy,
 }
 
 
+@rule(*{*_BY_OP, *_OTHERS, "Clip"} - {"Identity"})
 def _node(l: Lowering, node: Node) -> None:
     output = present(node.outputs[0])
     w = _Writer(l)
@@ -208,6 +176,7 @@ def _node(l: Lowering, node: Node) -> None:
     w.write([(l.output_like(output, w.inputs), result)])
 
 
+@rule("Expression", domain=WEBRNN)
 def _expression(l: Lowering, node: Node) -> None:
     body: Graph = node.attrs["body"]
     w = _Writer(l)
@@ -223,11 +192,3 @@ def _expression(l: Lowering, node: Node) -> None:
             result = w.operand(inner)
             outputs.append((l.output_like(outer, w.inputs), result if result[0] == "op" else w.op("copy", result)))
     w.write(outputs)
-
-
-_OPS = {*_UNARY, *_BINARY, *_ACTIVATIONS, *_OTHERS, "Clip"} - {"Identity"}
-
-RULES: dict[tuple[str, str], Rule] = {
-    **{("", op): _node for op in _OPS},
-    (WEBRNN, "Expression"): _expression,
-}

@@ -4,34 +4,43 @@ from __future__ import annotations
 
 import numpy as np
 
-from webrnn.ir import WEBRNN, Dim, Node
+from webrnn.ir import WEBRNN, Dim, Node, SymbolicDim
 from webrnn.reference.shape import clamped_slice
 
-from ..lowering import Lowering, Rule, attribute, present
+from ..lowering import Lowering, attribute, present, rule
 from ..program import ExpressionOp
 from ..views import View, count_of
 
 
+@rule("Reshape", "Squeeze", "Unsqueeze", "Flatten")
 def _reshape(l: Lowering, node: Node) -> None:
     output = present(node.outputs[0])
     source, shape = l.view(present(node.inputs[0])), l.shape(output)
     if node.op == "Squeeze" and len(node.inputs) > 1 and node.inputs[1] is not None:
         l.ints(node.inputs[1])  # axes that come with the inputs may be wrong, even if they leave only one shape
+    if node.op == "Reshape" and not attribute(node, "allowzero", 0):
+        for axis, entry in enumerate(l.facts.of(present(node.inputs[1])).content or ()):
+            if isinstance(entry, SymbolicDim) and (axis >= source.rank or source.shape[axis] != entry):
+                l.require_not_negative(entry - 1)  # 0 would stand for another size, that of this axis
     l.require_equal(source.count, count_of(shape))
     l.views[output] = l.reshaped(source, shape)
 
 
+@rule("Transpose")
 def _transpose(l: Lowering, node: Node) -> None:
     source = l.view(present(node.inputs[0]))
     perm = attribute(node, "perm", None) or list(range(source.rank))[::-1]
     l.views[present(node.outputs[0])] = source.transposed(perm)
 
 
+@rule("Expand")
 def _expand(l: Lowering, node: Node) -> None:
     output = present(node.outputs[0])
     shape = l.shape(output)
     wanted = l.facts.of(present(node.inputs[1])).content
-    if wanted is not None and any(a not in (1, b) for a, b in zip(wanted[::-1], shape[::-1], strict=False)):
+    if wanted is None or None in wanted:
+        raise l.refuse("its shape is known in a run only, and may not be allowed")
+    if any(a not in (1, b) for a, b in zip(wanted[::-1], shape[::-1], strict=False)):
         raise l.refuse("its operand does not fit")
     repeated = l.view(present(node.inputs[0])).broadcast(shape)
     if repeated is None:
@@ -39,6 +48,7 @@ def _expand(l: Lowering, node: Node) -> None:
     l.views[output] = repeated
 
 
+@rule("Slice")
 def _slice(l: Lowering, node: Node) -> None:
     output = present(node.outputs[0])
     view = l.view(present(node.inputs[0]))
@@ -66,6 +76,7 @@ def _start(l: Lowering, start: int, end: int, step: int, size: Dim) -> Dim:
     raise l.refuse("where it starts depends on a size that is not known")
 
 
+@rule("Split")
 def _split(l: Lowering, node: Node) -> None:
     view = l.view(present(node.inputs[0]))
     axis = attribute(node, "axis", 0) % view.rank
@@ -79,6 +90,7 @@ def _split(l: Lowering, node: Node) -> None:
     l.require_equal(start, view.shape[axis])
 
 
+@rule("Concat")
 def _concat(l: Lowering, node: Node) -> None:
     output = present(node.outputs[0])
     target = l.output(output)
@@ -95,6 +107,7 @@ def _concat(l: Lowering, node: Node) -> None:
         start = start + source.shape[axis]
 
 
+@rule("Gather")
 def _gather(l: Lowering, node: Node) -> None:
     source, index = l.view(present(node.inputs[0])), present(node.inputs[1])
     output = present(node.outputs[0])
@@ -128,6 +141,7 @@ def _as_i64(l: Lowering, view: View) -> View:
     return widened
 
 
+@rule("Pad")
 def _pad(l: Lowering, node: Node) -> None:
     output = present(node.outputs[0])
     source = l.view(present(node.inputs[0]))
@@ -181,10 +195,12 @@ def _mirror(l: Lowering, source: View, target: View, axis: int, before: int, aft
         l.copy(source.sliced(axis, last, after, step), target.sliced(axis, size + before, after))
 
 
+@rule("Identity")
 def _identity(l: Lowering, node: Node) -> None:
     l.views[present(node.outputs[0])] = l.view(present(node.inputs[0]))
 
 
+@rule("ExpectShape", domain=WEBRNN)
 def _expect_shape(l: Lowering, node: Node) -> None:
     source = l.view(present(node.inputs[0]))
     if source.rank != len(node.attrs["sizes"]):
@@ -197,6 +213,7 @@ def _expect_shape(l: Lowering, node: Node) -> None:
     l.views[present(node.outputs[0])] = source
 
 
+@rule("ConstantOfShape")
 def _constant_of_shape(l: Lowering, node: Node) -> None:
     output = present(node.outputs[0])
     value = attribute(node, "value", None)
@@ -204,25 +221,3 @@ def _constant_of_shape(l: Lowering, node: Node) -> None:
     if l.dtype(output) != "f32":
         raise l.refuse("it is not of float")
     l.emit("fill", l.dense_output(output), float(number))
-
-
-READS_FIRST_ONLY = frozenset(
-    {"Reshape", "Squeeze", "Unsqueeze", "Flatten", "Expand", "Slice", "Split", "Pad", "ConstantOfShape"}
-)
-
-RULES: dict[tuple[str, str], Rule] = {
-    ("", "Reshape"): _reshape,
-    ("", "Squeeze"): _reshape,
-    ("", "Unsqueeze"): _reshape,
-    ("", "Flatten"): _reshape,
-    ("", "Transpose"): _transpose,
-    ("", "Expand"): _expand,
-    ("", "Slice"): _slice,
-    ("", "Split"): _split,
-    ("", "Concat"): _concat,
-    ("", "Gather"): _gather,
-    ("", "Pad"): _pad,
-    ("", "Identity"): _identity,
-    ("", "ConstantOfShape"): _constant_of_shape,
-    (WEBRNN, "ExpectShape"): _expect_shape,
-}

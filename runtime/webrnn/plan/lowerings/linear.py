@@ -4,36 +4,12 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-import numpy as np
-
 from webrnn.ir import WEBRNN, Dim, Node
 
-from ..lowering import Lowering, Rule, present
+from ..lowering import Lowering, present, rule
+from ..packing import packed_size
 from ..program import ExpressionOp
 from ..views import View, count_of
-
-PANEL, GRAIN = 24, 8
-"""As in wasm_kernels/table.py: rows of a panel of packed weights, and the step in which the last may be narrower."""
-
-
-def packed_size(n: Dim, k: Dim) -> Dim:
-    """Floats of the packed form of a product with n results of k terms; for a size that is not known, at most."""
-    return -(-n // GRAIN) * GRAIN * k if isinstance(n, int) else (n + GRAIN - 1) * k
-
-
-def pack(weights: np.ndarray) -> np.ndarray:
-    """[k, n] in panels, as wr_pack_panels writes them.
-
-    >>> pack(np.arange(4, dtype=np.float32).reshape(2, 2))[:3], pack(np.zeros((2, 30))).shape
-    (array([0., 1., 0.], dtype=float32), (64,))
-    """
-    k, n = weights.shape
-    width = -(-n // GRAIN) * GRAIN
-    padded = np.zeros((k, width), np.float32)
-    padded[:, :n] = weights
-    return np.concatenate(
-        [padded[:, first : first + PANEL].reshape(-1) for first in range(0, width, PANEL)] or [padded.reshape(-1)]
-    )
 
 
 def rows_of(l: Lowering, view: View) -> View:
@@ -45,6 +21,7 @@ def rows_of(l: Lowering, view: View) -> View:
     return l.reshaped(l.dense(view), (rows, width))
 
 
+@rule("Linear", domain=WEBRNN)
 def _linear(l: Lowering, node: Node) -> None:
     x, w, output = present(node.inputs[0]), present(node.inputs[1]), present(node.outputs[0])
     bias = node.inputs[2] if len(node.inputs) > 2 else None
@@ -61,9 +38,10 @@ def _linear(l: Lowering, node: Node) -> None:
     y = l.dense_output(output)
     target = y.reshaped((y.rows, y.shape[-1]))
     bias_view = None if bias is None else l.dense(l.view(bias))
-    l.emit("gemm", rows_of(l, l.view(x)), l.packed(weights), bias_view, target, 0, 0.0, 0.0)
+    l.emit("gemm", rows_of(l, l.view(x)), l.packed(weights), bias_view, target)
 
 
+@rule("MatMul")
 def _matmul(l: Lowering, node: Node) -> None:
     a, b, output = present(node.inputs[0]), present(node.inputs[1]), present(node.outputs[0])
     if l.dtype(a) != "f32":
@@ -114,9 +92,3 @@ def _batched(view: View, sizes: tuple[Dim, Dim, Dim]) -> View | None:
         if outer != inner * size:
             return None
     return view.relaid(sizes, (leading[-1][1] if leading else 0, *view.strides[-2:]))
-
-
-RULES: dict[tuple[str, str], Rule] = {
-    (WEBRNN, "Linear"): _linear,
-    ("", "MatMul"): _matmul,
-}

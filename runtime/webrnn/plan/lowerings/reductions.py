@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from webrnn.ir import Dim, Node
 
-from ..lowering import Lowering, Rule, attribute, present
-from ..opcodes import REDUCTIONS
+from ..instructions import REDUCTIONS
+from ..lowering import Lowering, attribute, present, rule
 from ..views import View, count_of
 
 
@@ -19,6 +19,7 @@ _KINDS = {
 }  # fmt: skip
 
 
+@rule(*_KINDS)
 def _reduce(l: Lowering, node: Node) -> None:
     x, output = present(node.inputs[0]), present(node.outputs[0])
     view = l.view(x)
@@ -46,6 +47,7 @@ def _reduce(l: Lowering, node: Node) -> None:
     l.emit("reduce", _shaped(l, view, count_of(outer), n, count_of(inner)), target, REDUCTIONS.index(kind))
 
 
+@rule("Softmax", "LogSoftmax")
 def _softmax(l: Lowering, node: Node) -> None:
     x, output = present(node.inputs[0]), present(node.outputs[0])
     view = l.view(x)
@@ -58,6 +60,7 @@ def _softmax(l: Lowering, node: Node) -> None:
     l.emit("softmax", _shaped(l, view, *shape), target, int(node.op == "LogSoftmax"))
 
 
+@rule("LayerNormalization")
 def _layer_norm(l: Lowering, node: Node) -> None:
     x, scale, output = present(node.inputs[0]), present(node.inputs[1]), present(node.outputs[0])
     bias = node.inputs[2] if len(node.inputs) > 2 else None
@@ -88,6 +91,7 @@ def _channels(l: Lowering, view: View) -> tuple[Dim, Dim, Dim]:
     return view.shape[0], view.shape[1], count_of(view.shape[2:])
 
 
+@rule("InstanceNormalization")
 def _instance_norm(l: Lowering, node: Node) -> None:
     x, output = present(node.inputs[0]), present(node.outputs[0])
     shape = _channels(l, l.view(x))
@@ -96,6 +100,7 @@ def _instance_norm(l: Lowering, node: Node) -> None:
     l.emit("instance_norm", _shaped(l, l.view(x), *shape), *vectors, target, attribute(node, "epsilon", 1e-5))
 
 
+@rule("BatchNormalization")
 def _batch_norm(l: Lowering, node: Node) -> None:
     x, output = present(node.inputs[0]), present(node.outputs[0])
     if attribute(node, "training_mode", 0) or any(extra is not None for extra in node.outputs[1:]):
@@ -104,15 +109,3 @@ def _batch_norm(l: Lowering, node: Node) -> None:
     vectors = [_shaped(l, l.view(value), shape[1]) for value in node.inputs[1:5] if value is not None]
     target = l.dense_output(output).reshaped(shape)
     l.emit("batch_norm", _shaped(l, l.view(x), *shape), *vectors, target, attribute(node, "epsilon", 1e-5))
-
-
-READS_FIRST_ONLY = frozenset(_KINDS)
-
-RULES: dict[tuple[str, str], Rule] = {
-    **{("", op): _reduce for op in _KINDS},
-    ("", "Softmax"): _softmax,
-    ("", "LogSoftmax"): _softmax,
-    ("", "LayerNormalization"): _layer_norm,
-    ("", "InstanceNormalization"): _instance_norm,
-    ("", "BatchNormalization"): _batch_norm,
-}

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from webrnn.ir import WEBRNN, Dim, Node, Scan, Value
 from webrnn.ir.scan import SequenceInput, State, Trace
-from webrnn.passes.infer_shapes import trip_count
+from webrnn.ops.sets import RESHAPES, VIEWS
+from webrnn.shapes.infer import trip_count
 
-from ..lowering import RESHAPING, Lowering, Rule, present
-from ..opcodes import EXACT, LIMITED, UNLIMITED
+from ..instructions import EXACT, LIMITED, UNLIMITED
+from ..lowering import Lowering, present, rule
 from ..program import LoopInstruction
 from ..views import View, count_of
 from .sequences import lower_sequence, match_cell
@@ -31,6 +32,7 @@ MOST_OPEN_BYTES = 2**24
 """Room that is made for an output of a loop that may end early."""
 
 
+@rule("Scan", domain=WEBRNN)
 def _scan(l: Lowering, node: Node) -> None:
     scan = Scan.of(node)
     if not all(state.spec.is_plain for state in scan.states):
@@ -197,9 +199,9 @@ class _Loop:
             reads_in_order = all(node.inputs[index] in in_order for index in reads)
             if i == made_at and not (reads_in_order and _may_overwrite(node, reads)):
                 return False
-            if i < made_at and _is_view(node):
+            if i < made_at and not node.domain and node.op in VIEWS:
                 aliases.update(output for output in node.outputs if output is not None)
-                if node.op in RESHAPING and node.inputs[0] in in_order:
+                if node.op in RESHAPES and node.inputs[0] in in_order:
                     in_order.update(output for output in node.outputs if output is not None)
         return not aliases.intersection(others)
 
@@ -208,7 +210,7 @@ class _Loop:
         nodes = self.scan.body.nodes
         makers = {output: i for i, node in enumerate(nodes) for output in node.outputs}
         at = makers.get(value)
-        while at is not None and not nodes[at].domain and nodes[at].op in RESHAPING and nodes[at].inputs[0] in makers:
+        while at is not None and not nodes[at].domain and nodes[at].op in RESHAPES and nodes[at].inputs[0] in makers:
             at = makers[nodes[at].inputs[0]]
         return at
 
@@ -240,17 +242,8 @@ def _may_overwrite(node: Node, reads: list[int]) -> bool:
     return allowed is None or set(reads) <= allowed
 
 
-def _is_view(node: Node) -> bool:
-    return not node.domain and node.op in (
-        "Reshape", "Squeeze", "Unsqueeze", "Flatten", "Transpose", "Expand", "Slice", "Split", "Identity", "Gather",
-    )  # fmt: skip
-
-
 def _moving_element(whole: View, axis: int, reverse: bool, n_steps: Dim, loop: int) -> View:
     axis %= whole.rank
     stride = whole.strides[axis]
     first = n_steps - 1 if reverse else 0
     return whole.without_axis(axis, first).moving(loop, stride * (-1 if reverse else 1))
-
-
-RULES: dict[tuple[str, str], Rule] = {(WEBRNN, "Scan"): _scan}

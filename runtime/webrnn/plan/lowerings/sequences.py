@@ -7,22 +7,19 @@ result stays in the cache, and takes the same memory however long the sequence i
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from webrnn.ir import WEBRNN, Dim, Graph, Node, Scan, Value, is_scan
 from webrnn.ir.dims import floor_divide
 from webrnn.ir.scan import SequenceInput, State
-from webrnn.passes.infer_shapes import trip_count
+from webrnn.shapes.infer import trip_count
 
-from ..opcodes import CHUNKS
+from ..instructions import CHUNKS
+from ..lowering import Lowering
 from ..program import LoopInstruction
 from ..views import View
 from .cells import activations
-
-if TYPE_CHECKING:
-    from ..lowering import Lowering
 
 CHUNK = 24
 """Steps that are projected at a time where the number of steps is not known: a multiple of the rows of a tile."""
@@ -215,7 +212,7 @@ def _project(l: Lowering, product: Node, x: View, xw: View) -> None:
     flat = x.relaid((count * rows, width), (stride, 1))
     target = xw.reshaped((count * rows, xw.shape[2]))
     bias_view = None if bias is None else l.dense(l.view(bias))
-    l.emit("gemm", flat, l.packed(l.arrays[_present(weights)]), bias_view, target, 0, 0.0, 0.0)
+    l.emit("gemm", flat, l.packed(l.arrays[_present(weights)]), bias_view, target)
 
 
 def _part(view: View, first: Dim, count: Dim) -> View:

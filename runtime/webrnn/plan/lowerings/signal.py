@@ -8,8 +8,8 @@ import numpy as np
 
 from webrnn.ir import Dim, Node
 
-from ..lowering import Lowering, Rule, attribute, present
-from ..opcodes import FFT_SLACK, FFTS, MAX_FFT, MIN_FFT
+from ..instructions import FFT_SLACK, FFTS, MAX_FFT, MIN_FFT
+from ..lowering import Lowering, attribute, present, rule
 from ..program import ExpressionOp
 from ..views import View, count_of
 
@@ -48,6 +48,7 @@ def _rows(l: Lowering, view: View) -> View:
     return l.reshaped(l.dense(view), (count_of(view.shape[:-2]), count_of(view.shape[-2:])))
 
 
+@rule("DFT")
 def _dft(l: Lowering, node: Node) -> None:
     x, output = present(node.inputs[0]), present(node.outputs[0])
     view, shape = l.view(x), l.shape(output)
@@ -90,6 +91,7 @@ def _as_complex(l: Lowering, view: View) -> View:
     return pairs
 
 
+@rule("STFT")
 def _stft(l: Lowering, node: Node) -> None:
     signal, output = present(node.inputs[0]), present(node.outputs[0])
     window = node.inputs[2] if len(node.inputs) > 2 else None
@@ -114,8 +116,3 @@ def _stft(l: Lowering, node: Node) -> None:
     assert x is not None
     assert y is not None
     _transform(l, "rfft", n, x, y)
-
-
-READS_FIRST_ONLY = frozenset({"DFT"})
-
-RULES: dict[tuple[str, str], Rule] = {("", "DFT"): _dft, ("", "STFT"): _stft}

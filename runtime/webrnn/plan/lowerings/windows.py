@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from webrnn.ir import Dim, Node
 
-from ..lowering import Lowering, Rule, attribute, present
+from ..lowering import Lowering, attribute, present, rule
+from ..opcodes import PANEL
 from ..views import View, count_of
-from .linear import PANEL
 
 
 def _planes(l: Lowering, view: View) -> View:
@@ -47,6 +47,7 @@ def _pads_before(
     return found
 
 
+@rule("Conv")
 def _conv(l: Lowering, node: Node) -> None:
     x, w = l.shape(present(node.inputs[0])), l.shape(present(node.inputs[1]))
     l.require_equal(x[1], w[1] * attribute(node, "group", 1))
@@ -86,7 +87,7 @@ def _conv_as_product(l: Lowering, node: Node) -> bool:
     result = l.temporary((batch, positions, n_out))
     packed = l.packed_once(weights, lambda array: array.transpose(2, 1, 0).reshape(-1, n_out))
     bias_view = None if bias is None else l.dense(l.view(bias))
-    l.emit("gemm", flat, packed, bias_view, result.reshaped((batch * positions, n_out)), 0, 0.0, 0.0)
+    l.emit("gemm", flat, packed, bias_view, result.reshaped((batch * positions, n_out)))
     l.views[output] = result.transposed([0, 2, 1])
     return True
 
@@ -149,6 +150,7 @@ def _dense_planes(l: Lowering, view: View) -> View:
     return view if view.rank == 4 else view.with_axis(2)
 
 
+@rule("MaxPool", "AveragePool")
 def _pool(l: Lowering, node: Node) -> None:
     x, output = present(node.inputs[0]), present(node.outputs[0])
     if any(extra is not None for extra in node.outputs[1:]):
@@ -161,10 +163,3 @@ def _pool(l: Lowering, node: Node) -> None:
     window = _window(l, node, kernel, view.shape[2:], l.shape(output)[2:])
     kind = 0 if node.op == "MaxPool" else 1 + int(attribute(node, "count_include_pad", 0))
     l.emit("pool", _planes(l, view), target, kind, *window)
-
-
-RULES: dict[tuple[str, str], Rule] = {
-    ("", "Conv"): _conv,
-    ("", "MaxPool"): _pool,
-    ("", "AveragePool"): _pool,
-}

@@ -1,0 +1,1 @@
+"""`webrnn serve`: the demo page, put together."""

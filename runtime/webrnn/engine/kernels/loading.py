@@ -1,0 +1,183 @@
+"""Loads a build of the C kernels and calls them by name.
+
+A spec is "native" or "native:sse2|avx2|avx512|neon|scalar", "wasm" or "wasm:relaxed|simd|scalar" (wasmtime), or
+"pyodide" or "pyodide:relaxed|simd|scalar" (inside Pyodide). Without a variant the best one that runs here is taken.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from math import prod
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from webrnn.errors import BackendError
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, DTypeLike
+
+#: Where an installed or built webrnn keeps its compiled modules.
+FOLDER = Path(__file__).resolve().parents[2] / "_kernels"
+
+#: Alignment of allocations: a cache line, and the widest vector.
+ALIGNMENT = 64
+
+
+@dataclass(frozen=True)
+class Binding:
+    """A kernel as a loader sees it: ("const f32 *", "x") pairs and the result type."""
+
+    name: str
+    symbol: str
+    parameters: tuple[tuple[str, str], ...]
+    returns: str | None
+
+
+@cache
+def _manifest(folder: Path) -> dict[str, Any]:
+    try:
+        return json.loads((folder / "kernels.json").read_text())
+    except OSError as error:
+        raise BackendError(
+            f"no compiled kernels in {folder.name}/: reinstall webrnn, "
+            "or run `python -m wasm_kernels.build` in a checkout"
+        ) from error
+
+
+@cache
+def bindings(folder: Path = FOLDER) -> tuple[Binding, ...]:
+    rows = _manifest(folder)["kernels"]
+    return tuple(Binding(r["name"], r["symbol"], tuple(map(tuple, r["parameters"])), r["returns"]) for r in rows)
+
+
+def module_file(folder: Path, name: str) -> Path:
+    file = folder / name
+    if not file.exists():
+        raise BackendError(
+            f"{name} was not built: run `python -m wasm_kernels.build --target all` in a checkout of webrnn"
+        )
+    return file
+
+
+class Buffer:
+    """An array in the memory that a build of the kernels works on; `address` is what C code sees.
+
+    `array` is a numpy view of it, made anew on each access: wasm memory may move when it grows, so keep the Buffer,
+    not the view, across calls that allocate.
+    """
+
+    __slots__ = ("address", "block", "dtype", "offset", "owner", "shape")
+
+    def __init__(self, owner: Kernels, address: int, shape: tuple[int, ...], dtype: np.dtype[Any]):
+        self.owner, self.address, self.shape, self.dtype = owner, address, shape, dtype
+        self.block: Any = None
+        """What keeps the memory alive."""
+        self.offset = 0
+        """Where the buffer starts in its block."""
+
+    @property
+    def nbytes(self) -> int:
+        return prod(self.shape) * self.dtype.itemsize
+
+    @property
+    def array(self) -> np.ndarray[Any, Any]:
+        return self.owner.view(self)
+
+    def part(self, offset: int, shape: int | tuple[int, ...], dtype: DTypeLike = np.float32) -> Buffer:
+        """A buffer over the bytes from `offset` on."""
+        part = Buffer(self.owner, self.address + offset, _shape(shape), np.dtype(dtype))
+        part.block, part.offset = self.block, self.offset + offset
+        if offset < 0 or offset + part.nbytes > self.nbytes:
+            raise ValueError(f"part of {part.nbytes} bytes at {offset} is outside a buffer of {self.nbytes} bytes")
+        return part
+
+
+def _shape(shape: int | tuple[int, ...]) -> tuple[int, ...]:
+    return (shape,) if isinstance(shape, int) else tuple(shape)
+
+
+class Kernels(ABC):
+    """One loaded build. Kernels are attributes: k.gemv(packed, x, None, y, n, k); pointers are Buffers or None."""
+
+    spec: str
+    #: whether the kernels can be given the address of any array
+    shares_memory: bool = False
+    #: whether vfma rounds once; then results equal those of every other fused build bit for bit
+    fused: bool
+
+    @abstractmethod
+    def allocate(self, nbytes: int) -> tuple[int, Any]:
+        """The address of `nbytes` new, aligned bytes, and what keeps them alive (None: they live as long as this)."""
+
+    @abstractmethod
+    def view(self, buffer: Buffer) -> np.ndarray[Any, Any]:
+        """A numpy view of the buffer as memory is now."""
+
+    @abstractmethod
+    def function(self, name: str) -> Callable[..., Any]:
+        """A kernel without conversions: pointers are addresses."""
+
+    @property
+    @abstractmethod
+    def pointer_bytes(self) -> int: ...
+
+    def empty(self, shape: int | tuple[int, ...], dtype: DTypeLike = np.float32) -> Buffer:
+        buffer = Buffer(self, 0, _shape(shape), np.dtype(dtype))
+        buffer.address, buffer.block = self.allocate(buffer.nbytes)
+        return buffer
+
+    def buffer(self, values: ArrayLike, dtype: DTypeLike = np.float32) -> Buffer:
+        """A new buffer that holds a copy of `values`."""
+        array = np.asarray(values, dtype=dtype)
+        buffer = self.empty(array.shape, array.dtype)
+        buffer.array[...] = array
+        return buffer
+
+    def pointer(self, value: Buffer | None) -> int:
+        if value is None:
+            return 0
+        if value.owner is not self:
+            raise ValueError(f"this buffer belongs to {value.owner.spec}, not to {self.spec}")
+        return value.address
+
+    if TYPE_CHECKING:  # the kernels are set from the manifest when a build is loaded
+
+        def __getattr__(self, name: str) -> Any: ...
+
+
+def available(folder: Path = FOLDER) -> list[str]:
+    """The specs that run on this machine, best first of each kind."""
+    if sys.platform == "emscripten":
+        from . import side_module
+
+        return side_module.available(folder)
+    from . import native, wasm
+
+    return [*native.available(folder), *wasm.available(folder)]
+
+
+def load(spec: str = "native", folder: Path = FOLDER) -> Kernels:
+    """Loads the build named by `spec`; raises BackendError with the reason when it cannot run here."""
+    platform, _, variant = spec.partition(":")
+    if platform == "native":
+        from . import native
+
+        return native.NativeKernels(variant or None, folder)
+    if platform == "wasm":
+        from . import wasm
+
+        return wasm.WasmKernels(variant or None, folder)
+    if platform == "pyodide":
+        from . import side_module
+
+        return side_module.SideModuleKernels(variant or None, folder)
+    raise BackendError(
+        f"unknown kernels {spec!r}: expected native, wasm or pyodide, optionally with a variant as in wasm:simd"
+    )

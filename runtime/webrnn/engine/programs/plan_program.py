@@ -1,0 +1,394 @@
+"""Running a plan on a build of the kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from math import prod
+from time import monotonic
+from typing import Any
+
+import numpy as np
+
+from webrnn.errors import ModelError, PlanError, ShapeError
+from webrnn.ir import Dim, DType, Symbol, Value
+from webrnn.plan.file import PlanFile, PlanPort
+from webrnn.plan.opcodes import ERROR_ROWS, ErrorRow
+from webrnn.plan.stored import ARRAY_TYPES
+from webrnn.reference.limits import max_bytes
+
+from ..forking import new_lock
+from ..kernels.loading import Buffer, Kernels
+from ..limits import Budget, Limits, limit_error
+
+Shapes = tuple[tuple[int, ...], ...]
+
+_ERRORS = {"PlanError": PlanError, "ShapeError": ShapeError, "ModelError": ModelError}
+_MOST = 2**63 - 1
+
+
+DIRECT_BYTES = 2**16
+"""Inputs and outputs of this size are passed by address where the kernels share Python's memory; a copy of less than
+this takes no longer than asking an array for its address."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Bound:
+    """A plan with its sizes bound and room for all that it uses.
+
+    It is made when binding has come to its end, and nothing is run without one: tables that are half bound cannot be.
+    """
+
+    shapes: Shapes
+    symbols: list[int]
+    inputs: list[np.ndarray]
+    """Where the inputs are."""
+    outputs: list[np.ndarray]
+    named_inputs: list[tuple[str, np.ndarray, tuple[int, ...], np.dtype[Any]]]
+    lengths: dict[int, np.ndarray]
+    """For outputs that are as long as a loop took steps: where their number is."""
+    needed: list[int]
+    """Bytes of each external."""
+    direct_inputs: list[int]
+    direct_outputs: list[int]
+    is_direct: bool
+    arguments: tuple[int, int, int]
+    """Of plan_run: tables, arena, and the addresses of the program's own places."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Swap:
+    """Addresses for `PlanProgram.execute` in which states and their next values have changed places."""
+
+    bound: Bound
+    externals: Buffer
+    arguments: tuple[int, int, int]
+    """Of plan_run."""
+
+
+class PlanProgram:
+    """A plan, checked, in the memory of the kernels.
+
+    Sizes are bound when the shapes of the inputs change. Inputs and outputs have places of their own in the kernels'
+    memory, at least as large as the plan and the caller's arrays ask for; a run copies arguments there and results out,
+    except for large arrays that may be passed where they are: see `_passed_by_address`.
+    """
+
+    def __init__(self, data: bytes, kernels: Kernels, fills_outputs: bool = False, limits: Limits | None = None):
+        """`fills_outputs`: the plan is known to write all of its outputs, so results need not be cleared first."""
+        plan = kernels.buffer(np.frombuffer(data, np.uint8), np.uint8)
+        self._set_up(PlanFile(data), plan, kernels, fills_outputs, limits or Limits())
+
+    def _set_up(self, file: PlanFile, plan: Buffer, kernels: Kernels, fills_outputs: bool, limits: Limits) -> None:
+        self.file, self._plan, self._kernels, self.limits = file, plan, kernels, limits
+        check = kernels.function("plan_check")
+        self._raise_for(check(self._plan.address, len(file.data)))
+        n_bytes = kernels.function("plan_table_bytes")(self._plan.address)
+        if not n_bytes:
+            raise PlanError("the tables of the plan do not fit into memory")
+        self._tables = kernels.empty(n_bytes, np.uint8)
+        self._externals = self._new_externals()
+        self._direct_externals = self._new_externals()
+        """The same with the addresses of the caller's arrays, valid for the run that they were written for."""
+        self._symbols = kernels.empty(max(len(self.file.symbols), 1), np.int32)
+        self._numbers = kernels.empty(3, np.int64)
+        """Where the limits of a run are handed over."""
+        self._arena = kernels.empty(0, np.uint8)
+        self._places: dict[int, Buffer] = {}
+        self._bound: Bound | None = None
+        self._run = kernels.function("plan_run")
+        self._fills_outputs = fills_outputs
+        self._lock = new_lock(self)
+        """One run at a time: the kernels run without Python's lock, on memory that belongs to this program."""
+
+    def another(self) -> PlanProgram:
+        """The same plan with inputs, outputs and an arena of its own; the weights are shared."""
+        program = object.__new__(PlanProgram)
+        program._set_up(self.file, self._plan, self._kernels, self._fills_outputs, self.limits)
+        return program
+
+    def _after_fork(self, was_held: bool) -> None:
+        if was_held:  # the tables are those of a run that stopped in the middle
+            self._bound = None
+
+    def _new_externals(self) -> Buffer:
+        pointer = np.uint64 if self._kernels.pointer_bytes == 8 else np.uint32
+        return self._kernels.empty(max(self.file.header["externals"], 1), pointer)
+
+    def signature(self) -> tuple[list[Value], list[Value]]:
+        """The inputs and outputs as a session shows them."""
+        return [_value(port) for port in self.file.inputs], [_value(port) for port in self.file.outputs]
+
+    @property
+    def recent(self) -> PlanProgram:
+        return self
+
+    @property
+    def arena_bytes(self) -> int:
+        return self._arena.nbytes
+
+    @property
+    def bound(self) -> Bound:
+        """What `bind` has made; PlanError if it has not come to its end."""
+        if self._bound is None:
+            raise PlanError("the sizes of the plan are not bound")
+        return self._bound
+
+    def is_bound(self, bound: Bound | None) -> bool:
+        """Whether this is what is bound now."""
+        return bound is not None and bound is self._bound
+
+    @property
+    def inputs(self) -> list[np.ndarray]:
+        """Where the inputs are, for the shapes that are bound."""
+        return self.bound.inputs
+
+    @property
+    def outputs(self) -> list[np.ndarray]:
+        return self.bound.outputs
+
+    @property
+    def steps_taken(self) -> int:
+        """The steps that the loops of the last run were charged for."""
+        self._kernels.function("plan_steps")(self._tables.address, self._numbers.address)
+        return int(self._numbers.array[0])
+
+    def run(
+        self,
+        arguments: Sequence[np.ndarray],
+        sizes: Mapping[str, int] | None = None,
+        budget: Budget | None = None,
+    ) -> list[np.ndarray]:
+        """The outputs for these inputs, as new arrays. `budget` is that of a run that this is a part of."""
+        shapes = tuple([argument.shape for argument in arguments])
+        with self._lock:
+            bound = self._bound
+            if bound is None or shapes != bound.shapes or sizes is not None:
+                bound = self._bind(shapes, sizes)
+            for index, (place, argument) in enumerate(zip(bound.inputs, arguments, strict=True)):
+                if index not in bound.direct_inputs:
+                    place[...] = argument
+            if budget is None:
+                return self._run_at(bound, arguments) if bound.is_direct else self._results(bound)
+            with self._within(budget):
+                return self._run_at(bound, arguments) if bound.is_direct else self._results(bound)
+
+    def run_same(self, feeds: Mapping[str, Any]) -> list[np.ndarray] | None:
+        """The outputs, if the feeds are arrays of the types and shapes of the last run; otherwise nothing is run."""
+        with self._lock:
+            bound = self._bound
+            if bound is None or len(feeds) != len(bound.named_inputs) or bound.is_direct:
+                return None
+            for name, place, shape, dtype in bound.named_inputs:
+                array = feeds.get(name)
+                if type(array) is not np.ndarray or array.shape != shape or array.dtype != dtype:
+                    return None
+                place[...] = array
+            return self._results(bound)
+
+    def _run_at(self, bound: Bound, arguments: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """Run with large inputs and outputs where they are: nothing of them is copied."""
+        externals = self._direct_externals.array
+        externals[...] = self._externals.array
+        held = []
+        for index in bound.direct_inputs:
+            held.append(np.require(arguments[index], requirements=["C", "A"]))
+            externals[self.file.inputs[index].external] = held[-1].ctypes.data
+        make = np.empty if self._fills_outputs else np.zeros
+        results = {}
+        for index in bound.direct_outputs:
+            results[index] = make(bound.outputs[index].shape, bound.outputs[index].dtype)
+            externals[self.file.outputs[index].external] = results[index].ctypes.data
+        tables, arena, _ = bound.arguments
+        self._raise_for(self._run(tables, arena, self._direct_externals.address))
+        return [results[i] if i in results else _cut(bound, i) for i in range(len(bound.outputs))]
+
+    @contextmanager
+    def _within(self, budget: Budget) -> Iterator[None]:
+        """A run with what is left of a budget."""
+        budget.check_time()
+        seconds = None if budget.deadline is None else budget.deadline - monotonic()
+        try:
+            self._limit(budget.steps_left, seconds)
+            yield
+            budget.steps_left -= self.steps_taken
+        finally:
+            self._limit(self.limits.run_steps, self.limits.seconds)
+
+    def _limit(self, run_steps: int, seconds: float | None) -> None:
+        microseconds = -1 if seconds is None else min(max(int(seconds * 1e6), 0), _MOST)
+        self._numbers.array[...] = min(self.limits.loop_steps, _MOST), min(run_steps, _MOST), microseconds
+        self._kernels.function("plan_limit")(self._tables.address, self._numbers.address)
+
+    def swapped(self, pairs: Sequence[tuple[int, int]]) -> Swap:
+        """Addresses with which each of these inputs has changed places with an output of the same shape.
+
+        PlanError if one of them is not the only one in its place, or if a place is too small for both.
+        """
+        bound, table = self.bound, self._new_externals()
+        own = self._externals.array
+        table.array[...] = own
+        for before, after in pairs:
+            first, second = self.file.inputs[before].external, self.file.outputs[after].external
+            if not {first, second} <= self.file.unshared:
+                raise PlanError("a state and another output have the same memory")
+            n_bytes = max(bound.needed[first], bound.needed[second])
+            if min(self._places[first].nbytes, self._places[second].nbytes) < n_bytes:
+                raise PlanError("a state and its next value are of different sizes")
+            table.array[first], table.array[second] = own[second], own[first]
+        tables, arena, _ = bound.arguments
+        return Swap(bound, table, (tables, arena, table.address))
+
+    def execute(self, swap: Swap | None = None) -> None:
+        """Run on what the places of the inputs hold."""
+        with self._lock:
+            if swap is None:
+                error = self._run(*self.bound.arguments)
+            elif swap.bound is self._bound:
+                error = self._run(*swap.arguments)
+            else:
+                raise PlanError("the sizes of the plan are not bound")
+            if error:
+                self._raise_for(error)
+
+    def repeat(self, times: int) -> None:
+        """`execute` again and again in one call: what is timed then is the runs, not the call."""
+        with self._lock:
+            self._raise_for(self._kernels.function("plan_repeat")(*self.bound.arguments, times))
+
+    def _results(self, bound: Bound) -> list[np.ndarray]:
+        error = self._run(*bound.arguments)
+        if error:
+            self._raise_for(error)
+        return _results_of(bound)
+
+    def results(self) -> list[np.ndarray]:
+        """Copies of what the last run left in the places of the outputs."""
+        return _results_of(self.bound)
+
+    def bind(self, shapes: Shapes, known: Mapping[str, int] | None = None) -> None:
+        """Prepare for inputs of these shapes. If it raises, nothing is bound."""
+        with self._lock:
+            self._bind(shapes, known)
+
+    def _bind(self, shapes: Shapes, known: Mapping[str, int] | None = None) -> Bound:
+        symbols = self.file.symbols_of(shapes, known)
+        if self._bound is not None and shapes == self._bound.shapes and symbols == self._bound.symbols:
+            return self._bound
+        self._bound = None
+        kernels, sizes = self._kernels, self.file.sizes(symbols)
+        for port, shape in zip(self.file.inputs, shapes, strict=True):
+            if tuple(sizes[index] for index in port.sizes) != shape:
+                raise ShapeError(f"input {port.name!r} has shape {list(shape)}, the plan takes {list(port.shape)}")
+        self._symbols.array[: len(symbols)] = symbols
+        bind = kernels.function("plan_bind")
+        self._raise_for(bind(self._plan.address, self._symbols.address, self._tables.address))
+        self._limit(self.limits.run_steps, self.limits.seconds)
+        arena_bytes = kernels.function("plan_arena_bytes")(self._tables.address)
+        if arena_bytes > max_bytes():
+            raise PlanError(f"the plan would need {arena_bytes} bytes; the limit is {max_bytes()}")
+        if arena_bytes > self._arena.nbytes:
+            self._arena = kernels.empty(arena_bytes + (arena_bytes // 2 if self._arena.nbytes else 0), np.uint8)
+        promised = self.file.external_bytes(sizes)
+        needed = list(promised)
+        for port in (*self.file.inputs, *self.file.outputs):
+            needed[port.external] = max(needed[port.external], _n_bytes(port, sizes))
+            if port.taken >= 0:
+                needed[port.taken] = max(needed[port.taken], 8)
+        for external, n_bytes in enumerate(needed):
+            if n_bytes > max_bytes():
+                raise PlanError(f"an input or output would need {n_bytes} bytes; the limit is {max_bytes()}")
+            self._make_room(external, n_bytes)
+        self._externals.array[: len(needed)] = [self._places[external].address for external in range(len(needed))]
+        inputs = [self._array(port, sizes) for port in self.file.inputs]
+        outputs = [self._array(port, sizes) for port in self.file.outputs]
+        direct_inputs, direct_outputs = (
+            [i for i, port in enumerate(ports) if self._passed_by_address(port, sizes, promised)]
+            for ports in (self.file.inputs, self.file.outputs)
+        )
+        self._bound = Bound(
+            shapes,
+            symbols,
+            inputs,
+            outputs,
+            [(port.name, at, at.shape, at.dtype) for port, at in zip(self.file.inputs, inputs, strict=True)],
+            {
+                index: self._places[port.taken].part(0, (), np.int64).array
+                for index, port in enumerate(self.file.outputs)
+                if port.taken >= 0
+            },
+            needed,
+            direct_inputs,
+            direct_outputs,
+            bool(direct_inputs or direct_outputs),
+            (self._tables.address, self._arena.address, self._externals.address),
+        )
+        return self._bound
+
+    def _passed_by_address(self, port: PlanPort, sizes: list[int], promised: Sequence[int]) -> bool:
+        """Whether the plan may work on the caller's array of this input or output itself.
+
+        The array has as many bytes as the metadata say, and the plan keeps to as many as it was promised for the
+        external, so the latter must not be more. Nothing else may have the external, whose address is one for all. An
+        input is not written: PlanFile refuses a plan that may do so. An output that is cut to a number of steps is
+        copied anyway.
+        """
+        n_bytes = _n_bytes(port, sizes)
+        is_alone = port.external in self.file.unshared and port.taken < 0
+        is_large = self._kernels.shares_memory and n_bytes >= DIRECT_BYTES
+        return is_large and is_alone and promised[port.external] <= n_bytes
+
+    def _make_room(self, external: int, n_bytes: int) -> None:
+        if external not in self._places or self._places[external].nbytes < n_bytes:
+            self._places[external] = self._kernels.empty(n_bytes, np.uint8)
+
+    def _array(self, port: PlanPort, sizes: list[int]) -> np.ndarray:
+        shape = tuple(sizes[index] for index in port.sizes)
+        return self._places[port.external].part(0, shape, ARRAY_TYPES[port.dtype]).array
+
+    def _raise_for(self, error: int) -> None:
+        if not error:
+            return
+        row = ERROR_ROWS[error] if 0 < error < len(ERROR_ROWS) else ErrorRow("", f"error {error}")
+        where = None
+        if hasattr(self, "_tables"):
+            word = self._kernels.function("plan_where")(self._tables.address)
+            where = self.file.node_at(word) or None
+        if row.limit:
+            raise limit_error(self.limits, row.limit, where)
+        raise _ERRORS[row.raises](row.text, node=where)
+
+
+def _results_of(bound: Bound) -> list[np.ndarray]:
+    if bound.lengths:
+        return [_cut(bound, index) for index in range(len(bound.outputs))]
+    return [output.copy() for output in bound.outputs]
+
+
+def _cut(bound: Bound, index: int) -> np.ndarray:
+    """An output; one that is as long as a loop took steps is without what no step has written."""
+    output, length = bound.outputs[index], bound.lengths.get(index)
+    if length is None:
+        return output.copy()
+    steps = int(length[()])
+    if not 0 <= steps <= len(output):
+        raise PlanError(f"{steps} steps were taken where {len(output)} are the most")
+    return output[:steps].copy()
+
+
+def _n_bytes(port: PlanPort, sizes: Sequence[int]) -> int:
+    """Bytes of the array of an input or output; PlanError if there can be no such array."""
+    shape = [sizes[index] for index in port.sizes]
+    n_bytes = ARRAY_TYPES[port.dtype].itemsize * prod(shape)
+    # numpy refuses sizes whose product without zeros is not one of an array
+    if min(shape, default=0) < 0 or n_bytes >= 2**31 or prod(max(size, 1) for size in shape) >= 2**56:
+        raise PlanError(f"{port.name!r} would be of shape {shape}")
+    return n_bytes
+
+
+def _value(port: PlanPort) -> Value:
+    shape: list[Dim | None] = [Symbol(size) if isinstance(size, str) else size for size in port.shape]
+    if port.taken >= 0:
+        shape[0] = None
+    return Value(port.name, DType.of(np.empty(0, ARRAY_TYPES[port.dtype])), tuple(shape))

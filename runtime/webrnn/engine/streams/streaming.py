@@ -1,0 +1,190 @@
+"""A model prepared for streams: its pairs of states, a program that carries them, and what they start from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from webrnn.errors import ModelError, PlanError
+from webrnn.ir import Graph, SymbolicDim, Value
+from webrnn.passes import run_passes
+from webrnn.passes.pipeline import PLAIN_LOOPS
+from webrnn.plan.stored import PlanState
+
+from ..executor.executor import Executor
+from ..limits import Limits
+from ..programs.backends import Program
+from ..programs.plan_program import PlanProgram
+from .carriers import ArrayCarrier, Carrier, PlanCarrier
+from .carry import Carry, resolve
+from .internal_states import expose_states
+from .state_sizes import StateSizes
+from .states import find_states
+from .stream import Initial, Stream
+
+SAMPLE_SIZES = (2, 3)
+"""What depends on sizes that are not known is looked at for both."""
+
+
+class StreamingModel:
+    """Makes streams of one model that share its weights."""
+
+    def __init__(
+        self,
+        program: Program,
+        inputs: Sequence[Value],
+        outputs: Sequence[Value],
+        pairs: list[tuple[int, int]],
+        initial: Initial | None,
+        graph: Graph | None = None,
+        starts: Mapping[str, np.ndarray] | None = None,
+    ):
+        """What states start from is computed (`initial`), or stored (`starts`, by input), or zeros."""
+        self.program, self.inputs, self.outputs, self.pairs, self.initial = program, inputs, outputs, pairs, initial
+        self.graph = graph
+        """Before the passes, its states inputs and outputs; None for a plan from a file."""
+        self._starts = starts or {}
+
+    @staticmethod
+    def of_graph(
+        graph: Graph,
+        carry: Carry,
+        make_program: Callable[[Graph], Program],
+        disable: Collection[str] = (),
+        limits: Limits | None = None,
+    ) -> StreamingModel:
+        """`disable` names passes that are not to run before states are looked for."""
+        initial = None
+        if carry == "internal":
+            run_passes(graph, PLAIN_LOOPS, disable=disable)
+            exposed = expose_states(graph)
+            if not exposed.pairs:
+                raise ModelError('carry="internal": no loop of the model starts from constants')
+            carry, initial = dict(exposed.pairs), _initial_of(exposed.initial, limits)
+        inputs = [value.like(value.name) for value in graph.inputs]
+        outputs = [value.like(value.name) for value in graph.outputs]
+        pairs = _pairs(carry, inputs, outputs, graph)
+        return StreamingModel(make_program(graph.copy()), inputs, outputs, pairs, initial, graph)
+
+    @staticmethod
+    def of_plan(
+        program: PlanProgram, inputs: Sequence[Value], outputs: Sequence[Value], carry: Carry
+    ) -> StreamingModel:
+        if carry == "internal":
+            raise ModelError(
+                'carry="internal" is chosen when a plan is exported: session.export(..., carry="internal")'
+            )
+        states = program.file.states
+        if carry == "auto" and states:
+            carry = {state.input: state.output for state in states}
+        starts = {state.input: state.start for state in states if state.start is not None}
+        return StreamingModel(program, inputs, outputs, _pairs(carry, inputs, outputs), None, starts=starts)
+
+    @cached_property
+    def _sizes(self) -> StateSizes:
+        if self.graph is not None:
+            return StateSizes.of_graph(self.graph, self.pairs)
+        assert isinstance(self.program, PlanProgram)
+        return StateSizes.of_plan(self.program.file, self.pairs)
+
+    def first_states(self, arguments: Sequence[Any]) -> list[np.ndarray]:
+        """What the states of a stream start from, given the arguments of its first step."""
+        if self.initial is not None:
+            return self.initial(arguments)
+        shapes = self._sizes.shapes([None if argument is None else np.shape(argument) for argument in arguments])
+        states = []
+        for (before, _), shape in zip(self.pairs, shapes, strict=True):
+            value = self.inputs[before]
+            states.append(np.zeros(shape, value.dtype.array_type if value.dtype else np.float32))
+            if value.name in self._starts:
+                states[-1][...] = self._starts[value.name]
+        return states
+
+    def state_shapes(self, shapes: Mapping[str, Sequence[int]]) -> dict[str, tuple[int, ...]]:
+        """The shapes of the states at the start when inputs have these shapes; none if an input has no shape yet."""
+        arguments: list[Any] = [None] * len(self.inputs)
+        carried = {before for before, _ in self.pairs}
+        for index, value in enumerate(self.inputs):
+            shape: Any = shapes.get(value.name, value.shape)
+            if index in carried or value.dtype is None:
+                continue
+            if shape is None or not all(isinstance(size, int) for size in shape):
+                return {}
+            arguments[index] = np.zeros(shape, value.dtype.array_type)
+        names = [self.inputs[before].name for before, _ in self.pairs]
+        return {name: state.shape for name, state in zip(names, self.first_states(arguments), strict=True)}
+
+    def stored_states(self, shapes: Mapping[str, Sequence[int]] | None) -> list[PlanState]:
+        """The states as a plan file has them, which is for all sizes or for inputs of these shapes."""
+        names = [(self.inputs[before].name, self.outputs[after].name) for before, after in self.pairs]
+        if self.initial is None:
+            return [PlanState(before, after, self._starts.get(before)) for before, after in names]
+        starts = [self._sample_starts(size, shapes or {}) for size in SAMPLE_SIZES]
+        states = []
+        for (before, after), samples in zip(names, zip(*starts, strict=True), strict=True):
+            states.append(PlanState(before, after, _general(before, samples)))
+        return states
+
+    def _sample_starts(self, size: int, shapes: Mapping[str, Sequence[int]]) -> list[np.ndarray]:
+        """What the states start from when all sizes that are not known are this one."""
+        carried = {before for before, _ in self.pairs}
+        arguments: list[Any] = []
+        for index, value in enumerate(self.inputs):
+            shape: Any = shapes.get(value.name, value.shape)
+            if index in carried or shape is None or value.dtype is None:
+                arguments.append(None)
+                continue
+            names = {name: size for dim in shape if isinstance(dim, SymbolicDim) for name in dim.names}
+            numbers = [dim.substitute(names) if isinstance(dim, SymbolicDim) else dim for dim in shape]
+            arguments.append(np.zeros([size if n is None else n for n in numbers], value.dtype.array_type))
+        assert self.initial is not None
+        return self.initial(arguments)
+
+    def stream(self, check_finite: bool = False) -> Stream:
+        return Stream(self.inputs, self.outputs, self.pairs, self._carriers(), self.first_states, check_finite)
+
+    def _carriers(self) -> list[Carrier]:
+        """What may carry the states, the best first; the last takes all that the model takes."""
+        arrays = ArrayCarrier(self.program, self.pairs)
+        plan = self.program if isinstance(self.program, PlanProgram) else getattr(self.program, "plan", None)
+        if plan is None or any(port.taken >= 0 for port in plan.file.outputs):
+            return [arrays]
+        return [PlanCarrier(plan, self.pairs), arrays]
+
+
+def _pairs(
+    carry: Carry, inputs: Sequence[Value], outputs: Sequence[Value], graph: Graph | None = None
+) -> list[tuple[int, int]]:
+    if isinstance(carry, str):
+        if carry != "auto":
+            raise ModelError(f'carry is {{"input": "output"}}, "auto" or "internal", not {carry!r}')
+        carry = find_states(inputs, outputs, graph).carry()
+    return resolve(carry, inputs, outputs)
+
+
+def _general(name: str, samples: Sequence[np.ndarray]) -> np.ndarray | None:
+    """What a state starts from whatever the sizes are, found from what it is for two of them; None is zeros."""
+    first, second = samples
+    if not first.any() and not second.any():
+        return None
+    same = first.ndim == second.ndim
+    for axis in range(first.ndim if same else 0):
+        if first.shape[axis] != second.shape[axis]:
+            same = same and all((array == array.take([0], axis)).all() for array in (first, second))
+            first, second = first.take([0], axis), second.take([0], axis)
+    if not same or not np.array_equal(first, second):
+        raise PlanError(f"what the state {name!r} starts from depends on a size: give shapes={{input: shape}}")
+    return first
+
+
+def _initial_of(graph: Graph, limits: Limits | None) -> Initial:
+    executor = Executor(graph, limits)
+    n_inputs = len(graph.inputs)
+
+    def initial(arguments: Sequence[Any]) -> list[np.ndarray]:
+        return [np.array(array) for array in executor.run(list(arguments[:n_inputs]))]
+
+    return initial

@@ -1,0 +1,159 @@
+"""The instructions of a plan: one row each.
+
+From a row come the words of an instruction, its text, what both verifiers ask of single operands, its category, parts
+and cost in profiles, and in C (wasm_kernels/plan_header.py) its number, its operands by name and its dispatch. The
+number of a row is its place: new rows come last, and none goes away.
+
+This file imports nothing of webrnn, so that the build can read it before webrnn is installed.
+
+An instruction is [number, number of operand words, operands ...]; an operand is one word, written `name:type`:
+
+    x:f32   a tensor of that element type, or `any`, that is read; x:f32! one that is written
+    n:size  an index into the table of sizes
+    a:int   a number; `a:float` the bits of a float32; `a:block` how many words of a block follow the instruction
+    a:zero  a word that is 0
+    a:reduction  a number that stands for a name of NAMES; `a:activation*2` two of them, a byte each
+
+A question mark is for an operand that may be left out, which is -1. `...` at the end stands for a list of words whose
+form the instruction itself knows.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+REDUCTIONS = ("sum", "mean", "sum_square", "prod", "max", "min")
+POOLINGS = ("max", "average", "average_with_padding")
+
+FFTS = ("rfft", "irfft", "fft", "ifft")
+"""Complex numbers are pairs: n samples have a spectrum of n + 2 words with rfft, and of 2 n with fft."""
+MIN_FFT, MAX_FFT = 8, 1 << 16
+"""The lengths that a transform may have, powers of two only."""
+FFT_SLACK = 16
+"""Floats before and behind each of the four planes of its scratch, so that vectors may reach over their ends."""
+
+STRICTNESS = ("exact", "unlimited", "limited", "chunks")
+"""EXACT takes n_steps; UNLIMITED raises when `most` steps were taken and there would be more; LIMITED raises when the
+tensor asks for more than `most`; CHUNKS takes n_steps too, each of them a chunk of a loop of `most` steps, which is the
+loop that limits are for."""
+EXACT, UNLIMITED, LIMITED, CHUNKS = range(4)
+
+NAMES = {"reduction": REDUCTIONS, "pooling": POOLINGS, "fft": FFTS, "strictness": STRICTNESS}
+"""What numbers stand for; `activation` stands for a name of webrnn.ir.activations."""
+
+ELEMENT_TYPES = ("f32", "i64", "u8", "i32", "any")
+
+
+class OperandRow(NamedTuple):
+    name: str
+    type: str
+    is_written: bool
+    is_optional: bool
+
+    @property
+    def is_tensor(self) -> bool:
+        return self.type in ELEMENT_TYPES
+
+    @property
+    def is_size(self) -> bool:
+        return self.type == "size"
+
+
+class InstructionRow(NamedTuple):
+    name: str
+    operands: tuple[OperandRow, ...]
+    has_list: bool
+    category: str
+    """Of its time, or of what is left of it when its parts are counted on their own: see webrnn.profile."""
+    parts: tuple[tuple[str, str], ...]
+    """Name and category of each; those of instructions with blocks count steps and branches."""
+    costs_like: str
+    """The ONNX op that takes as many FLOPs for each element of the first operand."""
+
+    @property
+    def blocks(self) -> list[int]:
+        """Which of its operands are the lengths of blocks."""
+        return [index for index, operand in enumerate(self.operands) if operand.type == "block"]
+
+    @property
+    def zeros(self) -> int:
+        """How many of its last operands are 0."""
+        return sum(operand.type == "zero" for operand in self.operands)
+
+
+def _operand(text: str) -> OperandRow:
+    name, _, kind = text.partition(":")
+    return OperandRow(name, kind.rstrip("?!"), "!" in kind, "?" in kind)
+
+
+def _row(
+    name: str, operands: str, category: str, parts: tuple[tuple[str, str], ...] = (), costs_like: str = ""
+) -> InstructionRow:
+    words = operands.split()
+    has_list = words[-1:] == ["..."]
+    rows = tuple(map(_operand, words[:-1] if has_list else words))
+    return InstructionRow(name, rows, has_list, category, parts, costs_like)
+
+
+_SEQUENCE = "xw:f32 packed:f32 bias:f32? h:f32 scratch:f32! final:f32! trace:f32!? params:f32 activations:activation*"
+_STEP_PARTS = (("products", "matrix"), ("cells", "cell"))
+_WINDOW = "kernel_h:int kernel_w:int stride_h:int stride_w:int pad_top:int pad_left:int dilation_h:int dilation_w:int"
+
+INSTRUCTIONS = (
+    _row("require", "size:size", "control"),  # that is not negative: else the plan does not hold for the sizes
+    _row("copy", "x:any y:any!", "copy"),  # same sizes, any strides
+    _row("fill", "y:f32! value:float", "copy"),
+    _row("sizes", "y:i64! ...", "control"),  # y[n], then n sizes
+    # x[m, k], bias[n], y[m, n]
+    _row("gemm", "x:f32 packed:f32 bias:f32? y:f32! activation:zero alpha:zero beta:zero", "matrix"),
+    # a[b, m, k], b[b, k, n], y[b, m, n]
+    _row("matmul", "a:f32 b:f32 y:f32! scratch:f32!", "control", (("packing", "copy"), ("products", "matrix"))),
+    _row("expression", "inputs:int outputs:int constants:int operations:int ...", "element-wise"),  # see operations.py
+    _row("rnn_cell", "xw:f32 hw:f32 y:f32! params:f32 activations:activation*1", "cell"),
+    _row("gru_cell", "xw:f32 hw:f32 h:f32 y:f32! params:f32 activations:activation*2", "cell"),
+    _row("gru_reset", "xw:f32 hw:f32 h:f32 z:f32! rh:f32! params:f32 activations:activation*2", "cell"),
+    _row("gru_update", "xw:f32 hn:f32 z:f32 h:f32 y:f32! params:f32 activations:activation*2", "cell"),
+    _row(
+        "lstm_cell",
+        "xw:f32 hw:f32 c:f32 peephole:f32? h:f32! c_next:f32! params:f32 activations:activation*3 couple:int",
+        "cell",
+    ),
+    # xw[t, rows, gates * hidden], h[rows, hidden], trace[t, rows, hidden]
+    _row("rnn_sequence", f"{_SEQUENCE}1", "copy", _STEP_PARTS),
+    _row("gru_sequence", f"{_SEQUENCE}2", "copy", _STEP_PARTS),
+    _row(
+        "lstm_sequence",
+        "xw:f32 packed:f32 bias:f32? h:f32 c:f32 peephole:f32? scratch:f32! final:f32! c_final:f32! trace:f32!?"
+        " params:f32 activations:activation*3 couple:int",
+        "copy",
+        _STEP_PARTS,
+    ),
+    _row("reduce", "x:f32 y:f32! kind:reduction", "reduction"),  # x[outer, n, inner], y[outer, inner]
+    _row("softmax", "x:f32 y:f32! logarithm:int", "reduction", costs_like="Softmax"),  # x[rows, n]
+    _row("layer_norm", "x:f32 scale:f32 bias:f32? y:f32! epsilon:float", "reduction", costs_like="LayerNormalization"),
+    _row(
+        "instance_norm", "x:f32 scale:f32 bias:f32 y:f32! epsilon:float", "reduction",
+        costs_like="InstanceNormalization",
+    ),
+    _row(
+        "batch_norm", "x:f32 scale:f32 bias:f32 mean:f32 variance:f32 y:f32! epsilon:float", "element-wise",
+        costs_like="BatchNormalization",
+    ),
+    # x[n, c, h, w]
+    _row("conv", f"x:f32 w:f32 bias:f32? y:f32! scratch:f32! {_WINDOW} groups:int", "matrix"),
+    _row("pool", f"x:f32 y:f32! kind:pooling {_WINDOW}", "reduction"),
+    _row("gather", "x:any index:i64 y:any!", "copy"),  # x[outer, size, inner], index[count], y[outer, count, inner]
+    _row("branch", "condition:u8 then:block otherwise:block", "control", (("then", "control"), ("else", "control"))),
+    # Moves: tensor, stride (a size), steps before it moves (a size), or -1 and the tensor to follow
+    _row(
+        "loop",
+        "steps:size? steps_tensor:i64? most:size condition:u8? body_condition:u8? iteration:i64!? taken:i64!?"
+        " first_move:int moves:int body:block epilogue:block strictness:strictness ...",
+        "control",
+        (("steps", "control"), ("end", "control")),
+    ),
+    _row("fft", "x:f32 twiddles:f32 y:f32! scratch:f32! kind:fft", "transform"),  # x[rows, n numbers], y the same
+)  # fmt: skip
+
+ROWS = {row.name: row for row in INSTRUCTIONS}
+CODES = {row.name: code for code, row in enumerate(INSTRUCTIONS)}

@@ -1,0 +1,225 @@
+"""From an optimized graph to a program: `lower(graph)` walks the nodes in order and asks the rule of each op."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+import numpy as np
+
+from webrnn import net
+from webrnn.checks.check import Condition
+from webrnn.checks.graphs import check_node, is_left_to_a_run
+from webrnn.errors import Error
+from webrnn.ir import Dim, DType, Graph, Node, Value, is_scan
+from webrnn.ir.dims import TooComplex
+from webrnn.ir.fused import is_expression
+from webrnn.ops.rows import with_trait
+from webrnn.ops.sets import RESHAPES
+
+from .lowering import DTYPES, Lowering, NotLowered, Rule, attribute, present, rule
+from .program import Port, Program
+from .views import Storage, count_of, dense_view
+
+_READS_FIRST_ONLY = with_trait("first")
+
+
+def lower(
+    graph: Graph,
+    options: frozenset[str] = frozenset(),
+    most_steps: int = 2**31 - 1,
+    conditions: Sequence[Condition] = (),
+) -> Program:
+    """The program of a graph whose passes have run.
+
+    `options` switches alternatives off: "fused_sequences". `most_steps` bounds loops that only a condition ends: it
+    makes room for their outputs. How many steps a run may take is not a matter of the plan. The program holds only for
+    sizes that meet the `conditions`.
+    """
+    try:
+        walk = _Walk(graph, options, most_steps)
+        walk.require_conditions(conditions)
+        return walk.run()
+    except (NotLowered, Error):
+        raise
+    except TooComplex as error:
+        raise NotLowered(None, str(error)) from error
+    except Exception as error:
+        raise NotLowered(None, net.catch(error)) from error
+
+
+class _Walk(Lowering):
+    """Over a graph and those inside its nodes."""
+
+    def run(self) -> Program:
+        for values in (self.graph.inputs, self.graph.outputs):
+            if len({value.name for value in values}) < len(set(values)):
+                raise NotLowered(None, "two inputs or two outputs have the same name")
+        inputs = [self._input(value) for value in self.graph.inputs]
+        for value in self.graph.outputs:
+            self._place_output(value)
+        self.lower_graph(self.graph)
+        return Program(inputs, [self._output_port(value) for value in self.graph.outputs], self.block)
+
+    def _input(self, value: Value) -> Port:
+        shape, dtype = self.shape(value), self.dtype(value)
+        port = Port(value.name, dtype, shape, self.new_external())
+        storage = Storage("external", dtype, count_of(shape), external=port.external, writable=False, label=value.name)
+        self.views[value] = dense_view(storage, shape)
+        return port
+
+    def _place_output(self, value: Value) -> None:
+        """Let the node that makes an output write it where the host wants it."""
+        made_here = value not in self.graph.inputs and value not in self.graph.constants
+        if made_here and value not in self.destinations and not self.has_open_length(value):
+            try:
+                self.destinations[value] = self.external(self.shape(value), self.dtype(value), value.name)
+            except NotLowered as refusal:
+                refusal.outermost = self.graph.producers().get(value)
+                raise
+
+    def _output_port(self, value: Value) -> Port:
+        view = self.view(value)
+        used = {port for port, other in self._ports.items() if other is not value}
+        if view.storage.kind != "external" or not view.storage.writable or view.storage.external in used:
+            target = self.external(view.shape, view.dtype, value.name)
+            self.copy(view, target)
+            view = target
+        elif not view.is_at(self.destinations.get(value, view)):
+            raise AssertionError(f"{value.name} is not where it should be")
+        self._ports[view.storage.external] = value
+        return Port(value.name, view.dtype, view.shape, view.storage.external, self.taken.get(value, -1))
+
+    def lower_graph(self, graph: Graph) -> None:
+        self.arrays.update(graph.constants)
+        if "fused_sequences" not in self.options and any(map(is_scan, graph.nodes)):
+            from .lowerings.sequences import late_projections  # a page waits for what is imported
+
+            self.late.update(late_projections(self, graph))
+        needed = set(graph.outputs)
+        nodes = []
+        for node in reversed(graph.nodes):
+            is_read = any(output in needed for output in node.outputs if output is not None)
+            if is_read or is_left_to_a_run(node, self.facts):
+                nodes.append(node)
+                needed.update(self._read_inputs(node))
+        self._hand_back_destinations(graph, nodes)
+        for node in reversed(nodes):
+            try:
+                self._lower_node(node)
+            except NotLowered as refusal:
+                refusal.outermost = node
+                raise
+        for output in graph.outputs:
+            self.view(output)
+
+    def _hand_back_destinations(self, graph: Graph, nodes_from_last: Sequence[Node]) -> None:
+        """What only gives its operand another shape, or puts operands side by side, copies nothing where these can be
+        made in the right place."""
+        made_here = {output for node in graph.nodes for output in node.outputs if output is not None}
+        consumers = graph.consumers()
+        for node in nodes_from_last:
+            if (node.domain, node.op) == ("", "Concat"):
+                only_here = {part for part in node.inputs if part is not None and consumers[part] == [node]}
+                self._hand_back_parts(node, (only_here & made_here) - {*graph.outputs})
+                continue
+            output, source = (node.outputs or [None])[0], (node.inputs or [None])[0]
+            target = self.destinations.get(output) if output is not None else None
+            if target is None or source is None or source in self.destinations or source not in made_here:
+                continue
+            if not node.domain and node.op in RESHAPES:
+                shape = self.facts.shape(source)
+                if shape is None or any(size is None for size in shape):
+                    continue
+                placed = target.reshaped([size for size in shape if size is not None])
+                if placed is not None:
+                    self.destinations[source] = placed
+                    if output in self.overwriting:
+                        self.overwriting.add(source)
+
+    def _hand_back_parts(self, concat: Node, private: Collection[Value]) -> None:
+        """Places in the result of a Concat for those of its operands that only it reads."""
+        output, parts = present(concat.outputs[0]), [present(part) for part in concat.inputs]
+        shapes = [self.facts.shape(value) for value in (output, *parts)]
+        if not private or output in self.overwriting:
+            return
+        if self._is_known(output) or self.facts.dtype(output) not in DTYPES:
+            return
+        if any(shape is None or None in shape for shape in shapes):
+            return
+        target = self.destinations.get(output)
+        if target is None:
+            target = self.destinations[output] = self.temporary(self.shape(output), self.dtype(output))
+        axis = attribute(concat, "axis", 0) % target.rank
+        start: Dim = 0
+        for part in parts:
+            shape = self.shape(part)
+            place = target.sliced(axis, start, shape[axis])
+            if part in private and part not in self.destinations and place.shape == shape:
+                self.destinations[part] = place
+            start = start + shape[axis]
+
+    def _read_inputs(self, node: Node) -> list[Value]:
+        """The operands whose elements its instructions read: not those that only say how, such as a shape."""
+        if all(self._is_known(output) for output in node.outputs if output is not None):
+            return []
+        inputs = node.inputs[:1] if not node.domain and node.op in _READS_FIRST_ONLY else node.inputs
+        return [value for value in inputs if value is not None]
+
+    def _lower_node(self, node: Node) -> None:
+        if any(output in self.late for output in node.outputs):
+            return
+        outer, self.node = self.node, node
+        self._check(node)
+        if all(self._is_known(output) for output in node.outputs if output is not None):
+            for output in node.outputs:
+                if output is not None:
+                    self._emit_known(output)
+        else:
+            found = rule.get(node.domain, node.op)
+            if found is None:
+                raise NotLowered(node, "it has no instruction")
+            self._apply(found, node)
+            for output in node.outputs:
+                if output is not None:
+                    self._settle(output)
+        self.node = outer
+
+    def _apply(self, function: Rule, node: Node) -> None:
+        try:
+            function(self, node)
+        except (NotLowered, Error):
+            raise
+        except TooComplex as error:
+            raise NotLowered(node, str(error)) from error
+        except Exception as error:
+            raise NotLowered(node, net.catch(error)) from error
+
+    def _check(self, node: Node) -> None:
+        """Of what is not allowed numpy says so, if it comes to it: it may stand in a branch that is never taken."""
+        try:
+            for each in (*node.attrs["body"].nodes, node) if is_expression(node) else (node,):
+                self.require_conditions(check_node(each, self.facts))
+        except Error as error:
+            raise self.refuse(error.message) from error
+
+    def _is_known(self, value: Value) -> bool:
+        """Whether it is integers that follow from sizes, such as a shape."""
+        fact = self.facts.of(value)
+        known = fact.content is not None and all(element is not None for element in fact.content)
+        return known and fact.dtype is DType.INT64
+
+    def _emit_known(self, value: Value) -> None:
+        content = self.facts.of(value).content
+        assert content is not None
+        numbers = [element for element in content if element is not None]
+        if all(isinstance(element, int) for element in numbers):
+            self.arrays[value] = np.array(numbers, np.int64).reshape([int(str(d)) for d in self.shape(value)])
+            return
+        self.emit("sizes", self.output(value), rest=numbers)
+
+    def _settle(self, value: Value) -> None:
+        """Bring a result to its destination if its rule has not."""
+        target = self.destinations.get(value)
+        if target is not None and value in self.views and not self.views[value].is_at(target):
+            self.copy(self.views[value], target)
+            self.views[value] = target

@@ -1,0 +1,128 @@
+"""The operations of expressions: one row each.
+
+From a row come its number in plans, its text, what the verifiers ask of its operands, its FLOPs, the ONNX op that is
+lowered to it, and in C its number, the types of its operands and its kernel (wasm_kernels/plan_header.py), with its row
+in the kernel table (wasm_kernels/table.py). The number of a row is its place: new rows come last, and one that nobody
+uses any more is `RETIRED`.
+
+This file imports nothing of webrnn, so that the build can read it before webrnn is installed.
+
+The words of an `expression` behind its four operands: the input tensors; pairs (output tensor, register); the
+constants (type, low word, high word); the operations (number, result, three operands, alpha, beta). Registers are the
+inputs, then the constants, then one for each operation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+OPERATION_WORDS = 7
+
+LETTERS = {"f": "f32", "i": "i64", "j": "i32", "u": "u8"}
+"""Of element types, in names of operations."""
+
+
+class OperationRow(NamedTuple):
+    name: str
+    base: str
+    """The name without the letter of its type: what it does."""
+    takes: tuple[str, ...]
+    gives: str
+    """Element types."""
+    kernel: str = ""
+    """The kind of the kernel `name` that runs it; others are in wasm_kernels/expression.c."""
+    ulp: float = 0
+    """The error bound of that kernel."""
+    op: str = ""
+    """The ONNX op that it is."""
+    defaults: tuple[float, float] = (0.0, 0.0)
+    """Of the ONNX op's alpha and beta, which operations of the kind `activation` have."""
+    flops: int = 1
+
+
+RETIRED = OperationRow("", "", (), "f32")
+
+
+def _unary(name: str, op: str, ulp: float = 0) -> OperationRow:
+    return OperationRow(name, name, ("f32",), "f32", "unary", ulp, op)
+
+
+def _activation(name: str, op: str, alpha: float, beta: float, ulp: float = 0) -> OperationRow:
+    return OperationRow(name, name, ("f32",), "f32", "activation", ulp, op, (alpha, beta))
+
+
+def _binary(name: str, op: str) -> OperationRow:
+    return OperationRow(name, name, ("f32", "f32"), "f32", "binary", 0, op)
+
+
+def _compare(name: str, op: str) -> OperationRow:
+    return OperationRow(name, name, ("f32", "f32"), "u8", "compare", 0, op)
+
+
+def _typed(bases: str, letters: Iterable[str], form: str, op: str = "", flops: int = 1) -> Iterator[OperationRow]:
+    """Operations for several element types; t in the form stands for each of them."""
+    for letter in letters:
+        types = [LETTERS[letter if each == "t" else each] for each in form]
+        for base in bases.split():
+            yield OperationRow(f"{base}_{letter}", base, tuple(types[:-1]), types[-1], op=op, flops=flops)
+
+
+OPERATIONS = (
+    _unary("exp", "Exp", 1),
+    _unary("log", "Log", 1),
+    _unary("tanh", "Tanh", 1.5),
+    _unary("sigmoid", "Sigmoid", 2),
+    _unary("erf", "Erf", 1),
+    _unary("sin", "Sin", 2),
+    _unary("cos", "Cos", 2),
+    _unary("sqrt", "Sqrt", 0.5),
+    _unary("reciprocal", "Reciprocal", 0.5),
+    _unary("abs", "Abs"),
+    _unary("neg", "Neg"),
+    _unary("round", "Round"),
+    _unary("floor", "Floor"),
+    _unary("ceil", "Ceil"),
+    _unary("relu", "Relu"),
+    _unary("softplus", "Softplus", 2),
+    _unary("softsign", "Softsign", 1.5),
+    RETIRED,
+    _activation("leaky_relu", "LeakyRelu", 0.01, 0.0),
+    _activation("thresholded_relu", "ThresholdedRelu", 1.0, 0.0),
+    RETIRED,
+    _activation("hard_sigmoid", "HardSigmoid", 0.2, 0.5),
+    _activation("elu", "Elu", 1.0, 0.0, 3),
+    RETIRED,
+    _binary("add", "Add"),
+    _binary("sub", "Sub"),
+    _binary("mul", "Mul"),
+    _binary("div", "Div"),
+    _binary("min", "Min"),
+    _binary("max", "Max"),
+    _compare("equal", "Equal"),
+    _compare("less", "Less"),
+    _compare("less_or_equal", "LessOrEqual"),
+    _compare("greater", "Greater"),
+    _compare("greater_or_equal", "GreaterOrEqual"),
+    OperationRow("select", "select", ("u8", "f32", "f32"), "f32", op="Where"),
+    OperationRow("isnan", "isnan", ("f32",), "u8", op="IsNaN"),
+    *_typed("add sub mul div min max", "i", "ttt"),
+    *_typed("add sub mul div min max", "j", "ttt"),
+    *_typed("equal less less_or_equal greater greater_or_equal", "ij", "ttu"),
+    *_typed("neg abs", "ij", "tt"),
+    *_typed("select", "iju", "uttt"),
+    *_typed("and", "u", "ttt", "And"),
+    *_typed("or", "u", "ttt", "Or"),
+    *_typed("xor", "u", "ttt", "Xor"),
+    *_typed("equal", "u", "ttt"),
+    *_typed("not", "u", "tt", "Not"),
+    *(
+        OperationRow(f"{a}_to_{b}", f"{a}_to_{b}", (LETTERS[a],), LETTERS[b], flops=0)
+        for a in "fiju"
+        for b in "fiju"
+        if a != b
+    ),
+    *_typed("copy", "fiju", "tt", flops=0),
+)
+
+OPERATION_CODES = {row.name: code for code, row in enumerate(OPERATIONS) if row is not RETIRED}

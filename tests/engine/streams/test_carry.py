@@ -1,0 +1,100 @@
+import pytest
+
+import webrnn
+from tests.backends import MAIN
+from tests.engine.stream_models import CARRY, counter, feed, growing, hidden_state, stateful
+from tests.onnx.models import floats, model, recurrent
+from webrnn.engine.streams.carry import resolve
+from webrnn.ir import DType, Value
+
+
+def session(proto, **options):
+    return webrnn.InferenceSession(proto.SerializeToString(), **options)
+
+
+def value(name, *shape, dtype=DType.FLOAT):
+    return Value(name, dtype, shape)
+
+
+def test_pairs_by_name_are_positions():
+    inputs, outputs = [value("x", 1), value("h", 1, 2)], [value("h2", 1, 2), value("y", 1)]
+    assert resolve({"h": "h2"}, inputs, outputs) == [(1, 0)]
+
+
+@pytest.mark.parametrize(
+    ("carry", "message"),
+    [
+        ({"z": "h2"}, r"no input 'z'; it has \['x', 'h', 'g'\]"),
+        ({"h": "z"}, r"no output 'z'; it has \['h2', 'y', 'i'\]"),
+        ({"h": "y"}, r"'h' is \[1, 2\], 'y' is \[1\]"),
+        ({"g": "h2"}, r"'g' is \[1, 3\], 'h2' is \[1, 2\]"),
+        ({"h": "i"}, "'h' and 'i' are of different types"),
+        ({"h": "h2", "x": "h2"}, r"'x' is \[1\]|output 'h2' feeds two inputs"),
+    ],
+)
+def test_pairs_that_cannot_be(carry, message):
+    inputs = [value("x", 1), value("h", 1, 2), value("g", 1, 3)]
+    outputs = [value("h2", 1, 2), value("y", 1), value("i", 1, 2, dtype=DType.INT64)]
+    with pytest.raises(webrnn.ModelError, match=message):
+        resolve(carry, inputs, outputs)
+
+
+def test_one_output_for_two_inputs():
+    with pytest.raises(webrnn.ModelError, match="output 'o' feeds two inputs"):
+        resolve({"a": "o", "b": "o"}, [value("a", 1), value("b", 1)], [value("o", 1)])
+
+
+@pytest.mark.parametrize("op", CARRY)
+def test_auto_finds_the_states(op):
+    assert session(stateful(op)).stream().carry == CARRY[op]
+
+
+def test_a_word_that_is_no_carry():
+    with pytest.raises(webrnn.ModelError, match="not 'manual'"):
+        session(stateful("GRU")).stream(carry="manual")
+
+
+def test_internal_names_the_loop():
+    assert session(hidden_state("GRU")).stream(carry="internal").carry == {"cell.h": "cell.h.next"}
+
+
+def test_internal_keeps_all_outputs_of_the_model():
+    stream = session(hidden_state("GRU", with_final=True)).stream(carry="internal")
+    assert stream.output_names == ["y", "y_h"]
+    y, y_h = stream.step({"x": feed(3, 2)})
+    assert (y[-1] == y_h).all()
+    assert (stream.state["cell.h"].ravel() == y_h.ravel()).all()
+
+
+def test_internal_needs_a_loop_that_starts_from_constants():
+    with pytest.raises(webrnn.ModelError, match="no loop of the model starts from constants"):
+        session(stateful("GRU")).stream(carry="internal")
+
+
+def test_internal_refuses_loops_that_run_backwards():
+    proto = recurrent("GRU", direction="bidirectional")
+    with pytest.raises(webrnn.ModelError, match=r"cell.*runs backwards"):
+        session(proto).stream(carry="internal")
+
+
+def test_nothing_carried():
+    stream = session(counter()).stream(carry={})
+    assert stream.carry == {}
+    assert stream.output_names == ["y", "count_out", "sum_out"]
+
+
+def test_the_streams_of_a_session_share_its_weights():
+    s = session(stateful("GRU"), backend=MAIN)
+    plans = {id(s.stream()._carriers[0]._program._plan) for _ in range(3)}
+    assert len(plans) == 1
+
+
+def test_carry_by_name_may_change_shape():
+    stream = session(growing()).stream(carry={"past_in": "past_out"})
+    assert stream.carry == {"past_in": "past_out"}
+
+
+def test_a_model_without_states():
+    proto = model([], [floats("h", [1, 2])], [floats("h", [1, 2])])
+    with pytest.raises(webrnn.Error):
+        session(proto).stream(carry={"h": "nothing"})

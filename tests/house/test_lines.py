@@ -1,0 +1,50 @@
+"""Each part keeps to its budget of lines. Whoever needs more says why in the commit that raises it."""
+
+import pytest
+
+from . import lines
+
+COUNTS = lines.lines()
+
+BUDGETS = {
+    ("bench", "Python"): 1_050,
+    ("pyodide_pkg", "Python"): 2_000,
+    ("wasm_kernels", "C"): 3_350,
+    ("wasm_kernels", "Python"): 1_700,
+    ("web_demo", "JavaScript"): 4_950,
+    ("webrnn", "Python"): 300,
+    ("webrnn/along_time", "Python"): 1_450,
+    ("webrnn/audio", "Python"): 1_050,
+    ("webrnn/bench", "Python"): 2_800,
+    ("webrnn/checks", "Python"): 1_700,
+    ("webrnn/cli", "Python"): 950,
+    ("webrnn/demo", "Python"): 350,
+    ("webrnn/engine", "Python"): 5_650,
+    ("webrnn/ir", "Python"): 1_400,
+    ("webrnn/models", "Python"): 150,
+    ("webrnn/onnx", "Python"): 2_900,
+    ("webrnn/ops", "Python"): 500,
+    ("webrnn/passes", "Python"): 5_600,
+    ("webrnn/plan", "Python"): 4_750,
+    ("webrnn/profile", "Python"): 1_150,
+    ("webrnn/reference", "Python"): 4_400,
+    ("webrnn/report", "Python"): 800,
+    ("webrnn/shapes", "Python"): 1_500,
+    ("webrnn/web", "Python"): 300,
+}
+CORE_BUDGET = 24_500
+
+
+@pytest.mark.parametrize(("part", "kind"), BUDGETS)
+def test_a_part_keeps_to_its_budget(part: str, kind: str) -> None:
+    assert 0 < COUNTS[part, kind] <= BUDGETS[part, kind], "`make lines` prints all of them"
+
+
+def test_the_core_keeps_to_its_budget() -> None:
+    assert lines.core(COUNTS) < CORE_BUDGET
+
+
+def test_every_room_has_a_budget() -> None:
+    assert {part for part, _ in COUNTS if part.startswith("webrnn")} == {
+        part for part, _ in BUDGETS if part.startswith("webrnn")
+    }

@@ -1,0 +1,263 @@
+// The wasm module of the kernels: which variant runs here, where it comes from, and the memory that it works on.
+
+import { PlanError, WebrnnError } from "./plan_file.js";
+
+const PAGE = 65536;
+const MOST_BYTES = 2 ** 32; // of a memory
+const OWN_PAGES = 4; // at least what the modules ask for: their stack and constants
+const ALIGNMENT = 64;
+
+// Bodies of functions () -> v128 that only an engine with the feature accepts.
+const ZERO = [0x41, 0, 0xfd, 0x0f]; // i32.const 0, i8x16.splat
+const FEATURES = {
+  relaxed: [...ZERO, ...ZERO, ...ZERO, 0xfd, 0x85, 0x02], // f32x4.relaxed_madd
+  simd: ZERO,
+  scalar: null,
+};
+
+function supports(body) {
+  if (!body) return true;
+  const code = [1, body.length + 2, 0, ...body, 0x0b]; // one function, no locals, end
+  const sections = [1, 5, 1, 0x60, 0, 1, 0x7b, 3, 2, 1, 0, 10, code.length, ...code];
+  return WebAssembly.validate(new Uint8Array([0, 0x61, 0x73, 0x6d, 1, 0, 0, 0, ...sections]));
+}
+
+/** The variants that this engine can run, fastest first. */
+export function supportedVariants() {
+  return Object.keys(FEATURES).filter((variant) => supports(FEATURES[variant]));
+}
+
+/** `variant`, by default the fastest that runs here; raises if there is no such variant or it cannot run here. */
+export function chooseVariant(variant = supportedVariants()[0]) {
+  if (!Object.hasOwn(FEATURES, variant)) {
+    throw new Error(`unknown variant ${variant}: expected one of ${Object.keys(FEATURES).join(", ")}`);
+  }
+  if (!supports(FEATURES[variant])) throw new Error(`this WebAssembly engine does not support the ${variant} variant`);
+  return variant;
+}
+
+// Bundlers look for exactly this form, and put the files beside what they make.
+const MODULES = {
+  relaxed: () => new URL("./wasm_relaxed.wasm", import.meta.url),
+  simd: () => new URL("./wasm_simd.wasm", import.meta.url),
+  scalar: () => new URL("./wasm_scalar.wasm", import.meta.url),
+};
+const WASM_TYPE = "application/wasm";
+
+/** A module of Node's; not by import, which bundlers would try to resolve. */
+function nodeModule(name) {
+  const found = globalThis.process?.getBuiltinModule?.(name);
+  if (!found) throw new Error("files can be read in Node only, from versions 20.16 and 22.3 on");
+  return found;
+}
+
+// Not by instanceof: an AudioWorklet has no URL.
+const isPlace = (source) => typeof source === "string" || typeof source?.href === "string";
+
+/** The URL that a string stands for: relative to the page or worker; in Node a path, relative to where it runs. */
+function urlOf(source) {
+  if (typeof source !== "string") return source;
+  if (globalThis.location) return new URL(source, globalThis.location.href);
+  return /^[a-z][a-z\d+.-]+:/i.test(source) ? new URL(source) : nodeModule("node:url").pathToFileURL(source);
+}
+
+/** Sums up what several downloads have loaded, for `report({loaded, total})`; `total` is null where it is not known. */
+export class Progress {
+  #report;
+  #parts = [];
+
+  constructor(report) {
+    this.#report = report;
+  }
+
+  /** A download of `total` bytes; the returned function is called with the length of each piece. */
+  add(total) {
+    const part = { loaded: 0, total };
+    this.#parts.push(part);
+    return (bytes) => {
+      part.loaded += bytes;
+      const sum = (key) => this.#parts.reduce((so_far, each) => so_far + each[key], 0);
+      const known = this.#parts.every((each) => each.total !== null);
+      this.#report({ loaded: sum("loaded"), total: known ? sum("total") : null });
+    };
+  }
+}
+
+/** The response to a request for `url`, its body counted as it comes. */
+async function request(url, progress) {
+  const response = await fetch(url);
+  if (!response.ok) throw new Error(`HTTP ${response.status}`);
+  if (!progress || !response.body) return response;
+  const { headers } = response;
+  const isPlain = !headers.get("content-encoding") && headers.has("content-length"); // else it is of compressed bytes
+  const count = progress.add(isPlain ? Number(headers.get("content-length")) : null);
+  const counted = response.body.pipeThrough(
+    new TransformStream({
+      transform(piece, controller) {
+        count(piece.byteLength);
+        controller.enqueue(piece);
+      },
+    }),
+  );
+  return new Response(counted, { headers });
+}
+
+/** What `use(response)` makes of the response for a URL; a file is read in Node, whose fetch does not. */
+async function load(url, progress, use) {
+  try {
+    if (url.protocol !== "file:") return await use(await request(url, progress));
+    const bytes = await nodeModule("node:fs/promises").readFile(url);
+    progress?.add(bytes.length)(bytes.length);
+    return bytes;
+  } catch (error) {
+    if (error instanceof WebrnnError) throw error;
+    const text = `${url.pathname} could not be loaded: ${error.cause?.message ?? error.message}`;
+    throw new Error(text, { cause: error });
+  }
+}
+
+/** What a file holds: bytes are taken as they are, those of a Blob, a File or a Response are read, else it is a URL. */
+export async function bytesOf(source, progress) {
+  if (ArrayBuffer.isView(source) || source?.[Symbol.toStringTag] === "ArrayBuffer") return source;
+  if (typeof source?.arrayBuffer === "function") return source.arrayBuffer();
+  if (!isPlace(source)) throw new TypeError(`a URL, bytes, a Blob or a Response is expected, not ${typeof source}`);
+  return load(urlOf(source), progress, (response) => response.arrayBuffer());
+}
+
+/** Puts bytes into memory: {address, length}. */
+export function placeBytes(bytes, heap) {
+  const { buffer, byteOffset } = ArrayBuffer.isView(bytes) ? bytes : { buffer: bytes, byteOffset: 0 };
+  const length = bytes?.byteLength;
+  if (!Number.isInteger(length)) throw new TypeError(`the bytes of a file are expected, not ${typeof bytes}`);
+  const { address } = heap.allocate(length);
+  // Bytes that were transferred to another thread have no length, and no view can be made of them.
+  if (length) heap.view(Uint8Array, address, length).set(new Uint8Array(buffer, byteOffset, length));
+  return { address, length };
+}
+
+/** The same of a response, written there as it comes. */
+async function placeBody({ headers, body }, heap) {
+  const said = Number(headers.get("content-length"));
+  let block = heap.allocate(Number.isSafeInteger(said) && said > 0 ? said : PAGE);
+  let length = 0;
+  for (const reader = body.getReader(); ; ) {
+    const { done, value } = await reader.read();
+    if (done) return { address: block.address, length };
+    if (length + value.length > block.bytes) {
+      // Compressed on its way: what the server said was the length of that.
+      const larger = heap.allocate(2 * (length + value.length));
+      heap.view(Uint8Array, larger.address, length).set(heap.view(Uint8Array, block.address, length));
+      heap.release(block);
+      block = larger;
+    }
+    heap.view(Uint8Array, block.address + length, value.length).set(value);
+    length += value.length;
+  }
+}
+
+/** What a file holds, as `bytesOf` takes it, put into memory: {address, length}. */
+export async function place(source, heap, progress) {
+  if (!isPlace(source)) return placeBytes(await bytesOf(source), heap);
+  const use = async (response) => (response.body ? placeBody(response, heap) : response.arrayBuffer());
+  const found = await load(urlOf(source), progress, use);
+  return "address" in found ? found : placeBytes(found, heap);
+}
+
+const compiled = new Map(); // variant -> promise of its module
+
+/** The module of a variant: from beside this file, fetched once, or from `wasm`: a module, its bytes or its URL. */
+export function compile(variant, wasm, progress) {
+  if (wasm instanceof WebAssembly.Module) return wasm;
+  if (wasm) return compileFrom(wasm, "the given file", progress);
+  if (!compiled.has(variant)) {
+    const module = compileFrom(MODULES[variant](), `wasm_${variant}.wasm`, progress);
+    module.catch(() => compiled.delete(variant));
+    compiled.set(variant, module);
+  }
+  return compiled.get(variant);
+}
+
+async function compileFrom(source, name, progress) {
+  // Compiled while it is loading, where the server sends the right type.
+  const whole = (response) => {
+    const streams = WebAssembly.compileStreaming && response.headers.get("content-type") === WASM_TYPE;
+    return streams ? { response } : response.arrayBuffer();
+  };
+  const found = isPlace(source) ? await load(urlOf(source), progress, whole) : await bytesOf(source);
+  try {
+    return await (found.response ? WebAssembly.compileStreaming(found.response) : WebAssembly.compile(found));
+  } catch (error) {
+    throw new Error(`${name} is not a module of kernels that can run here: ${error.message}`, { cause: error });
+  }
+}
+
+// Ticks of 1/64 ms: small integers, for which no engine makes an object. An AudioWorklet has no performance.
+const now = globalThis.performance
+  ? () => (performance.now() * 64) & 0x3fffffff
+  : () => (Date.now() * 64) & 0x3fffffff;
+
+/** What a module of kernels imports: its memory, and a clock for limits of time. */
+export const imports = (memory) => ({ env: { memory, now } });
+
+/** An instance's linear memory. Blocks begin behind what the module has for itself; released ones are used again. */
+export class Heap {
+  memory = new WebAssembly.Memory({ initial: OWN_PAGES });
+  /** How often it has grown: then all views are stale. */
+  age = 0;
+  #top = OWN_PAGES * PAGE;
+  #free = [];
+  #bytes = new Uint8Array(this.memory.buffer);
+
+  /** A new block of zeros: {address, bytes}. */
+  allocate(bytes) {
+    const index = this.#free.findIndex((block) => block.bytes >= bytes && block.bytes <= 2 * bytes);
+    if (index >= 0) {
+      const [block] = this.#free.splice(index, 1);
+      this.clear(block.address, block.bytes);
+      return block;
+    }
+    const address = Math.ceil(this.#top / ALIGNMENT) * ALIGNMENT;
+    const end = address + bytes;
+    const missing = Math.ceil(end / PAGE) - this.memory.buffer.byteLength / PAGE;
+    if (!(end <= MOST_BYTES)) throw noMemory(bytes);
+    if (missing > 0) {
+      try {
+        this.memory.grow(missing);
+      } catch (error) {
+        throw noMemory(bytes, error);
+      }
+      this.age++;
+      this.#bytes = new Uint8Array(this.memory.buffer);
+    }
+    this.#top = end;
+    return { address, bytes };
+  }
+
+  /** The block, or another one in its place if it is too small. */
+  enlarged(block, bytes) {
+    if (block?.bytes >= bytes) return block;
+    const larger = this.allocate(bytes);
+    this.release(block);
+    return larger;
+  }
+
+  release(block) {
+    if (block) this.#free.push(block);
+  }
+
+  clear(address, bytes) {
+    this.#bytes.fill(0, address, address + bytes);
+  }
+
+  /** Copies a block to the start of another one. */
+  copy(from, to) {
+    this.#bytes.copyWithin(to.address, from.address, from.address + from.bytes);
+  }
+
+  view(Type, address, length) {
+    return new Type(this.memory.buffer, address, length);
+  }
+}
+
+const noMemory = (bytes, cause) =>
+  Object.assign(new PlanError(`${bytes} more bytes do not fit into WebAssembly memory`), cause && { cause });

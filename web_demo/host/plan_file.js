@@ -1,0 +1,262 @@
+// Reading plan files, as runtime/webrnn/plan/file.py does: the header, the metadata and sizes.
+
+// Written by web_demo/packaging/plan_constants.py:
+const MAGIC = 0x4e4e5257;
+const VERSION = 2;
+const HEADER = [
+  "magic", "version", "words", "symbols", "sizes", "buffers", "slots", "tensors", "externals", "moves", "code_words",
+  "data_offset", "data_bytes", "meta_offset", "meta_bytes",
+];
+const SIZE_WORDS = 3;
+const SIZE_KINDS = ["number", "symbol", "sum", "product", "quotient"];
+const BUFFER_WORDS = 4; // kind, element type, row of the table of sizes, place
+const EXTERNAL = 2; // a kind of buffer
+const WRITABLE = 1 << 30; // in the place of an external
+const ITEM_BYTES = [4, 8, 1, 4];
+const MOST_AXES = 32; // of an input or output
+/** What the VM returns, by number; for {} stands a limit. */
+export const ERRORS = [
+  "", "the header is damaged", "a table is damaged", "an instruction is damaged", "a size is negative or too large",
+  "a tensor reaches outside its buffer", "an instruction's operands do not fit each other", "loops are nested too deep",
+  "an instruction writes to memory that it must not", "the memory is too small", "an index is out of range",
+  "a loop did not end within its limit", "more steps than its operands have elements",
+  "the loop did not end within {} steps", "the loops of one run did not end within {} steps together",
+  "the run did not end within {} seconds",
+];
+const RAISED = () => ({ 10: ShapeError, 11: ModelError, 12: ShapeError });
+const LIMITS = { 13: "loopSteps", 14: "runSteps", 15: "seconds" };
+// and so far.
+
+const CHUNK = 4096; // letters that are decoded at a time
+const SIZE_OF = {
+  number: (a) => a,
+  symbol: (a, b, found, symbols) => symbols[a],
+  sum: (a, b, found) => found[a] + found[b],
+  product: (a, b, found) => found[a] * found[b],
+  quotient: (a, b, found) => Math.floor(found[a] / b),
+};
+const SIZES = SIZE_KINDS.map((kind) => SIZE_OF[kind]);
+const TYPES = {
+  f32: { type: "float32", Array: Float32Array },
+  i32: { type: "int32", Array: Int32Array },
+  i64: { type: "int64", Array: BigInt64Array },
+  u8: { type: "bool", Array: Uint8Array },
+};
+
+/** Base of the errors of a plan; `node` names the part of the model, where that is known. */
+export class WebrnnError extends Error {
+  constructor(message, node) {
+    super(node ? `node '${node}': ${message}` : message);
+    this.name = this.constructor.name;
+    this.node = node;
+  }
+}
+/** A plan is malformed, of another version, failed verification, or needs more memory than there is. */
+export class PlanError extends WebrnnError {}
+/** An input, or a value inside the model, has the wrong type or size. */
+export class ShapeError extends WebrnnError {}
+/** The model does what it must not, such as looping without end. */
+export class ModelError extends WebrnnError {}
+/** A stream cannot be called now: it was disposed of, or a getter of what is given to it calls it. */
+export class StreamError extends WebrnnError {}
+/** A run would take more than `limits` allow; `limit` is the name of the one that it reached. */
+export class LimitError extends ModelError {
+  constructor(message, node, limit) {
+    super(message, node);
+    this.limit = limit;
+  }
+}
+
+const DAMAGED = "the metadata are damaged";
+
+export const within = (number, low, high) => Number.isInteger(number) && number >= low && number <= high;
+
+/** The tables that a host reads. The VM checks what it needs itself. */
+export class PlanFile {
+  #externalRows; // [external, row of the table of sizes, bytes of an element] of each buffer that is an external
+  #written = new Set(); // externals that the program writes
+
+  constructor(bytes) {
+    if (bytes.length < 4 * HEADER.length) throw new PlanError("the file is shorter than the header of a plan");
+    const words = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+    const word = (i) => words.getInt32(4 * i, true);
+    const header = Object.fromEntries(HEADER.map((name, i) => [name, word(i)]));
+    if (header.magic !== MAGIC) throw new PlanError("this is not a plan file");
+    if (header.version !== VERSION) {
+      throw new PlanError(`the plan is of version ${header.version}, this webrnn reads version ${VERSION}`);
+    }
+    let at = HEADER.length;
+    const table = (name, width) => {
+      const rows = header[name];
+      if (!within(rows, 0, ((bytes.length >>> 2) - at) / width)) {
+        throw new PlanError(`the table of ${name} does not fit into the file`);
+      }
+      const first = at;
+      at += rows * width;
+      return Array.from({ length: rows }, (_, row) =>
+        Array.from({ length: width }, (_, column) => word(first + row * width + column)));
+    };
+    this.rows = table("sizes", SIZE_WORDS);
+    this.externals = header.externals;
+    this.#externalRows = this.#readExternals(table("buffers", BUFFER_WORDS));
+    const meta = readMeta(bytes, header.meta_offset, header.meta_bytes);
+    this.symbols = meta.symbols;
+    this.inputs = meta.inputs.map((row) => this.#port(row));
+    this.outputs = meta.outputs.map((row) => this.#port(row));
+    this.#checkExternals();
+    this.nodes = meta.nodes;
+    this.states = this.#states(meta.states ?? [], bytes, header);
+    this.about = meta.about ?? {};
+    if (!isObject(this.about)) throw new PlanError(DAMAGED);
+    if (this.symbols.length !== header.symbols) throw new PlanError("the plan does not name its symbols");
+  }
+
+  #port(row) {
+    const { name, dtype, shape, sizes, external, taken = -1 } = row ?? {};
+    if (typeof name !== "string") throw new PlanError(DAMAGED);
+    const fits =
+      typeof dtype === "string" && Object.hasOwn(TYPES, dtype) && Array.isArray(shape) && Array.isArray(sizes) &&
+      sizes.length === shape.length && shape.length <= MOST_AXES &&
+      sizes.every((size, axis) => within(size, 0, this.rows.length - 1) && isShown(shape[axis], this.rows[size])) &&
+      within(external, 0, this.externals - 1) && within(taken, -1, this.externals - 1) &&
+      (taken < 0 || shape.length > 0);
+    if (!fits) throw new PlanError(`the metadata of '${name}' are damaged`);
+    return { name, shape, sizes, external, taken, ...TYPES[dtype] };
+  }
+
+  #readExternals(buffers) {
+    const found = [];
+    for (const [kind, dtype, size, place] of buffers) {
+      if (kind !== EXTERNAL) continue;
+      const external = place & ~WRITABLE;
+      const isKnown = within(dtype, 0, ITEM_BYTES.length - 1) && within(size, 0, this.rows.length - 1);
+      if (!isKnown || !within(external, 0, this.externals - 1)) throw new PlanError(ERRORS[2]);
+      if (place & WRITABLE) this.#written.add(external);
+      found.push([external, size, ITEM_BYTES[dtype]]);
+    }
+    return found;
+  }
+
+  /** Raises unless the memory of an input is the input's alone, which the program does not write, and each number of steps
+   * has memory of its own. Outputs may share memory: an output that is listed twice does. */
+  #checkExternals() {
+    const { inputs, outputs } = this;
+    // An output has one, the number of steps that it took, and perhaps one that it is copied from.
+    if (this.externals > inputs.length + 3 * outputs.length) throw new PlanError(ERRORS[1]);
+    if (new Set(inputs.map(({ name }) => name)).size < inputs.length) throw new PlanError("two inputs have the same name");
+    const named = new Map();
+    const key = ({ type, shape, sizes, external, taken }) => JSON.stringify([type, shape, sizes, external, taken]);
+    for (const port of outputs) {
+      if (!named.has(port.name)) named.set(port.name, key(port));
+      else if (named.get(port.name) !== key(port)) throw new PlanError("two outputs have the same name");
+    }
+    const counts = new Set(outputs.map(({ taken }) => taken));
+    const used = new Set([...counts, ...outputs.map(({ external }) => external)]);
+    for (const { name, external, taken } of inputs) {
+      if (this.#written.has(external)) throw new PlanError(`the input '${name}' is written`);
+      if (taken >= 0 || used.has(external)) throw new PlanError(`the memory of the input '${name}' is not its own`);
+      used.add(external);
+    }
+    for (const { name, external } of outputs) {
+      if (counts.has(external)) throw new PlanError(`the memory of the output '${name}' is that of a number of steps`);
+    }
+  }
+
+  /** How large each external has to be for the program: what plan_external_bytes says, for all of them at once. */
+  externalBytes(sizes) {
+    const needed = Array(this.externals).fill(0);
+    for (const [external, size, bytes] of this.#externalRows) {
+      needed[external] = Math.max(needed[external], sizes[size] * bytes);
+    }
+    return needed;
+  }
+
+  /** Which input takes which output: {input, output, start}; `start` is what it is before the first step, or null. */
+  #states(rows, bytes, header) {
+    if (!Array.isArray(rows)) throw new PlanError(DAMAGED);
+    const [inputs, outputs] = [this.inputs, this.outputs].map((ports) => new Map(ports.map((port) => [port.name, port])));
+    let left = bytes.length; // each has values of its own
+    const states = rows.map((row) => {
+      const { input: to, output: from, start: given } = row ?? {};
+      const [input, output] = [inputs.get(to), outputs.get(from)];
+      const pair = `the metadata carry '${shown(from)}' to '${shown(to)}', which`;
+      if (!input || !output) throw new PlanError(`${pair} the plan does not have`);
+      if (input.type !== output.type || input.shape.length !== output.shape.length || output.taken >= 0) {
+        throw new PlanError(`${pair} is of another kind`);
+      }
+      const start = given === undefined ? null : readStart(given, input, bytes, header, left);
+      left -= start?.data.byteLength ?? 0;
+      return { input: input.name, output: output.name, start };
+    });
+    for (const key of ["input", "output"]) {
+      if (new Set(states.map((state) => state[key])).size < states.length) {
+        throw new PlanError("the metadata carry a state twice");
+      }
+    }
+    return states;
+  }
+
+  /** All sizes for given symbols. They are exact wherever plan_bind accepts them. */
+  sizes(symbols) {
+    const found = [];
+    for (const [kind, a, b] of this.rows) found.push(SIZES[kind](a, b, found, symbols));
+    return found;
+  }
+
+  /** The error for a number that the VM returned, found at a word of the code, in a run with these limits. */
+  error(number, word, limits) {
+    const node = word === undefined ? undefined : this.nodes.findLast(([at]) => at <= word)?.[1];
+    const text = ERRORS[number] ?? `error ${number}`;
+    const limit = LIMITS[number];
+    if (limit) return new LimitError(`${text.replace("{}", limits[limit])}: limits: { ${limit} } allow more`, node, limit);
+    return new (RAISED()[number] ?? PlanError)(text, node);
+  }
+}
+
+/** Whether the metadata show a row of the table of sizes as it is: a number, or a text where it is open. */
+const isShown = (size, [kind, number]) => (kind === 0 ? size === number : typeof size === "string");
+
+/** A value of the metadata, or of a caller, in a message; objects may have no text. */
+export const shown = (value) => (["string", "number"].includes(typeof value) ? `${value}` : typeof value);
+
+/** {data, shape}: values of a state, of at most `most` bytes; an axis of one element is repeated. */
+function readStart(row, port, bytes, header, most) {
+  const { shape, offset } = row ?? {};
+  const fits =
+    Array.isArray(shape) && shape.length === port.shape.length &&
+    shape.every((size, axis) => within(size, 0, 0x7fffffff) && (size === 1 || size === port.shape[axis]));
+  const length = fits ? shape.reduce((a, b) => a * b, 1) * port.Array.BYTES_PER_ELEMENT : 0;
+  const [first, room] = [header.data_offset, header.data_bytes];
+  if (!fits || length > most || !within(offset, 0, room - length) || !within(first, 0, bytes.length - room)) {
+    throw new PlanError(`the metadata of '${port.name}' are damaged`);
+  }
+  const data = new port.Array(bytes.slice(first + offset, first + offset + length).buffer);
+  return { data: port.type === "bool" ? data.map((element) => (element ? 1 : 0)) : data, shape };
+}
+
+const isObject = (part) => typeof part === "object" && part !== null && !Array.isArray(part);
+
+function readMeta(bytes, start, length) {
+  if (start < 0 || length < 0 || start + length > bytes.length) {
+    throw new PlanError("the metadata do not fit into the file");
+  }
+  try {
+    const meta = JSON.parse(textOf(bytes.subarray(start, start + length)));
+    const isNode = (row) => Array.isArray(row) && row.length === 2 && Number.isInteger(row[0]) && typeof row[1] === "string";
+    const isWhole =
+      ["symbols", "inputs", "outputs", "nodes"].every((key) => Array.isArray(meta[key])) && meta.nodes.every(isNode);
+    if (isWhole && meta.symbols.every((name) => typeof name === "string")) return meta;
+  } catch {
+    // said below: no text, no JSON, nested too deep, or longer than a text can be
+  }
+  throw new PlanError(DAMAGED);
+}
+
+/** The text of bytes in UTF-8; raises if they are none. An AudioWorklet has no TextDecoder. */
+function textOf(bytes) {
+  const parts = [];
+  for (let i = 0; i < bytes.length; i += CHUNK) parts.push(String.fromCharCode(...bytes.subarray(i, i + CHUNK)));
+  const text = parts.join("");
+  const escaped = (letter) => `%${letter.charCodeAt(0).toString(16).padStart(2, "0")}`;
+  return /[\x80-\xff]/.test(text) ? decodeURIComponent(text.replace(/[%\x80-\xff]/g, escaped)) : text;
+}

@@ -1,0 +1,460 @@
+// One run after the other: where inputs, outputs and states are, and how they are exchanged.
+//
+// A call that raises leaves the stream as it was: new sizes are bound beside the old ones, and a state moves on only when
+// the results of its step have been handed over.
+
+import { ModelError, ShapeError, StreamError, shown, within } from "./plan_file.js";
+import { Slot, allocated, count, refuseOthers, sameShape } from "./slot.js";
+
+const MOST_STEPS = 0x7fffffff;
+const STEPS_BYTES = 8; // of the number of steps that a loop took
+const NOTHING = Object.freeze({});
+
+// Where the states are from which the next step goes on.
+const AT_START = 0; // what the plan says
+const LOADED = 1; // what was given to load()
+const IN_MEMORY = 2; // what the last step left
+
+/** Runs of a model one after the other, and the states between them. */
+export class Stream {
+  #vm;
+  #inputs;
+  #outputs;
+  #fed; // inputs that are not carried
+  #fedAxes; // names of their sizes
+  #states; // inputs that are carried; their partners are the outputs that they take
+  #returned; // outputs that are not carried
+  #sizes;
+  #symbols = null; // as bound
+  #origin = AT_START;
+  #age = -1; // of the heap when the views were made
+  #tables = null;
+  #arenaBytes = 0;
+  #addresses; // of the externals; then the symbols
+  #blocks = []; // of the externals
+  #words; // view of #addresses
+  #borrowed;
+  #isBusy = false;
+
+  constructor(vm, carry, sizes) {
+    const { heap, file } = (this.#vm = vm);
+    this.#sizes = { ...sizes };
+    this.#inputs = file.inputs.map((port) => new Slot(port, "input"));
+    const outputs = new Map(file.outputs.map((port) => [port.name, new Slot(port, "output")])); // one may be listed twice
+    this.#outputs = [...outputs.values()];
+    this.#states = this.#paired(carry, outputs);
+    this.#fed = this.#inputs.filter(({ partner }) => !partner);
+    this.#fedAxes = new Set(this.#fed.flatMap(({ axes }) => axes));
+    this.#returned = this.#outputs.filter(({ partner }) => !partner);
+    this.#borrowed = this.#byName(() => null);
+    this.#addresses = heap.allocate(4 * (file.externals + file.symbols.length));
+  }
+
+  #paired(carry, outputs) {
+    const inputs = new Map(this.#inputs.map((slot) => [slot.name, slot]));
+    const starts = new Map(this.#vm.file.states.map(({ input, start }) => [input, start]));
+    return Object.entries(carry).map(([to, from]) => {
+      const [input, output] = [inputs.get(to), outputs.get(from)];
+      if (!input || !output) throw new ShapeError(`carry: there is no ${input ? `output '${shown(from)}'` : `input '${to}'`}`);
+      if (output.partner) throw new ShapeError(`carry: ${output.label} is carried to two inputs`);
+      if (output.Array !== input.Array) throw new ShapeError(`carry: ${input.label} and ${output.label} differ in type`);
+      if (output.taken >= 0) throw new ShapeError(`carry: ${output.label} is as long as a loop takes steps`);
+      output.partner = input;
+      input.partner = output;
+      input.start = starts.get(to) ?? null;
+      return input;
+    });
+  }
+
+  /** An object of what is returned. Its names are its own properties, whatever they are, so that they can be assigned to. */
+  #byName(value) {
+    return Object.fromEntries(this.#returned.map((slot) => [slot.name, value(slot)]));
+  }
+
+  // --- calls -----------------------------------------------------------------------------------------------------------
+
+  #enter() {
+    if (this.#vm === null) throw new StreamError("the stream has been disposed of");
+    if (this.#isBusy) throw new StreamError("the stream is reading what was given to another call");
+    this.#isBusy = true;
+  }
+
+  #leave() {
+    const inputs = this.#inputs;
+    const outputs = this.#outputs;
+    for (let i = 0; i < inputs.length; i++) inputs[i].forget();
+    for (let i = 0; i < outputs.length; i++) outputs[i].forget();
+    this.#isBusy = false;
+  }
+
+  get shapes() {
+    this.#enter();
+    this.#leave();
+    const known = this.#returned.filter(({ resultShape }) => resultShape);
+    return Object.fromEntries(known.map((slot) => [slot.name, [...slot.resultShape]]));
+  }
+
+  get state() {
+    this.#enter();
+    try {
+      return allocated(() => this.#copiedStates());
+    } finally {
+      this.#leave();
+    }
+  }
+
+  #copiedStates() {
+    if (this.#origin === IN_MEMORY) this.#refreshViews();
+    const isNew = this.#origin === AT_START && this.#states.some(({ resultShape }) => !resultShape);
+    const sizes = isNew ? this.#vm.file.sizes(this.#resolved(this.#sizes)) : null;
+    const copy = (slot) => {
+      if (this.#origin === IN_MEMORY) return slot.view.slice();
+      if (this.#origin === LOADED) return slot.loaded.data.slice();
+      const shape = sizes ? slot.sizes.map((index) => sizes[index]) : slot.resultShape;
+      slot.checkShape(shape);
+      return slot.begin(new slot.Array(count(shape)), shape);
+    };
+    return Object.fromEntries(this.#states.map((slot) => [slot.name, copy(slot)]));
+  }
+
+  reset() {
+    this.#enter();
+    for (const slot of this.#states) slot.loaded = null;
+    this.#origin = AT_START;
+    this.#leave();
+  }
+
+  load(states) {
+    this.#enter();
+    const before = this.#origin;
+    try {
+      this.#read(states ?? NOTHING, this.#states);
+      const loaded = allocated(() => this.#states.map((slot) => slot.copied()));
+      this.#origin = LOADED;
+      this.#checkLoaded(before);
+      this.#states.forEach((slot, i) => (slot.loaded = { data: loaded[i], shape: slot.given }));
+    } catch (error) {
+      this.#origin = before;
+      throw error;
+    } finally {
+      this.#leave();
+    }
+  }
+
+  step(feeds, options) {
+    this.#enter();
+    try {
+      const { out, borrow, sizes } = options ?? NOTHING;
+      const fed = this.#fed;
+      this.#read(feeds ?? NOTHING, fed);
+      if (out) this.#readTargets(out);
+      const named = sizes ? { ...this.#sizes, ...sizes } : this.#sizes;
+      // From here on no code of the caller runs.
+      let fits = this.#symbols !== null && this.#origin !== LOADED && !sizes;
+      for (let i = 0; i < fed.length; i++) if (!fed[i].fits()) fits = false;
+      if (!fits) this.#prepare(named);
+      if (out) this.#checkTargets();
+      this.#run();
+      const results = out ? this.#fill(out) : borrow ? this.#borrow() : this.#copies();
+      this.#commit();
+      return results;
+    } finally {
+      this.#leave();
+    }
+  }
+
+  dispose() {
+    if (this.#vm === null) return;
+    this.#enter();
+    const { heap } = this.#vm;
+    for (const block of [...this.#blocks, this.#tables, this.#addresses]) heap.release(block);
+    this.#vm = null;
+  }
+
+  #read(given, slots) {
+    for (let i = 0; i < slots.length; i++) slots[i].read(slots[i].of(given));
+    refuseOthers(given, slots, slots.length);
+  }
+
+  #readTargets(out) {
+    const returned = this.#returned;
+    let found = 0;
+    for (let i = 0; i < returned.length; i++) {
+      const target = returned[i].of(out);
+      if (target === undefined) continue;
+      returned[i].target = target;
+      found++;
+    }
+    refuseOthers(out, returned, found);
+  }
+
+  #checkTargets() {
+    const returned = this.#returned;
+    const { memory } = this.#vm.heap;
+    for (let i = 0; i < returned.length; i++) if (returned[i].target !== undefined) returned[i].checkTarget(memory);
+  }
+
+  #run() {
+    const vm = this.#vm;
+    const fed = this.#fed;
+    this.#refreshViews();
+    if (this.#origin !== IN_MEMORY) this.#writeStates();
+    for (let i = 0; i < fed.length; i++) fed[i].write();
+    const arena = vm.arenaFor(this, this.#arenaBytes);
+    let error;
+    try {
+      error = vm.call.wr_plan_run(this.#tables.address, arena, this.#addresses.address);
+    } catch (cause) {
+      this.#symbols = null; // the tables are as they were in the middle of a run
+      throw new ModelError(`the run was broken off: ${cause.message}`);
+    }
+    if (error) vm.raise(error, this.#tables.address);
+  }
+
+  #writeStates() {
+    for (const slot of this.#states) {
+      if (this.#origin === LOADED) slot.write(slot.loaded.data);
+      else slot.begin(slot.view, slot.shape);
+    }
+  }
+
+  // --- results -----------------------------------------------------------------------------------------------------------
+
+  #copies() {
+    return allocated(() => this.#byName((slot) => this.#resultView(slot).slice()));
+  }
+
+  #borrow() {
+    const returned = this.#returned;
+    for (let i = 0; i < returned.length; i++) this.#borrowed[returned[i].name] = this.#resultView(returned[i]);
+    return this.#borrowed;
+  }
+
+  #fill(out) {
+    const returned = this.#returned;
+    for (let i = 0; i < returned.length; i++) returned[i].fill(this.#resultView(returned[i]));
+    return out;
+  }
+
+  #commit() {
+    const states = this.#states;
+    const returned = this.#returned;
+    for (let i = 0; i < returned.length; i++) returned[i].resultShape = this.#resultShape(returned[i]);
+    for (let i = 0; i < states.length; i++) {
+      states[i].resultShape = states[i].shape;
+      this.#exchange(states[i], states[i].partner);
+    }
+    if (this.#origin === LOADED) for (const slot of states) slot.loaded = null;
+    this.#origin = IN_MEMORY;
+  }
+
+  /** The new state's place becomes that of the next step's input, and the other way round. */
+  #exchange(input, output) {
+    const blocks = this.#blocks;
+    const block = blocks[input.external];
+    blocks[input.external] = blocks[output.external];
+    blocks[output.external] = block;
+    const view = input.view;
+    input.view = output.view;
+    output.view = view;
+    this.#words[input.external] = blocks[input.external].address;
+    this.#words[output.external] = block.address;
+  }
+
+  #resultView(slot) {
+    return slot.taken < 0 ? slot.view : slot.view.subarray(0, count(this.#resultShape(slot)));
+  }
+
+  /** An output that a loop makes step by step ends where the loop did. */
+  #resultShape({ shape, taken }) {
+    if (taken < 0) return shape;
+    const [steps] = this.#vm.heap.view(Int32Array, this.#words[taken], 1);
+    return [Math.max(0, Math.min(steps, shape[0])), ...shape.slice(1)];
+  }
+
+  // --- sizes -------------------------------------------------------------------------------------------------------------
+
+  /** The numbers of the symbols, undefined where nothing says it. */
+  #resolve(sizes) {
+    const { file } = this.#vm;
+    const found = new Map(Object.entries(sizes));
+    const name = ({ axes }, shape) =>
+      shape.forEach((number, axis) => typeof axes[axis] === "string" && found.set(axes[axis], number));
+    if (this.#origin === IN_MEMORY) for (const slot of this.#states) name(slot, slot.shape);
+    for (const slot of this.#inputs) if (slot.given) name(slot, slot.given);
+    for (const slot of [...this.#states, ...this.#fed]) if (slot.data && !slot.given) this.#fromLength(slot, found);
+    if (this.#origin === AT_START) this.#fromOutputs(found);
+    const symbols = file.symbols.map((symbol) => found.get(symbol));
+    const wrong = symbols.findIndex((number) => number !== undefined && !within(number, 0, MOST_STEPS));
+    if (wrong >= 0) throw new ShapeError(`${shown(symbols[wrong])} is not a size`);
+    return symbols;
+  }
+
+  /** The same; raises where nothing says it. */
+  #resolved(sizes) {
+    const symbols = this.#resolve(sizes);
+    const missing = this.#vm.file.symbols.filter((_, i) => symbols[i] === undefined);
+    if (missing.length) throw new ShapeError(`how large is ${missing.join(", ")}? Pass {data, shape}, or sizes`);
+    return symbols;
+  }
+
+  /** A plain array says how large the only axis is that nothing else says. */
+  #fromLength({ axes, length }, found) {
+    const open = axes.filter((axis) => typeof axis === "string" && !found.has(axis));
+    if (open.length !== 1) return;
+    const others = count(axes.filter((axis) => axis !== open[0]).map((axis) => found.get(axis) ?? axis));
+    if (others > 0 && length % others === 0) found.set(open[0], length / others);
+  }
+
+  /** States that begin are as large as they will be after the step; what that leaves open is 1: one stream. */
+  #fromOutputs(found) {
+    const { file } = this.#vm;
+    const isOpen = (axis) => typeof axis === "string" && !found.has(axis) && !this.#fedAxes.has(axis);
+    let open = this.#states.flatMap(({ axes, partner }) => axes.map((axis, i) => [axis, partner.sizes[i]]));
+    for (open = open.filter(([axis]) => isOpen(axis)); open.length; open = open.filter(([axis]) => isOpen(axis))) {
+      const sizes = file.sizes(file.symbols.map((name) => found.get(name) ?? NaN));
+      const known = open.filter(([, size]) => !Number.isNaN(sizes[size]));
+      for (const [axis, size] of known) if (isOpen(axis)) found.set(axis, sizes[size]);
+      if (!known.length) found.set(open[0][0], 1);
+    }
+  }
+
+  /** Raises unless the states that were read fit the plan, as far as that can be told before feeds come. */
+  #checkLoaded(before) {
+    const states = this.#states;
+    // An array as long as the state is now has its shape; it need not say it.
+    if (this.#symbols) for (const slot of states) if (!slot.given && slot.length === slot.count) slot.given = slot.shape;
+    const symbols = this.#resolve(this.#sizes);
+    if (!symbols.includes(undefined)) {
+      this.#bind(symbols);
+      return;
+    }
+    const { file } = this.#vm;
+    const found = new Map(file.symbols.map((name, i) => [name, symbols[i]]));
+    for (const slot of states) {
+      const shape = slot.axes.map((axis) => found.get(axis) ?? axis);
+      const known = shape.filter((size) => typeof size === "number");
+      const isWhole = known.length === shape.length;
+      const others = count(known);
+      const fits = slot.given
+        ? slot.given.length === shape.length && shape.every((size, i) => typeof size === "string" || size === slot.given[i]) &&
+          slot.length === count(slot.given)
+        : isWhole || others === 0 ? slot.length === others : slot.length % others === 0;
+      if (!fits) throw new ShapeError(`${slot.label} has ${described(slot)}, the plan takes [${shape}]`);
+      // Feeds may still say it; but the state that there is must not be given up for one that may not fit.
+      if (!slot.given && !isWhole && before === IN_MEMORY) {
+        const open = shape.filter((size) => typeof size === "string");
+        throw new ShapeError(`${slot.label}: how large is ${open.join(", ")}? Pass {data, shape}`);
+      }
+    }
+  }
+
+  /** Binds the sizes that follow from what was read. */
+  #prepare(sizes) {
+    if (this.#origin === LOADED) {
+      for (const slot of this.#states) {
+        slot.data = slot.loaded.data;
+        slot.given = slot.loaded.shape;
+      }
+    }
+    this.#bind(this.#resolved(sizes));
+  }
+
+  /** Makes room for sizes. Only when all of it is there does it take the place of what was bound before. */
+  #bind(symbols) {
+    const { file, call, heap, tableBytes } = this.#vm;
+    const sizes = file.sizes(symbols);
+    const shapes = this.#checkedShapes(sizes);
+    if (this.#symbols && sameShape(symbols, this.#symbols)) return;
+
+    // What was borrowed of the memory is lost when that grows.
+    for (const slot of this.#fed) if (slot.data && slot.isIn(heap.memory)) slot.data = allocated(() => slot.copied());
+    const made = [];
+    const allocate = (bytes) => made[made.push(heap.allocate(bytes)) - 1];
+    let tables;
+    let blocks;
+    let arenaBytes;
+    try {
+      tables = allocate(tableBytes);
+      const words = this.#addresses.address + 4 * file.externals;
+      heap.view(Int32Array, words, symbols.length).set(symbols);
+      this.#vm.bind(words, tables.address);
+      arenaBytes = call.wr_plan_arena_bytes(tables.address);
+      this.#vm.reserveArena(arenaBytes);
+      const fits = (block, bytes) => block?.bytes >= bytes;
+      blocks = this.#neededBytes(sizes, shapes).map((bytes, external) =>
+        fits(this.#blocks[external], bytes) ? this.#blocks[external] : allocate(bytes));
+    } catch (error) {
+      for (const block of made) heap.release(block);
+      throw error;
+    }
+    this.#takeBlocks(blocks);
+    heap.release(this.#tables);
+    this.#tables = tables;
+    this.#arenaBytes = arenaBytes;
+    for (const [slot, shape] of shapes) {
+      slot.shape = shape;
+      slot.count = count(shape);
+    }
+    this.#age = -1;
+    this.#refreshViews();
+    this.#blocks.forEach((block, external) => (this.#words[external] = block.address));
+    this.#symbols = symbols;
+  }
+
+  /** Bytes of the block of each external: as many as the program and the host use, and those of a state as many as the other. */
+  #neededBytes(sizes, shapes) {
+    const needed = this.#vm.file.externalBytes(sizes);
+    const enlarge = (external, bytes) => (needed[external] = Math.max(needed[external], bytes));
+    for (const [slot, shape] of shapes) {
+      enlarge(slot.external, count(shape) * slot.Array.BYTES_PER_ELEMENT);
+      if (slot.taken >= 0) enlarge(slot.taken, STEPS_BYTES);
+    }
+    for (const { external, partner } of this.#states) {
+      enlarge(partner.external, needed[external]);
+      enlarge(external, needed[partner.external]);
+    }
+    return needed;
+  }
+
+  #takeBlocks(blocks) {
+    const { heap } = this.#vm;
+    if (this.#origin === IN_MEMORY) {
+      for (const { external } of this.#states) {
+        if (blocks[external] !== this.#blocks[external]) heap.copy(this.#blocks[external], blocks[external]);
+      }
+    }
+    this.#blocks.forEach((block, external) => block !== blocks[external] && heap.release(block));
+    this.#blocks = blocks;
+  }
+
+  /** The shape of each slot for given sizes; raises if what was read, or states as they are, have another one. */
+  #checkedShapes(sizes) {
+    const slots = [...this.#inputs, ...this.#outputs];
+    const shapes = new Map(slots.map((slot) => [slot, slot.sizes.map((index) => sizes[index])]));
+    for (const slot of this.#states) {
+      const [now, next] = [shapes.get(slot), shapes.get(slot.partner)];
+      if (!sameShape(now, next)) {
+        throw new ShapeError(`carry: ${slot.partner.label} has shape [${next}], ${slot.label} has [${now}]`);
+      }
+      if (this.#origin === IN_MEMORY && !sameShape(now, slot.shape)) {
+        throw new ShapeError(`${slot.label} has shape [${now}] here, its state has [${slot.shape}]: reset()?`);
+      }
+    }
+    for (const slot of this.#inputs) if (slot.data) slot.check(shapes.get(slot));
+    for (const [slot, shape] of shapes) slot.checkShape(shape);
+    return shapes;
+  }
+
+  #refreshViews() {
+    const { heap, file } = this.#vm;
+    if (this.#age === heap.age) return;
+    for (const slots of [this.#inputs, this.#outputs]) {
+      for (const slot of slots) slot.view = heap.view(slot.Array, this.#blocks[slot.external].address, slot.count);
+    }
+    this.#words = heap.view(Uint32Array, this.#addresses.address, file.externals);
+    this.#age = heap.age;
+  }
+}
+
+const described = ({ given, length }) => (given ? `shape [${given}] and ${length} elements` : `${length} elements`);

@@ -1,0 +1,81 @@
+"""`python -m web_demo.packaging.npm_package`: puts the npm package together in build/npm/webrnn, and packs it."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import webrnn
+from pyodide_pkg.core import node
+from webrnn.engine.kernels import loading as kernels
+from webrnn.engine.kernels.wasm import VARIANTS
+from webrnn.web.folders import modules
+
+from .bundle import bundle
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+SOURCES = HERE.parent / "host"
+OUTPUT = ROOT / "build" / "npm"
+HOST = "webrnn.js"
+
+
+def write(folder: Path) -> Path:
+    """The package, in a folder that is made anew."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    for name, text in scripts().items():
+        (folder / name).write_text(text)
+    for file in (*SOURCES.glob("*.d.ts"), HERE / "npm" / "README.md", ROOT / "LICENSE"):
+        shutil.copy(file, folder)
+    for variant in VARIANTS:
+        name = f"wasm_{variant}.wasm"
+        shutil.copyfile(kernels.module_file(kernels.FOLDER, name), folder / name)
+    package = _description()
+    described = {"name": package.pop("name"), "version": webrnn.__version__, **package}
+    (folder / "package.json").write_text(json.dumps(described, indent=2) + "\n")
+    return folder
+
+
+def scripts() -> dict[str, str]:
+    """The modules that package.json exports, each as one file; from the host the others import what they share."""
+    shared = dict.fromkeys(modules(SOURCES, HOST), HOST)
+    others = {name: bundle(SOURCES, name, shared) for name in _exported() if name != HOST}
+    needed = {name for other in others.values() for name in other.imported.get(HOST, ())}
+    host = bundle(SOURCES, HOST, also_export=needed)
+    return {HOST: host.text, **{name: other.text for name, other in others.items()}}
+
+
+def _description() -> dict[str, Any]:
+    return dict(json.loads((HERE / "npm" / "package.json").read_text()))
+
+
+def _exported() -> list[str]:
+    targets = [
+        export if isinstance(export, str) else export["default"] for export in _description()["exports"].values()
+    ]
+    return [target.removeprefix("./") for target in targets if target.endswith(".js")]
+
+
+def pack(folder: Path) -> Path:
+    """The tarball of a package, made by npm, beside its folder."""
+    npm = Path(node()).with_name("npm")
+    command = [str(npm), "pack", "--silent", "--pack-destination", str(folder.parent)]
+    made = subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True)
+    return folder.parent / made.stdout.split()[-1]
+
+
+def main() -> int:
+    argparse.ArgumentParser(prog="python -m web_demo.packaging.npm_package", description=__doc__).parse_args()
+    tarball = pack(write(OUTPUT / "webrnn"))
+    print(f"{tarball.relative_to(ROOT)}: {tarball.stat().st_size:,} bytes; npm install {tarball.relative_to(ROOT)}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,64 @@
+"""`python -m web_demo.packaging.plan_constants` writes what plan_file.js knows of the tables of runtime/webrnn/plan."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from collections.abc import Iterable
+from pathlib import Path
+
+from webrnn.plan import opcodes
+
+FILE = Path(__file__).parents[1] / "host" / "plan_file.js"
+START = "// Written by web_demo/packaging/plan_constants.py:\n"
+END = "// and so far.\n"
+
+
+def constants() -> str:
+    rows = list(enumerate(opcodes.ERROR_ROWS))
+    own = {number: row.raises for number, row in rows if row.raises not in ("PlanError", "LimitError")}
+    limits = {number: json.dumps(_camel(row.limit)) for number, row in rows if row.limit}
+    return "\n".join([
+        f"const MAGIC = {opcodes.MAGIC:#x};",
+        f"const VERSION = {opcodes.VERSION};",
+        _array("HEADER", opcodes.HEADER),
+        f"const SIZE_WORDS = {opcodes.SIZE_WORDS};",
+        _array("SIZE_KINDS", opcodes.SIZE_KINDS),
+        f"const BUFFER_WORDS = {opcodes.BUFFER_WORDS}; // kind, element type, row of the table of sizes, place",
+        f"const EXTERNAL = {opcodes.BUFFER_KINDS.index('external')}; // a kind of buffer",
+        f"const WRITABLE = 1 << {opcodes.WRITABLE.bit_length() - 1}; // in the place of an external",
+        _array("ITEM_BYTES", opcodes.ITEM_BYTES),
+        f"const MOST_AXES = {opcodes.MOST_AXES}; // of an input or output",
+        "/** What the VM returns, by number; for {} stands a limit. */",
+        f"export {_array('ERRORS', opcodes.ERRORS)}",
+        f"const RAISED = () => ({_object(own)});",
+        f"const LIMITS = {_object(limits)};",
+        "",
+    ])  # fmt: skip
+
+
+def written(source: str) -> str:
+    """The source with the constants of now."""
+    before, rest = source.split(START)
+    return before + START + constants() + END + rest.split(END)[1]
+
+
+def _camel(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(word.title() for word in rest)
+
+
+def _array(name: str, items: Iterable[str | int]) -> str:
+    line = f"const {name} = [{', '.join(map(json.dumps, items))}];"
+    if len(line) <= 120:
+        return line
+    inside = textwrap.fill(", ".join(json.dumps(item).replace(" ", "\0") for item in items), 118).replace("\0", " ")
+    return f"const {name} = [\n{textwrap.indent(inside, '  ')},\n];"
+
+
+def _object(items: dict[int, str]) -> str:
+    return "{ " + ", ".join(f"{key}: {value}" for key, value in items.items()) + " }"
+
+
+if __name__ == "__main__":
+    FILE.write_text(written(FILE.read_text()))
