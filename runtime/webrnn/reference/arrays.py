@@ -79,11 +79,23 @@ def widen(x: Array) -> Array:
 
 
 def broadcast_shape(*shapes: Sequence[int]) -> tuple[int, ...]:
-    try:
-        return np.broadcast_shapes(*(tuple(shape) for shape in shapes))
-    except ValueError:
-        listed = " and ".join(str(list(shape)) for shape in shapes)
-        raise ShapeError(f"the shapes {listed} cannot be broadcast together") from None
+    """The shape that tensors of these shapes have together.
+
+    numpy's function raises for sizes beyond an index, which has 32 bits in WebAssembly.
+
+    >>> broadcast_shape([1 << 40], [3, 1])
+    (3, 1099511627776)
+    """
+    rank = max(map(len, shapes), default=0)
+    result = [1] * rank
+    for shape in shapes:
+        for axis, size in enumerate(shape, rank - len(shape)):
+            if result[axis] == 1:
+                result[axis] = int(size)
+            elif size not in (1, result[axis]):
+                listed = " and ".join(str(list(shape)) for shape in shapes)
+                raise ShapeError(f"the shapes {listed} cannot be broadcast together")
+    return tuple(result)
 
 
 def mean_of(x: Array, axes: tuple[int, ...]) -> Array:

@@ -13,6 +13,8 @@ import numpy as np
 
 from webrnn.errors import ShapeError
 
+from .arrays import broadcast_shape
+
 if TYPE_CHECKING:  # slow to import inside Pyodide
     import numpy.typing as npt
 
@@ -34,7 +36,7 @@ def check_broadcast(arrays: Sequence[Any]) -> None:
     """ShapeError if operands are broadcast to more than the limit."""
     shapes = [array.shape for array in arrays if isinstance(array, np.ndarray)]
     if math.prod(map(math.prod, shapes)) * 16 > _max_bytes:
-        check_size(np.broadcast_shapes(*shapes), arrays[-1].dtype)
+        check_size(broadcast_shape(*shapes), arrays[-1].dtype)
 
 
 def check_size(shape: Iterable[int], dtype: npt.DTypeLike) -> tuple[int, ...]:

@@ -42,7 +42,7 @@ def gemm(
     product = widen(left) @ widen(right)
     y = product if alpha == 1 else _scaled(product, alpha)
     if c is not None:
-        if np.broadcast_shapes(c.shape, y.shape) != y.shape:
+        if broadcast_shape(c.shape, y.shape) != y.shape:
             raise ShapeError(f"C {list(c.shape)} cannot be broadcast to {list(y.shape)}")
         if beta != 0:  # C is not looked at, even if it is not finite
             y = y + (widen(c) if beta == 1 else _scaled(widen(c), beta))
