@@ -1,4 +1,4 @@
-"""Cells as onnx/cells.py writes them: one op, and the same bits."""
+"""Cells that are written as the fused ones compute: one op, and the same bits."""
 
 from itertools import product
 
@@ -7,6 +7,7 @@ import pytest
 
 from tests.passes import written_cells as cells
 from tests.passes.differential import BY_NAME, apply, assert_same_results, floats, ops, reasons
+from tests.passes.plain_cells import written_plainly
 from webrnn.ir import DType, Graph, GraphBuilder, is_scan
 from webrnn.ir.activations import ACTIVATION_ROWS
 from webrnn.onnx.reader import read_model
@@ -17,7 +18,13 @@ ACTIVATIONS = {"RNN": ["Tanh"], "GRU": ["Sigmoid", "Tanh"], "LSTM": ["Sigmoid", 
 BEFORE = [*PASSES, BY_NAME["fuse_linear"]]
 
 
-def recurrent(op, steps=3, constant=True, peepholes=False, lengths=False, bias=True, batch=2, **attrs) -> Graph:
+def recurrent(*args, **attrs) -> Graph:
+    """A model of one node, as the reader would make it of plain ops."""
+    with written_plainly():
+        return read_model(recurrent_model(*args, **attrs))
+
+
+def recurrent_model(op, steps=3, constant=True, peepholes=False, lengths=False, bias=True, batch=2, **attrs) -> bytes:
     """A model of one node, in which all states are outputs; with weights that are constants or fed."""
     import onnx
     from onnx import TensorProto, helper, numpy_helper
@@ -52,7 +59,7 @@ def recurrent(op, steps=3, constant=True, peepholes=False, lengths=False, bias=T
         ir_version=10,
     )
     onnx.checker.check_model(model)
-    return read_model(model.SerializeToString())
+    return model.SerializeToString()
 
 
 def bodies(graph):

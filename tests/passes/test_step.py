@@ -7,7 +7,7 @@ from tests.passes.random_graphs import random_graph
 from tests.shapes.test_infer import read_real_model
 from webrnn.ir import Graph
 from webrnn.passes import ALL_PASSES, Context, run_passes
-from webrnn.passes.step import features_of
+from webrnn.passes.pipeline import features_of
 from webrnn.shapes.infer import infer
 
 

@@ -22,8 +22,7 @@ from tests.plan.hostile import hostile
 from webrnn.engine.programs.plan_program import DIRECT_BYTES
 from webrnn.plan import opcodes
 from webrnn.plan.encode import encode_again
-from webrnn.plan.file import PlanFile
-from webrnn.plan.stored import PlanState
+from webrnn.plan.file import PlanFile, PlanState
 
 LARGE = DIRECT_BYTES // 4
 NUMBERS = (0, 1, 2, 3, 5, 8, 24, LARGE - 1, LARGE, LARGE + 1, 20_000, 200_000, 2**31 - 1, -1)

@@ -19,11 +19,10 @@ from webrnn.ir import Symbol, SymbolicDim
 from webrnn.ir.dims import floor_divide
 from webrnn.plan.decode import Decoded, Tables, decode
 from webrnn.plan.encode import encode, encode_again
-from webrnn.plan.file import PlanFile
+from webrnn.plan.file import ARRAY_TYPES, PlanFile, PlanState
 from webrnn.plan.lower import lower
 from webrnn.plan.lowering import NotLowered
 from webrnn.plan.program import ExpressionInstruction, Instruction, LoopInstruction, Program
-from webrnn.plan.stored import ARRAY_TYPES, PlanState
 from webrnn.plan.verify import bound_sizes
 from webrnn.plan.views import Storage, View, dense_view
 

@@ -16,10 +16,9 @@ from webrnn.engine.kernels import loading as kernels
 from webrnn.errors import PlanError
 from webrnn.plan import opcodes
 from webrnn.plan.decode import decode
-from webrnn.plan.file import PlanFile
+from webrnn.plan.file import NUMBER, PlanFile
 from webrnn.plan.instructions import ROWS
 from webrnn.plan.operand_rules import OPERAND_RULES
-from webrnn.plan.size_table import NUMBER
 from webrnn.plan.verify import verify, verify_tables
 
 OURS = kernels.load(MAIN)

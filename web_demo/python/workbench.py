@@ -18,10 +18,9 @@ import numpy as np
 
 import webrnn
 from webrnn.engine.streams.states import states_of
-from webrnn.ir import DType, Graph, Node, Scan, Value, is_scan
+from webrnn.ir import DType, Graph, Node, Scan, Value, is_plain, is_scan
 from webrnn.onnx.reader import read_model
 from webrnn.ops.rows import ROWS
-from webrnn.ops.sets import is_plain
 from webrnn.report import optimize
 from webrnn.report.text import as_data, scaled
 

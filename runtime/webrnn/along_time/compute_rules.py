@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from webrnn.ir import Dim
+from webrnn.ir import WEBRNN, Dim
+from webrnn.ir.fused import CELLS
 from webrnn.ops.sets import ELEMENTWISE, REDUCTIONS
 
 from .kinds import Along, BreaksTime
@@ -14,6 +15,15 @@ from .view import View, meeting, rule
 @rule(*ELEMENTWISE)
 def elementwise(view: View) -> Sequence[Along]:
     return [meeting(view, _given(view))]
+
+
+@rule(*CELLS, domain=WEBRNN)
+def cell(view: View) -> Sequence[Along]:
+    """Row by row; the last axis is cut into gates."""
+    found = meeting(view, _given(view))
+    if found.axis == view.rank(0) - 1:
+        raise BreaksTime("it combines frames as if they were gates")
+    return [found] * len(view.node.outputs)
 
 
 @rule("Dropout")
@@ -50,6 +60,12 @@ def dynamic_quantize_linear(view: View) -> Sequence[Along]:
 
 @rule("MatMul")
 def matmul(view: View) -> Sequence[Along]:
+    return [_product(view, 0, 1)]
+
+
+@rule("Linear", domain=WEBRNN)
+def linear(view: View) -> Sequence[Along]:
+    view.only(0)
     return [_product(view, 0, 1)]
 
 

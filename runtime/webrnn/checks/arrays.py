@@ -22,7 +22,7 @@ def decide(c: Check, domain: str) -> None:
     domain = "" if domain == "ai.onnx" else domain
     row, rule = ROWS.get((domain, c.op)), check.get(domain, c.op)
     try:
-        if row is not None and row.numpy and not domain:
+        if row is not None and (row.operands or (row.numpy and not domain)):
             check_attributes(c)
             check_types(c, row)
         if rule is not None:

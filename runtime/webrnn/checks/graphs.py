@@ -1,21 +1,55 @@
-"""Whether the nodes of a graph are allowed, before it runs."""
+"""Whether the nodes of a graph are allowed: before it runs, or under conditions on the sizes of its inputs."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
-from webrnn.errors import Error, UnsupportedOp
-from webrnn.ir import REFUSED, WEBRNN, Dim, Graph, Node, Scan, is_scan
+from webrnn.errors import Error, ModelError, UnsupportedOp
+from webrnn.ir import REFUSED, Dim, DType, Graph, Node, Scan, SymbolicDim, Value, is_scan
 from webrnn.ir.blame import blame
 from webrnn.ir.dims import TooComplex
 from webrnn.reference import check_signature
-from webrnn.shapes.facts import UNKNOWN, Facts
+from webrnn.shapes.facts import UNKNOWN, Fact, Facts, facts_of_inputs
 from webrnn.shapes.infer import infer, trip_count
 
 from .arrays import decide
-from .check import Check, Condition
-from .scans import check_condition, check_scan
-from .sizes import SizeConditions
+from .check import Check, Condition, spell
+
+MOST_SHAPES = 64
+"""Shapes that are remembered as allowed."""
+
+
+class SizeConditions:
+    """What has to hold of the sizes of a graph's inputs for all of its nodes to be allowed."""
+
+    def __init__(self, inputs: Sequence[Value], conditions: Sequence[Condition]):
+        self.conditions = conditions
+        self._places: list[tuple[str, int, int]] = []
+        """A named size, and an axis of an input that says what it is."""
+        for position, fact in enumerate(facts_of_inputs(inputs)):
+            for axis, size in enumerate(fact.shape or ()):
+                if isinstance(size, SymbolicDim):
+                    self._places.append((str(size), position, axis))
+        self._allowed: set[tuple[Any, ...]] = set()
+
+    def require(self, arguments: Sequence[Any]) -> None:
+        """Raise if a node is not allowed when the inputs have the shapes of these."""
+        if not self.conditions:
+            return
+        shapes: tuple[tuple[int, ...], ...] = tuple([getattr(argument, "shape", ()) for argument in arguments])
+        if shapes in self._allowed:
+            return
+        sizes = {name: shapes[position][axis] for name, position, axis in self._places if shapes[position]}
+        for condition in self.conditions:
+            condition.require(sizes)
+        if len(self._allowed) >= MOST_SHAPES:
+            self._allowed.clear()
+        self._allowed.add(shapes)
+
+
+NO_CONDITIONS = SizeConditions((), ())
 
 
 def check_graph(graph: Graph, facts: Facts | None = None, may_refuse: bool = True) -> list[Condition]:
@@ -77,7 +111,7 @@ def _ask(node: Node, facts: Facts) -> Check:
             check_scan(c, Scan.of(node), facts)
         elif node.op == "If" and not node.domain:
             check_condition(c, operands[0], "the condition")
-        elif node.domain != WEBRNN:
+        else:
             check_signature(node.op, node.domain, node.inputs, node.attrs)
             decide(c, node.domain)
     except TooComplex:
@@ -129,3 +163,39 @@ def _check_inner(graph: Graph, may_lack: bool) -> None:
     except UnsupportedOp:
         if not may_lack:
             raise
+
+
+def check_scan(c: Check, scan: Scan, facts: Facts) -> None:
+    """What a loop takes and gives, whatever its body does in between."""
+    for value, what in ((scan.cond, "the condition"), (scan.body_cond, "the condition of the body")):
+        check_condition(c, None if value is None else facts.of(value), what)
+    if scan.n_steps is not None:
+        _is_one(c, facts.of(scan.n_steps), "the number of steps", {DType.INT64, DType.INT32})
+    lengths = []
+    for item in scan.sequences:
+        shape = facts.shape(item.whole)
+        axis = c.axis(item.spec.axis, None if shape is None else len(shape), "the axis of a sequence")
+        if shape is not None and axis is not None:
+            lengths.append(shape[axis])
+    for length in lengths[1:]:
+        c.equal(lengths[0], length, f"the sequences have different lengths: {lengths[0]} and {length}")
+    for state in scan.states:
+        before, after = facts.of(state.init).dtype, facts.of(state.body_out).dtype
+        if before is not None and after is not None and before is not after:
+            name = state.body_in[0].name
+            c.fail(f"the state {name} is of {before.text} at first, of {after.text} after a step", kind=ModelError)
+    for trace in scan.traces:
+        rank = facts.of(trace.element).rank
+        c.axis(trace.spec.axis, None if rank is None else rank + 1, "the axis of an output")
+
+
+def check_condition(c: Check, fact: Fact | None, what: str) -> None:
+    if fact is not None:
+        _is_one(c, fact, what, {DType.BOOL})
+
+
+def _is_one(c: Check, fact: Fact, what: str, types: set[DType]) -> None:
+    if fact.dtype is not None and fact.dtype not in types:
+        c.fail(f"{what} is of {fact.dtype.text}", kind=ModelError)
+    for size in fact.shape or ():
+        c.equal(size, 1, f"{what} is one element, not {spell(fact.shape)}")

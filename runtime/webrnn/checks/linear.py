@@ -1,8 +1,10 @@
-"""Matrix products."""
+"""Matrix products, and the recurrent cells that take them: all gates side by side, row by row."""
 
 from __future__ import annotations
 
 from webrnn.errors import ModelError
+from webrnn.ir import WEBRNN
+from webrnn.ir.fused import CELLS
 
 from .check import ANY, Check, spell
 from .registry import check
@@ -23,6 +25,16 @@ def product(c: Check, first: int, second: int) -> None:
 @check("MatMul")
 def matmul(c: Check) -> None:
     product(c, 0, 1)
+
+
+@check("Linear", domain=WEBRNN)
+def linear(c: Check) -> None:
+    c.has_rank(0, "X", 2, ANY)
+    c.has_rank(1, "W", 2)
+    product(c, 0, 1)
+    weights = c.shape(1)
+    if weights is not None:
+        c.has_shape(2, weights[1:], "the bias")
 
 
 @check("Gemm")
@@ -68,3 +80,16 @@ def determinant(c: Check) -> None:
     shape = c.shape(0)
     if shape is not None:
         c.equal(shape[-1], shape[-2], f"X of shape {spell(shape)} is not square")
+
+
+@check(*CELLS, domain=WEBRNN)
+def cell(c: Check) -> None:
+    widths = CELLS[c.op].widths
+    state = c.shape(len(widths) - 1)
+    if state is None:
+        return
+    c.has_rank(len(widths) - 1, "the state", 2, ANY)
+    hidden = state[-1]
+    for index, width in enumerate(widths):
+        c.has_shape(index, (*state[:-1], None if hidden is None else hidden * width), f"operand {index}")
+    c.has_shape(len(widths), (None if hidden is None else hidden * 3,), "the peepholes")

@@ -8,12 +8,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from webrnn.engine.exporting import plan_bytes
 from webrnn.engine.session import NodeArg
 from webrnn.engine.streams.states import states_of
 from webrnn.ir import Graph, Scan, is_scan
 from webrnn.onnx.reader import read_model
-from webrnn.plan.file import PlanFile
+from webrnn.plan.file import PlanFile, plan_bytes
 from webrnn.tables import bytes_text, table
 
 from . import export

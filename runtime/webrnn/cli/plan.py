@@ -5,14 +5,13 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from webrnn.engine.exporting import plan_bytes
 from webrnn.engine.programs.vm_program import with_named_sizes
 from webrnn.errors import PlanError
 from webrnn.ir import SymbolicDim
 from webrnn.onnx.reader import read_model
 from webrnn.passes import run_passes
 from webrnn.plan.encode import encode
-from webrnn.plan.file import PlanFile
+from webrnn.plan.file import PlanFile, plan_bytes
 from webrnn.plan.lower import lower
 from webrnn.plan.lowering import NotLowered
 from webrnn.plan.text import plan_text

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from webrnn.errors import BackendError, PlanError
 from webrnn.ir import Value
 from webrnn.plan.encode import encode_again
-from webrnn.plan.opcodes import MAGIC
 
 from .limits import Limits
 from .programs.backends import Program, kernels_of
@@ -17,20 +15,6 @@ from .programs.plan_program import PlanProgram
 
 if TYPE_CHECKING:
     from .streams.streaming import StreamingModel
-
-_MAGIC = MAGIC.to_bytes(4, "little")
-
-
-def plan_bytes(model: str | os.PathLike[str] | bytes) -> bytes | None:
-    """The content of a plan file; None for anything else, also for what cannot be read, which the reader then says."""
-    if isinstance(model, bytes | bytearray | memoryview):
-        return bytes(model) if bytes(model[:4]) == _MAGIC else None
-    try:
-        with open(model, "rb") as file:
-            start = file.read(4)
-            return start + file.read() if start == _MAGIC else None
-    except (OSError, TypeError, ValueError):
-        return None
 
 
 def load_plan(data: bytes, backend: str, limits: Limits) -> PlanProgram:

@@ -8,21 +8,20 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from webrnn.checks.graphs import checked
-from webrnn.checks.sizes import SizeConditions
+from webrnn.checks.graphs import SizeConditions, checked
 from webrnn.errors import OptionError, PlanError, ShapeError
 from webrnn.ir import Graph, SymbolicDim, Value
 from webrnn.onnx.reader import read_model
-from webrnn.onnx.types import spell_type
+from webrnn.onnx.tensors import spell_type
 from webrnn.passes import run_passes
 from webrnn.passes.pipeline import disabled_switches
+from webrnn.plan.file import plan_bytes
 
-from .exporting import describe, export_plan, export_stream, load_plan, plan_bytes
-from .feeds import checked_feed
+from .exporting import describe, export_plan, export_stream, load_plan
+from .feeds import checked_feed, own
 from .forking import new_lock
 from .javascript import mapping_of
 from .limits import Limits
-from .ownership import own
 from .programs.backends import Program, fastest_backend, make_program
 from .programs.plan_program import PlanProgram
 
@@ -235,7 +234,8 @@ class InferenceSession:
         Inside Pyodide feeds may be JavaScript's: an object or a Map of typed arrays. Each is copied once, to where
         Python's arrays are. A page reads a result in place with `getBuffer()` of its proxy.
         """
-        feeds = mapping_of(feeds)
+        if not isinstance(feeds, dict):
+            feeds = mapping_of(feeds)
         recent = getattr(self._program, "recent", None)
         if output_names is None and recent is not None:
             try:

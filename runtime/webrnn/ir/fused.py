@@ -1,4 +1,5 @@
-"""The ops that stand for several of ONNX's: fusing passes make them, and a plan has an instruction for each.
+"""The ops that stand for several of ONNX's, each with an instruction of a plan. The reader makes cells of RNN, GRU and
+LSTM; fusing passes make the others, and cells of what exporters wrote in plain ops.
 
     Linear(x, w, bias?) -> y              x [..., K] times w [K, N], plus bias [N]; x has two axes or more
     Expression(*operands) -> *outputs     element by element; all outputs have the shape that the operands broadcast to
@@ -12,7 +13,7 @@
 its nodes gives the shape of the outputs. A cell has xw and hw [rows, gates * H], the products of the input and of the
 last state with their biases inside, and states [rows, H]. Its attributes: `activations`, the names of f, g and h as far
 as the cell has them; `params`, a clip (infinity is none) and then alpha and beta of each activation; `couple` of an
-LstmCell, whether the forget gate is 1 - i. It gives the bits that the plain ops of onnx/cells.py give.
+LstmCell, whether the forget gate is 1 - i. It gives the bits of the plain ops that it stands for, one after the other.
 """
 
 from __future__ import annotations
@@ -26,21 +27,27 @@ from .graph import WEBRNN, Node
 class CellForm:
     """What a cell takes and gives."""
 
-    gates: int
-    """The width of xw in hidden sizes."""
+    widths: tuple[int, ...]
+    """Of the operands that it needs, in hidden sizes; the last one is as wide as a state."""
     activations: int
-    required: int
-    """How many operands it has at least."""
     optional: int = 0
     outputs: int = 1
 
+    @property
+    def gates(self) -> int:
+        return self.widths[0]
+
+    @property
+    def required(self) -> int:
+        return len(self.widths)
+
 
 CELLS = {
-    "RnnCell": CellForm(1, 1, 2),
-    "GruCell": CellForm(3, 2, 3),
-    "GruReset": CellForm(3, 2, 3, outputs=2),
-    "GruUpdate": CellForm(3, 2, 4),
-    "LstmCell": CellForm(4, 3, 3, optional=1, outputs=2),
+    "RnnCell": CellForm((1, 1), 1),
+    "GruCell": CellForm((3, 3, 1), 2),
+    "GruReset": CellForm((3, 2, 1), 2, outputs=2),
+    "GruUpdate": CellForm((3, 1, 1, 1), 2),
+    "LstmCell": CellForm((4, 4, 1), 3, optional=1, outputs=2),
 }
 
 

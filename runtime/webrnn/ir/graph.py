@@ -148,3 +148,8 @@ class Graph:
             for node in self.nodes
         ]
         return Graph(self.name, inputs, [renew(value) for value in self.outputs], nodes, constants)
+
+
+def is_plain(node: Node, *ops: str) -> bool:
+    """Whether it is one of these ops of ONNX's own domain."""
+    return not node.domain and node.op in ops

@@ -10,8 +10,7 @@ from webrnn.errors import ModelError, UnsupportedOp
 from webrnn.ir import DType
 
 from .proto import Attribute, GraphProto, SparseTensor, Tensor
-from .tensors import TensorReader
-from .types import type_text
+from .tensors import TensorReader, type_text
 
 FLOAT, INT, STRING, TENSOR, GRAPH, FLOATS, INTS, STRINGS, TENSORS, GRAPHS, SPARSE_TENSOR = range(1, 12)
 TYPE_PROTO = 13

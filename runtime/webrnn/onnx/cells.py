@@ -1,17 +1,17 @@
-"""One step of RNN, GRU and LSTM as plain ops."""
+"""RNN, GRU and LSTM as ops of ir/fused.py: their weights, the product of the whole sequence, and one step."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from webrnn.ir import GraphBuilder, Value
-from webrnn.ir.activations import ActivationRow
+from webrnn.ir import WEBRNN, GraphBuilder, Node, Value
 
+from .operands import expect_shape
 from .recurrent_attributes import RecurrentAttributes
-from .weights import added, scalar_like, slice_last
 
 
 @dataclass
@@ -26,55 +26,121 @@ class Weights:
     hidden: int
 
 
+class WeightCutter:
+    """Constant weights become other constants, views where possible; others are cut by nodes when the graph runs."""
+
+    def __init__(self, builder: GraphBuilder, n_gates: int, n_directions: int, hidden: int, prefix: str):
+        self.b = builder
+        self.n_gates, self.n_directions, self.hidden, self.prefix = n_gates, n_directions, hidden, prefix
+
+    def input_weights(self, w: Value, direction: int) -> Value:
+        """W: [directions, gates * hidden, inputs] to [inputs, gates * hidden]."""
+        return self._transposed(w, direction, None, "W")
+
+    def recurrent_weights(self, r: Value, direction: int) -> Value:
+        """R: [directions, gates * hidden, hidden] to [hidden, gates * hidden]."""
+        return self._transposed(r, direction, self.hidden, "R")
+
+    def bias(self, b: Value | None, half: int, direction: int) -> Value | None:
+        """B: [directions, 2 * gates * hidden] to the [gates * hidden] of W (half 0) or of R (half 1)."""
+        size = self.n_gates * self.hidden
+        return self._row(b, direction, 2 * size, slice(half * size, half * size + size), "B")
+
+    def peepholes(self, p: Value | None, direction: int) -> Value | None:
+        """P: [directions, 3 * hidden] to [3 * hidden]."""
+        return self._row(p, direction, 3 * self.hidden, slice(0, 3 * self.hidden), "P")
+
+    def _transposed(self, whole: Value, direction: int, columns: int | None, name: str) -> Value:
+        whole = expect_shape(self.b, whole, (self.n_directions, self.n_gates * self.hidden, columns), name, self.prefix)
+        array = self.b.array_of(whole)
+        if array is not None:
+            return self.b.constant(array[direction].T, f"{self.prefix}_{name}T", whole.dtype)
+        one = self.b.op("Gather", whole, self.b.constant(np.int64(direction), "direction"), axis=0)
+        return self.b.op("Transpose", one, perm=[1, 0], name=f"{self.prefix}_{name}T")
+
+    def _row(self, whole: Value | None, direction: int, columns: int, part: slice, name: str) -> Value | None:
+        if whole is None:
+            return None
+        whole = expect_shape(self.b, whole, (self.n_directions, columns), name, self.prefix)
+        array = self.b.array_of(whole)
+        if array is not None:
+            return self.b.constant(array[direction, part], f"{self.prefix}_{name}", whole.dtype)
+        one = self.b.op("Gather", whole, self.b.constant(np.int64(direction), "direction"), axis=0)
+        return slice_last(self.b, one, part.start, part.stop)
+
+
+def slice_last(b: GraphBuilder, value: Value, start: int, stop: int) -> Value:
+    """value[..., start:stop]; a constant stays one."""
+    array = b.array_of(value)
+    if array is not None:
+        return b.constant(array[..., start:stop], value.name, value.dtype)
+    return b.op("Slice", value, b.ints(start), b.ints(stop), b.ints(-1))
+
+
+def added(b: GraphBuilder, left: Value, right: Value) -> Value:
+    """left + right; of two constants another one."""
+    left_array, right_array = b.array_of(left), b.array_of(right)
+    if left_array is not None and right_array is not None:
+        with np.errstate(all="ignore"):
+            return b.constant(left_array + right_array, left.name, left.dtype)
+    return b.op("Add", left, right)
+
+
+def scalar_like(b: GraphBuilder, number: float, value: Value) -> Value:
+    """A scalar of the element type of `value`."""
+    if value.dtype is not None:
+        return b.constant(np.array(number, value.dtype.array_type), "scalar")
+    return b.op("CastLike", b.constant(np.float32(number), "scalar"), value)
+
+
 class Cell:
-    """What the cells have in common: activations, clipping and products."""
+    """What the cells have in common. The bias of W has that of R inside, unless a cell needs them apart."""
 
-    def __init__(self, body: GraphBuilder, weights: Weights, attributes: RecurrentAttributes, direction: int):
-        self.b, self.weights, self.attributes = body, weights, attributes
-        self.activations = attributes.activations[direction]
+    def __init__(
+        self, outside: GraphBuilder, body: GraphBuilder, weights: Weights, attributes: RecurrentAttributes, index: int
+    ):
+        self.outside, self.b, self.weights, self.attributes = outside, body, weights, attributes
+        self.activations = attributes.activations[index]
 
-    def step(self, x: Value, *states: Value) -> list[Value]:
+    def project(self, x: Value, name: str) -> Value:
+        """X·Wᵀ + b, of all steps."""
+        bias, other = self.weights.w_bias, self.weights.r_bias
+        if bias is not None and other is not None and not self.biases_are_apart:
+            bias = added(self.outside, bias, other)
+        return _linear(self.outside, x, self.weights.w, bias, f"{name}/from_x")
+
+    def step(self, xw: Value, *states: Value) -> list[Value]:
         """The next states, H first."""
         raise NotImplementedError
 
-    def _scalar(self, number: float) -> Value:
-        return scalar_like(self.b, number, self.weights.w)
+    @property
+    def biases_are_apart(self) -> bool:
+        return False
 
-    def _activate(self, function: ActivationRow, value: Value, name: str) -> Value:
-        """f(clip(value))."""
-        if self.attributes.clip is not None:
-            limit = self.attributes.clip
-            value = self.b.op("Clip", value, self._scalar(-limit), self._scalar(limit))
-        return self._unclipped(function, value, name)
+    def _product(self, value: Value, weights: Value, name: str, bias: Value | None = None) -> Value:
+        return _linear(self.b, value, self.b.capture(weights), None if bias is None else self.b.capture(bias), name)
 
-    def _unclipped(self, function: ActivationRow, value: Value, name: str) -> Value:
-        if function.is_op:
-            numbers = {"alpha": function.alpha, "beta": function.beta}
-            attrs: dict[str, Any] = {key: number for key, number in numbers.items() if number is not None}
-            return self.b.op(function.onnx, value, name=name, **attrs)
-        return (_affine if function.name == "affine" else _scaled_tanh)(self, function, value, name)
+    def _cell(self, op: str, inputs: list[Value | None], outputs: list[str], **attrs: int) -> list[Value]:
+        clip = math.inf if self.attributes.clip is None else self.attributes.clip
+        numbers = [number or 0.0 for row in self.activations for number in (row.alpha, row.beta)]
+        shared: dict[str, Any] = {"activations": tuple(row.name for row in self.activations)}
+        made = [self.b.value(name) for name in outputs]
+        self.b.add(Node(op, inputs, [*made], {**shared, "params": (clip, *numbers), **attrs}, outputs[0], WEBRNN))
+        return made
 
-    def _product(self, value: Value, weights: Value, bias: Value | None, name: str) -> Value:
-        product = self.b.op("MatMul", value, weights, name=name)
-        return product if bias is None else self.b.op("Add", product, bias, name=name)
 
-    def _joint_bias(self) -> Value | None:
-        if self.weights.w_bias is None or self.weights.r_bias is None:
-            return None
-        return added(self.b, self.weights.w_bias, self.weights.r_bias)
-
-    def _op(self, op: str, *inputs: Value, name: str) -> Value:
-        return self.b.op(op, *inputs, name=name)
+def _linear(b: GraphBuilder, x: Value, weights: Value, bias: Value | None, name: str) -> Value:
+    made = b.value(name)
+    b.add(Node("Linear", [x, weights] if bias is None else [x, weights, bias], [made], {}, name, WEBRNN))
+    return made
 
 
 class RnnCell(Cell):
     """H' = f(X·Wᵀ + H·Rᵀ + Wb + Rb)"""
 
-    def step(self, x: Value, *states: Value) -> list[Value]:
+    def step(self, xw: Value, *states: Value) -> list[Value]:
         (h,) = states
-        from_x = self._product(x, self.weights.w, self._joint_bias(), "from_x")
-        from_h = self._product(h, self.weights.r, None, "from_h")
-        return [self._activate(self.activations[0], self.b.op("Add", from_x, from_h, name="sum"), "h_next")]
+        return self._cell("RnnCell", [xw, self._product(h, self.weights.r, "from_h")], ["h_next"])
 
 
 class GruCell(Cell):
@@ -83,44 +149,20 @@ class GruCell(Cell):
     reset is (r·H)·Rnᵀ + b, or with linear_before_reset r·(H·Rnᵀ + b).
     """
 
-    def step(self, x: Value, *states: Value) -> list[Value]:
+    def step(self, xw: Value, *states: Value) -> list[Value]:
         (h,) = states
         if self.attributes.linear_before_reset:
-            update, candidate = self._linear_before_reset(x, h)
-        else:
-            update, candidate = self._reset_before_linear(x, h)
-        new = self._op("Mul", self._op("Sub", self._scalar(1.0), update, name="keep"), candidate, name="new_part")
-        return [self.b.op("Add", new, self._op("Mul", update, h, name="old_part"), name="h_next")]
+            hw = self._product(h, self.weights.r, "from_h", self.weights.r_bias)
+            return self._cell("GruCell", [xw, hw, h], ["h_next"])
+        cut, end = 2 * self.weights.hidden, 3 * self.weights.hidden
+        hw = self._product(h, slice_last(self.outside, self.weights.r, 0, cut), "from_h")
+        update, remembered = self._cell("GruReset", [xw, hw, h], ["update", "remembered"])
+        hn = self._product(remembered, slice_last(self.outside, self.weights.r, cut, end), "from_remembered")
+        return self._cell("GruUpdate", [xw, hn, update, h], ["h_next"])
 
-    def _gates(self, x_update: Value, h_update: Value, x_reset: Value, h_reset: Value) -> tuple[Value, Value]:
-        f = self.activations[0]
-        update = self._activate(f, self._op("Add", x_update, h_update, name="update_sum"), "update")
-        reset = self._activate(f, self._op("Add", x_reset, h_reset, name="reset_sum"), "reset")
-        return update, reset
-
-    def _linear_before_reset(self, x: Value, h: Value) -> tuple[Value, Value]:
-        from_x = self._product(x, self.weights.w, self.weights.w_bias, "from_x")
-        from_h = self._product(h, self.weights.r, self.weights.r_bias, "from_h")
-        x_update, x_reset, x_new = self.b.split(from_x, ["x_update", "x_reset", "x_new"])
-        h_update, h_reset, h_new = self.b.split(from_h, ["h_update", "h_reset", "h_new"])
-        update, reset = self._gates(x_update, h_update, x_reset, h_reset)
-        remembered = self._op("Mul", reset, h_new, name="remembered")
-        candidate = self._op("Add", x_new, remembered, name="candidate_sum")
-        return update, self._activate(self.activations[1], candidate, "candidate")
-
-    def _reset_before_linear(self, x: Value, h: Value) -> tuple[Value, Value]:
-        from_x = self._product(x, self.weights.w, self._joint_bias(), "from_x")
-        x_update, x_reset, x_new = self.b.split(from_x, ["x_update", "x_reset", "x_new"])
-        hidden = self.weights.hidden
-        from_h = self._product(h, slice_last(self.b, self.weights.r, 0, 2 * hidden), None, "from_h")
-        h_update, h_reset = self.b.split(from_h, ["h_update", "h_reset"])
-        update, reset = self._gates(x_update, h_update, x_reset, h_reset)
-        remembered = self._op("Mul", reset, h, name="remembered")
-        from_remembered = self._product(
-            remembered, slice_last(self.b, self.weights.r, 2 * hidden, 3 * hidden), None, "from_remembered"
-        )
-        candidate = self._op("Add", x_new, from_remembered, name="candidate_sum")
-        return update, self._activate(self.activations[1], candidate, "candidate")
+    @property
+    def biases_are_apart(self) -> bool:
+        return self.attributes.linear_before_reset
 
 
 class LstmCell(Cell):
@@ -130,45 +172,8 @@ class LstmCell(Cell):
     for the next step: so does onnxruntime read the "input of activations" that ONNX clips.
     """
 
-    def step(self, x: Value, *states: Value) -> list[Value]:
+    def step(self, xw: Value, *states: Value) -> list[Value]:
         h, c = states
-        from_x = self._product(x, self.weights.w, self._joint_bias(), "from_x")
-        total = self._op("Add", from_x, self._product(h, self.weights.r, None, "from_h"), name="gates")
-        i, o, f, n = self.b.split(total, ["input_sum", "output_sum", "forget_sum", "candidate_sum"])
-        gate, squash, squash_cell = self.activations
-        peep_i, peep_o, peep_f = self._peepholes()
-        input_gate = self._activate(gate, self._peep(i, peep_i, c), "input_gate")
-        if self.attributes.input_forget:
-            forget_gate = self._op("Sub", self._scalar(1.0), input_gate, name="forget_gate")
-        else:
-            forget_gate = self._activate(gate, self._peep(f, peep_f, c), "forget_gate")
-        candidate = self._activate(squash, n, "candidate")
-        kept = self._op("Mul", forget_gate, c, name="kept")
-        c_next = self._op("Add", kept, self._op("Mul", input_gate, candidate, name="written"), name="c_next")
-        output_gate = self._activate(gate, self._peep(o, peep_o, c_next), "output_gate")
-        squashed = self._unclipped(squash_cell, c_next, "squashed")
-        return [self._op("Mul", output_gate, squashed, name="h_next"), c_next]
-
-    def _peepholes(self) -> list[Value | None]:
-        if self.weights.peepholes is None:
-            return [None, None, None]
-        array = self.b.array_of(self.weights.peepholes)
-        names = ["peep_input", "peep_output", "peep_forget"]
-        if array is None:
-            return list(self.b.split(self.weights.peepholes, names))
-        return [self.b.constant(part, name) for part, name in zip(np.split(array, 3), names, strict=True)]
-
-    def _peep(self, total: Value, peephole: Value | None, c: Value) -> Value:
-        if peephole is None:
-            return total
-        return self._op("Add", total, self._op("Mul", peephole, c, name="peeped"), name=total.name)
-
-
-def _affine(cell: Cell, function: ActivationRow, value: Value, name: str) -> Value:
-    scaled = cell.b.op("Mul", value, cell._scalar(function.alpha or 0.0))
-    return cell.b.op("Add", scaled, cell._scalar(function.beta or 0.0), name=name)
-
-
-def _scaled_tanh(cell: Cell, function: ActivationRow, value: Value, name: str) -> Value:
-    inner = cell.b.op("Tanh", cell.b.op("Mul", value, cell._scalar(function.beta or 0.0)))
-    return cell.b.op("Mul", inner, cell._scalar(function.alpha or 0.0), name=name)
+        hw, peepholes = self._product(h, self.weights.r, "from_h"), self.weights.peepholes
+        inputs = [xw, hw, c] if peepholes is None else [xw, hw, c, self.b.capture(peepholes)]
+        return self._cell("LstmCell", [*inputs], ["h_next", "c_next"], couple=int(self.attributes.input_forget))

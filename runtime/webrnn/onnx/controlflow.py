@@ -13,7 +13,7 @@ from webrnn.ir import DType, GraphBuilder, Invariant, Node, Scan, Value
 from .attributes import graph_attribute
 from .proto import GraphProto
 from .scope import Scope
-from .types import ValueType
+from .tensors import ValueType
 
 if TYPE_CHECKING:
     from .reader import ModelReader

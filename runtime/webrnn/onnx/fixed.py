@@ -9,7 +9,7 @@ import numpy as np
 from webrnn.errors import ShapeError
 from webrnn.ir import DType
 
-from .types import ValueType
+from .tensors import ValueType
 
 
 def fixed_array(given: Any, name: str, declared: ValueType) -> np.ndarray:

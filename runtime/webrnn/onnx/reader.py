@@ -1,17 +1,18 @@
 """ONNX files to graphs: `read_model`.
 
 The reader resolves names to values, inlines local functions, brings every node to the newest opset, and hands the ops
-that contain graphs to `controlflow` and the recurrences to `recurrences`.
+that contain graphs to `controlflow` and the recurrences to the modules of `_RECURRENCES`.
 """
 
 from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -34,10 +35,20 @@ from .proto import (
     ValueInfo,
     decode_model,
 )
-from .recurrences import expansion_of
 from .scope import Scope
-from .tensors import TensorReader
-from .types import UNKNOWN, ValueType, value_type
+from .tensors import UNKNOWN, TensorReader, ValueType, value_type
+
+Expansion: TypeAlias = Callable[[GraphBuilder, Node], bool]
+"""Adds what stands for a node to the graph; False says that it has added nothing and the node is to stay."""
+
+_RECURRENCES = {
+    "CausalConvWithState": "causal_conv.expand_causal_conv",
+    "GRU": "recurrent.expand_gru",
+    "LSTM": "recurrent.expand_lstm",
+    "LinearAttention": "linear_attention.expand_linear_attention",
+    "RNN": "recurrent.expand_rnn",
+}
+"""What makes Scans of the ops that are recurrences."""
 
 MAX_FUNCTION_DEPTH = 32
 
@@ -215,7 +226,7 @@ class ModelReader:
             if node.op in controlflow.READERS:
                 controlflow.READERS[node.op](self, scope, node, version)
                 return
-            expand = expansion_of(node.op)
+            expand = _expansion_of(node.op)
             if expand is not None and expand(builder, node):
                 return
         builder.add(node)
@@ -277,3 +288,11 @@ def _opset_versions(imports: Iterable[OperatorSet]) -> dict[str, int]:
 
 def _domain(domain: str) -> str:
     return "" if domain == "ai.onnx" else domain
+
+
+def _expansion_of(op: str) -> Expansion | None:
+    if op not in _RECURRENCES:
+        return None
+    module, _, name = _RECURRENCES[op].partition(".")
+    found: Expansion = getattr(import_module(f".{module}", __package__), name)
+    return found

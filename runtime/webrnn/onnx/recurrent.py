@@ -1,7 +1,6 @@
-"""RNN, GRU and LSTM as Scans: one for each direction, over a body of plain ops.
+"""RNN, GRU and LSTM as Scans: one for each direction, over a body of products and cells (cells.py).
 
-The body computes `X·Wᵀ + B` first, from the sequence alone, so that it can be done for all steps at once; gates are cut
-out of one product with Split. Constant weights are cut, transposed and added here, once.
+`X·Wᵀ + B` is one product of all steps, before the loop. Constant weights are cut, transposed and added here, once.
 
 With `sequence_lens` a mask keeps the states of a finished sequence and zeroes its outputs, and the reverse direction
 reads and writes through ReverseSequence, because the elements of a batch then begin at different steps.
@@ -15,10 +14,9 @@ from dataclasses import dataclass
 from webrnn.errors import ModelError, UnsupportedOp
 from webrnn.ir import WEBRNN, GraphBuilder, Node, Scan, Value
 
-from .cells import Cell, GruCell, LstmCell, RnnCell, Weights
+from .cells import Cell, GruCell, LstmCell, RnnCell, WeightCutter, Weights, scalar_like
 from .operands import expect_shape, zeros
 from .recurrent_attributes import RecurrentAttributes
-from .weights import WeightCutter, scalar_like
 
 X, W, R, B, SEQUENCE_LENS, INITIAL_H, INITIAL_C, P = range(8)
 
@@ -165,18 +163,18 @@ class Lowering:
         name = f"{self.prefix}_reverse" if reverse else self.prefix
         body = GraphBuilder(f"{name}_step", self.b)
         scan = Scan(body.graph, name=name)
-        element = body.value("x", x.dtype, None if x.shape is None else x.shape[1:])
-        scan.add_sequence(x, element, reverse=in_scan_reverse)
+        weights = self._weights(cutter, index)
+        cell = self.cell_type(self.b, body, weights, self.attributes, index)
+        element = body.value("xw")
+        scan.add_sequence(cell.project(x, name), element, reverse=in_scan_reverse)
         states = [body.value(state, init.dtype, init.shape) for state, init in zip("hc", inits, strict=False)]
-        weights = self._weights(cutter, index, body)
-        cell = self.cell_type(body, weights, self.attributes, index)
         next_states = cell.step(element, *states)
         emitted = next_states[0]
         if mask is not None:
             running = body.value("running")
             scan.add_sequence(mask, running)
             next_states = [body.op("Where", running, new, old) for new, old in zip(next_states, states, strict=True)]
-            emitted = body.op("Where", running, emitted, scalar_like(body, 0.0, weights.w))
+            emitted = body.op("Where", running, emitted, scalar_like(body, 0.0, states[0]))
         finals = [self.b.value(f"{name}_final_{state}") for state in "hc"[: len(states)]]
         for state, init, new, final in zip(states, inits, next_states, finals, strict=True):
             scan.add_state(init, state, new, final)
@@ -188,16 +186,13 @@ class Lowering:
             trace = self.b.op("ReverseSequence", trace, lengths, time_axis=0, batch_axis=1)
         return _Direction(trace, finals)
 
-    def _weights(self, cutter: WeightCutter, index: int, body: GraphBuilder) -> Weights:
-        def inside(value: Value | None) -> Value | None:
-            return None if value is None else body.capture(value)
-
+    def _weights(self, cutter: WeightCutter, index: int) -> Weights:
         return Weights(
-            body.capture(cutter.input_weights(self._required(W, "W"), index)),
-            body.capture(cutter.recurrent_weights(self._required(R, "R"), index)),
-            inside(cutter.bias(self.inputs[B], 0, index)),
-            inside(cutter.bias(self.inputs[B], 1, index)),
-            inside(cutter.peepholes(self.inputs[P], index)),
+            cutter.input_weights(self._required(W, "W"), index),
+            cutter.recurrent_weights(self._required(R, "R"), index),
+            cutter.bias(self.inputs[B], 0, index),
+            cutter.bias(self.inputs[B], 1, index),
+            cutter.peepholes(self.inputs[P], index),
             cutter.hidden,
         )
 

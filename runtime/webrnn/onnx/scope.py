@@ -9,7 +9,7 @@ from webrnn.errors import ModelError
 from webrnn.ir import GraphBuilder, Value
 
 from .proto import Attribute
-from .types import UNKNOWN, ValueType
+from .tensors import UNKNOWN, ValueType
 
 
 class Scope:

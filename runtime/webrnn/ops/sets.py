@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from webrnn.ir import DType, Node
+from webrnn.ir import DType
 
 from .rows import with_trait
 
@@ -22,8 +22,3 @@ VIEWS = RESHAPES | with_trait("view")
 SIZES = with_trait("size")
 TOTAL = with_trait("total")
 RANDOM = with_trait("random")
-
-
-def is_plain(node: Node, *ops: str) -> bool:
-    """Whether it is one of these ops of ONNX's own domain."""
-    return not node.domain and node.op in ops

@@ -289,12 +289,12 @@ RandomUniform              .            .            .            .        .    
 RandomUniformLike          .            .            .            .        .               .                       random
 webrnn:Scan                .            .            scans        .        0               .
 webrnn:Expression          .            .            elementwise  .        expression      .
-webrnn:Linear              fused        .            linear       .        linear          .                       product
-webrnn:RnnCell             fused        .            cells        .        cell            .                       cell
-webrnn:GruCell             fused        .            cells        .        cell            .                       cell
-webrnn:GruReset            fused        .            cells        .        cell            .                       cell
-webrnn:GruUpdate           fused        .            cells        .        cell            .                       cell
-webrnn:LstmCell            fused        .            cells        .        cell            .                       cell
+webrnn:Linear              linear       linear       linear       compute  linear          T:float,T,T             product
+webrnn:RnnCell             linear       linear       cells        compute  cell            T:float,T               cell
+webrnn:GruCell             linear       linear       cells        compute  cell            T:float,T,T             cell
+webrnn:GruReset            linear       linear       cells        compute  cell            T:float,T,T>2           cell
+webrnn:GruUpdate           linear       linear       cells        compute  cell            T:float,T,T,T           cell
+webrnn:LstmCell            linear       linear       cells        compute  cell            T:float,T,T,T>2         cell
 webrnn:ExpectShape         indexing     .            layout       layout   0               .
 webrnn:SequenceMask        indexing     .            .            layout   0               .
 """

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from webrnn.ir import WEBRNN, Graph, Node, Value, is_scan
+from webrnn.ir import WEBRNN, Graph, Node, Value, is_plain, is_scan
 from webrnn.ir.fused import is_expression
-from webrnn.ops.sets import is_plain
 
 from .base import Context, Pass, PassResult
 from .cell_patterns import Cell, Declined, Loop, Operands, Surroundings, find_cell

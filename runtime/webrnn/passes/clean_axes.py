@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 
-from webrnn.ir import Graph, Node, Scan, State, Value
-from webrnn.ops.sets import RESHAPES, is_plain
+from webrnn.ir import Graph, Node, Scan, State, Value, is_plain
+from webrnn.ops.sets import RESHAPES
 from webrnn.shapes.facts import Facts
 
 from .base import Context, PassResult, ScanPass

@@ -9,8 +9,7 @@ Declines: "its weights are not constants", "it has several positions and no Tran
 
 from __future__ import annotations
 
-from webrnn.ir import Graph, Node, Value
-from webrnn.ops.sets import is_plain
+from webrnn.ir import Graph, Node, Value, is_plain
 
 from .base import Context, Pass, PassResult
 from .rewriting import Additions, constant_of

@@ -13,7 +13,7 @@ from __future__ import annotations
 from webrnn.ir import WEBRNN, DType, Graph, Node, Shape, Value
 from webrnn.ops.sets import BITWISE, ELEMENTWISE, TOTAL
 from webrnn.shapes.infer import infer_node
-from webrnn.shapes.rules.elementwise import broadcast
+from webrnn.shapes.rules.registry import broadcast
 
 from .base import Context, Pass, PassResult
 from .grouping import Grouping

@@ -14,8 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from webrnn.ir import DType, Graph, Node, Value
-from webrnn.ops.sets import is_plain
+from webrnn.ir import DType, Graph, Node, Value, is_plain
 
 from .base import Context, Pass, PassResult
 from .rewriting import Additions, constant_of, drop_nodes, ints_of

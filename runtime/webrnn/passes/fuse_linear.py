@@ -15,9 +15,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from webrnn.ir import WEBRNN, DType, Graph, Node, Value
+from webrnn.ir import WEBRNN, DType, Graph, Node, Value, is_plain
 from webrnn.ir.fused import is_linear
-from webrnn.ops.sets import RESHAPES, is_plain
+from webrnn.ops.sets import RESHAPES
 from webrnn.shapes.infer import infer_node
 
 from .base import Context, Pass, PassResult

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from webrnn.ir import Graph, Invariant, Node, Scan, Value, is_scan
-from webrnn.ops.sets import RANDOM, is_plain
+from webrnn.ir import Graph, Invariant, Node, Scan, Value, is_plain, is_scan
+from webrnn.ops.sets import RANDOM
 from webrnn.shapes.facts import Facts
 from webrnn.shapes.infer import trip_count
 

@@ -7,8 +7,7 @@ Declines: "its condition is only known when the graph runs".
 
 from __future__ import annotations
 
-from webrnn.ir import Graph, Node
-from webrnn.ops.sets import is_plain
+from webrnn.ir import Graph, Node, is_plain
 
 from .base import Context, Pass, PassResult
 from .rewriting import Names, Replacements, inline

@@ -12,14 +12,44 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
+from functools import cache
+from importlib import import_module
 
 from webrnn.checks.graphs import check_signatures
 from webrnn.errors import Error, ModelError, OptionError
-from webrnn.ir import Graph
+from webrnn.ir import Graph, ScanSpec, Value, is_scan
 from webrnn.ir.check import check as check_graph
+from webrnn.ir.fused import is_cell, is_linear
+from webrnn.ops.sets import ELEMENTWISE
 
-from .base import Context, Decline, Pass, PassResult, Semantics
-from .step import Step, features_of
+from .base import Context, Decline, Pass, PassResult, Semantics, open_graphs
+
+
+class Step:
+    """A pass that is loaded only if a graph has what it `needs`: of each text one of its features."""
+
+    def __init__(self, name: str, *needs: str):
+        self.name, self._needs = name, [frozenset(each.split()) for each in needs]
+
+    def __repr__(self) -> str:
+        return f"Step({self.name!r})"
+
+    def may_find_something(self, features: frozenset[str]) -> bool:
+        return not any(features.isdisjoint(each) for each in self._needs)
+
+    def load(self) -> Pass:
+        return _load(self.name)
+
+
+@cache
+def _load(name: str) -> Pass:
+    module = import_module(f".{name}", __package__)
+    return next(
+        item()
+        for item in vars(module).values()
+        if isinstance(item, type) and issubclass(item, Pass) and item.name == name
+    )
+
 
 _PRODUCTS = "MatMul Gemm Linear"
 
@@ -31,30 +61,30 @@ PASSES: tuple[Step, ...] = (
     Step("remove_checks", "ExpectShape"),
     Step("remove_identities"),
     Step("merge_layout", "Reshape Expand Squeeze Unsqueeze Flatten Transpose"),
-    Step("simplify_algebra"),
+    Step("simplify_algebra", "elementwise"),
     Step("simplify_powers", "Pow"),
     Step("fold_batchnorm", "BatchNormalization"),
     Step("convs_to_products", "Conv"),
     Step("fuse_layer_norm", "ReduceMean", "Sqrt", "Div Reciprocal"),
     Step("merge_common"),
-    Step("inline_invariant_constants", "Scan"),
+    Step("inline_invariant_constants", "open"),
     Step("drop_conditions", "conditional"),
     Step("count_steps", "conditional"),
-    Step("freeze_states", "Scan"),
+    Step("freeze_states", "open"),
     Step("gather_to_sequence", "counting"),
     Step("drop_step_counts", "bounded"),
-    Step("merge_duplicate_inputs", "Scan"),
+    Step("merge_duplicate_inputs", "open"),
     Step("remove_unused", "Scan"),
     Step("inline_single_step", "Scan"),
-    Step("hoist_invariants", "Scan"),
-    Step("clean_axes", "Scan"),
-    Step("hoist_sequences", "Scan"),
+    Step("hoist_invariants", "open"),
+    Step("clean_axes", "open"),
+    Step("hoist_sequences", "open"),
     Step("trim_trace", "Scan"),
-    Step("sink_outputs", "Scan"),
+    Step("sink_outputs", "open"),
     Step("merge_scans", "siblings"),
     Step("remove_dead"),
 )
-"""A pass by name, and what it looks for (`step.py`): it is not loaded where a graph has nothing of that."""
+"""A pass by name, and what it looks for (`features_of`): it is not loaded where a graph has nothing of that."""
 
 _MAKE_LOOPS_PLAIN = {
     "infer_shapes",
@@ -80,8 +110,8 @@ output needs is gone: the analysis along time looks at a model then.
 
 FUSIONS: tuple[Step, ...] = (
     Step("fuse_linear", _PRODUCTS),
-    Step("fuse_cells", _PRODUCTS),
-    Step("fuse_exported_cells", _PRODUCTS),
+    Step("fuse_cells", _PRODUCTS, "elementwise"),
+    Step("fuse_exported_cells", _PRODUCTS, "elementwise"),
     Step("fuse_elementwise", "elementwise Clip"),
 )
 """These make ops (`ir/fused.py`) that hide from the passes above what they stand for."""
@@ -259,3 +289,56 @@ def _check(graph: Graph, step: Pass) -> None:
     except Error as error:
         error.add_note(f"after the pass {step.name}")
         raise
+
+
+def features_of(graph: Graph) -> frozenset[str]:
+    """The ops in a graph and in the graphs inside it. Of loops also: "open" ones are more than one cell, "conditional"
+    ones may end early, "counting" ones read the number of their step, "bounded" ones are told how many steps to take,
+    and "siblings" share a graph. All element-wise ops are "elementwise".
+    """
+    found: set[str] = set()
+    for inner in open_graphs(graph):
+        n_scans = 0
+        for node in inner.nodes:
+            found.add(node.op)
+            if is_scan(node):
+                n_scans += 1
+                spec, (n_steps, condition) = node.attrs["spec"], node.inputs[:2]
+                if not _is_one_cell(spec, node.attrs["body"]):
+                    found.add("open")
+                if spec.has_condition or condition is not None:
+                    found.add("conditional")
+                if spec.counts:
+                    found.add("counting")
+                if n_steps is not None:
+                    found.add("bounded")
+        if n_scans > 1:
+            found.add("siblings")
+    if not ELEMENTWISE.isdisjoint(found):
+        found.add("elementwise")
+    return frozenset(found)
+
+
+def _is_one_cell(spec: ScanSpec, body: Graph) -> bool:
+    """Whether a loop is the cell of one layer: nothing in it can be done before or behind it, and nothing left out."""
+    if (
+        len(spec.sequences) != 1
+        or spec.invariants
+        or spec.has_condition
+        or spec.counts
+        or not all(s.is_plain for s in spec.states)
+    ):
+        return False
+    if not all(is_cell(node) or is_linear(node) for node in body.nodes):
+        return False
+    changing: set[Value | None] = {*body.inputs[: len(spec.states)]}
+    needed: set[Value | None] = {*body.outputs[: len(spec.states)]}
+    for node in body.nodes:
+        if changing.isdisjoint(node.inputs):
+            return False
+        changing.update(node.outputs)
+    for node in reversed(body.nodes):
+        if needed.isdisjoint(node.outputs):
+            return False
+        needed.update(node.inputs)
+    return sum(is_cell(node) and node.op != "GruReset" for node in body.nodes) == 1

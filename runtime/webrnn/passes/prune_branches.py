@@ -14,8 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from webrnn.ir import WEBRNN, DType, Graph, Node
-from webrnn.ops.sets import is_plain
+from webrnn.ir import WEBRNN, DType, Graph, Node, is_plain
 from webrnn.shapes.facts import Fact, Facts
 from webrnn.shapes.infer import infer_node
 

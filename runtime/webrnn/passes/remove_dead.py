@@ -11,9 +11,8 @@ Declines: never.
 from __future__ import annotations
 
 from webrnn.checks.graphs import is_left_to_a_run
-from webrnn.ir import Graph, Node, Value, is_scan
+from webrnn.ir import Graph, Node, Value, is_plain, is_scan
 from webrnn.ir.fused import is_expression
-from webrnn.ops.sets import is_plain
 
 from .base import Context, Pass, PassResult
 from .rewriting import drop_nodes

@@ -18,9 +18,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from webrnn.ir import Dim, Graph, Node, Scan, SequenceInput, Trace, TraceSpec, Value
+from webrnn.ir import Dim, Graph, Node, Scan, SequenceInput, Trace, TraceSpec, Value, is_plain
 from webrnn.ir.dims import is_nonnegative
-from webrnn.ops.sets import WEIGHTED, is_plain
+from webrnn.ops.sets import WEIGHTED
 from webrnn.shapes.facts import size_of
 
 from .base import Context, PassResult, ScanPass

@@ -16,11 +16,10 @@ from webrnn.ir.dims import floor_division
 
 from . import opcodes
 from .arena import assign_slots
-from .file import PlanFile
+from .file import PlanFile, PlanState
 from .instructions import CODES, ROWS, OperandRow
 from .operations import OPERATION_CODES
 from .program import ExpressionInstruction, Instruction, LoopInstruction, Operand, Program
-from .stored import PlanState
 from .views import Storage, View
 
 _ALIGNMENT = 64

@@ -1,10 +1,11 @@
-"""Reading plan files: the header, the metadata and sizes."""
+"""Reading plan files: the header, the table of sizes, the metadata and the states that they store."""
 
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -12,10 +13,16 @@ from typing import Any
 import numpy as np
 
 from webrnn.errors import PlanError, ShapeError
+from webrnn.ir.dims import floor_divide
 
 from . import opcodes
-from .size_table import evaluated
-from .stored import PlanState, read_states
+
+ARRAY_TYPES: dict[str, np.dtype[Any]] = {
+    "f32": np.dtype(np.float32),
+    "i64": np.dtype(np.int64),
+    "u8": np.dtype(np.bool_),
+    "i32": np.dtype(np.int32),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +37,16 @@ class PlanPort:
     """Indices into the table of sizes."""
     external: int
     taken: int = -1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PlanState:
+    """A state: what the output was is the input of the next step."""
+
+    input: str
+    output: str
+    start: np.ndarray | None = None
+    """What it is before the first step, of the state's rank; axes of one element are repeated. None is zeros."""
 
 
 class PlanFile:
@@ -65,7 +82,7 @@ class PlanFile:
             raise PlanError("the metadata are damaged") from error
         if len(self.symbols) != header["symbols"]:
             raise PlanError("the plan does not name its symbols")
-        self.states: list[PlanState] = read_states(meta.get("states", []), self)
+        self.states: list[PlanState] = _read_states(meta.get("states", []), self)
         """Which input takes which output in the next step, as chosen at export."""
         self.about: dict[str, Any] = meta.get("about", {})
         """What the exporter said about the model, for its own use."""
@@ -196,3 +213,83 @@ def _is_shown(size: Any, row: list[int]) -> bool:
     """Whether the metadata show a row of the table of sizes as it is: a number, or a text where it is open."""
     kind, number, _ = row
     return size == number and type(size) is int if kind == 0 else isinstance(size, str)
+
+
+NUMBER, SYMBOL, SUM, PRODUCT, QUOTIENT = (
+    opcodes.SIZE_KINDS.index(kind) for kind in ("number", "symbol", "sum", "product", "quotient")
+)
+
+
+def evaluated(rows: Iterable[Sequence[int]], symbols: Sequence[Any]) -> Iterator[Any]:
+    """Each size when it is asked for, so that one that is too large ends it.
+
+    >>> list(evaluated([(SYMBOL, 0, 0), (NUMBER, 3, 0), (PRODUCT, 0, 1), (QUOTIENT, 2, 2)], [5]))
+    [5, 3, 15, 7]
+    """
+    found: list[Any] = []
+    for kind, a, b in rows:
+        if kind == NUMBER:
+            size: Any = a
+        elif kind == SYMBOL:
+            size = symbols[a]
+        elif kind == SUM:
+            size = found[a] + found[b]
+        elif kind == PRODUCT:
+            size = found[a] * found[b]
+        else:
+            size = floor_divide(found[a], b)
+        found.append(size)
+        yield size
+
+
+def _read_states(rows: Any, file: PlanFile) -> list[PlanState]:
+    """The states of a file whose signature has been read."""
+    if not isinstance(rows, list):
+        raise PlanError("the metadata are damaged")
+    inputs, outputs = ({port.name: port for port in ports} for ports in (file.inputs, file.outputs))
+    states = [_read_state(row, inputs, outputs, file) for row in rows]
+    for names in ([state.input for state in states], [state.output for state in states]):
+        if len(set(names)) < len(names):
+            raise PlanError("the metadata carry a state twice")
+    return states
+
+
+def _read_state(row: Any, inputs: Mapping[str, PlanPort], outputs: Mapping[str, PlanPort], file: PlanFile) -> PlanState:
+    before, after = (row.get("input"), row.get("output")) if isinstance(row, dict) else (None, None)
+    if not isinstance(before, str) or not isinstance(after, str) or before not in inputs or after not in outputs:
+        raise PlanError(f"the metadata carry {after!r} to {before!r}, which the plan does not have")
+    port, source = inputs[before], outputs[after]
+    if port.dtype != source.dtype or len(port.shape) != len(source.shape) or source.taken >= 0:
+        raise PlanError(f"the metadata carry {after!r} to {before!r}, which is of another kind")
+    return PlanState(before, after, _read_start(row["start"], port, file) if "start" in row else None)
+
+
+def _read_start(row: Any, port: PlanPort, file: PlanFile) -> np.ndarray:
+    damaged = PlanError(f"the metadata of {port.name!r} are damaged")
+    shape, offset = (row.get("shape"), row.get("offset")) if isinstance(row, dict) else (None, None)
+    if not isinstance(shape, list) or not isinstance(offset, int) or len(shape) != len(port.shape):
+        raise damaged
+    n_bytes = ARRAY_TYPES[port.dtype].itemsize
+    for size, declared in zip(shape, port.shape, strict=True):
+        if type(size) is not int or size < 0 or size not in (1, declared):
+            raise damaged
+        n_bytes *= size
+    first, length = file.header["data_offset"], file.header["data_bytes"]
+    if not 0 <= offset <= length - n_bytes or not 0 <= first <= len(file.data) - length:
+        raise damaged
+    elements = np.frombuffer(file.data[first + offset :][:n_bytes], np.uint8)
+    array = elements != 0 if port.dtype == "u8" else elements.view(ARRAY_TYPES[port.dtype])
+    return array.reshape(shape)
+
+
+def plan_bytes(model: str | os.PathLike[str] | bytes) -> bytes | None:
+    """The content of a plan file; None for anything else, also for what cannot be read, which the reader then says."""
+    magic = opcodes.MAGIC.to_bytes(4, "little")
+    if isinstance(model, bytes | bytearray | memoryview):
+        return bytes(model) if bytes(model[:4]) == magic else None
+    try:
+        with open(model, "rb") as file:
+            start = file.read(4)
+            return start + file.read() if start == magic else None
+    except (OSError, TypeError, ValueError):
+        return None

@@ -16,9 +16,8 @@ from webrnn.ir.activations import ACTIVATIONS
 from webrnn.tables import bytes_text, table
 
 from .decode import Decoded, Expression, Operation, Tables, decode, float_of
-from .file import PlanFile, PlanPort
+from .file import PlanFile, PlanPort, evaluated
 from .instructions import NAMES, OperandRow
-from .size_table import evaluated
 from .verify import arena_bytes, bound_sizes, verify
 from .views import dense_strides
 

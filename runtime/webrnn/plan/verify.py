@@ -16,10 +16,9 @@ from dataclasses import dataclass, field
 from webrnn.errors import PlanError
 
 from .decode import Decoded, Move, Tables, decode
-from .file import PlanFile
+from .file import SYMBOL, PlanFile, evaluated
 from .opcodes import DTYPES, ITEM_BYTES
 from .operand_rules import INT_MAX, OPERAND_RULES, BoundTensor
-from .size_table import SYMBOL, evaluated
 
 ITEM = dict(zip(DTYPES, ITEM_BYTES, strict=True))
 

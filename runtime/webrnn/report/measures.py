@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from webrnn.ir import Graph, is_scan
-from webrnn.ops.sets import is_plain
+from webrnn.ir import Graph, is_plain, is_scan
 from webrnn.shapes.facts import Facts
 from webrnn.shapes.infer import infer
 

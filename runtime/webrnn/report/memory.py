@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from webrnn.ir import WEBRNN, Dim, Graph, Node, Scan, SymbolicDim, Trace, Value, is_scan
+from webrnn.ir import WEBRNN, Dim, Graph, Node, Scan, SymbolicDim, Trace, Value, is_plain, is_scan
 from webrnn.ir.fused import is_cell, is_expression
-from webrnn.ops.sets import ELEMENTWISE, RESHAPES, is_plain
+from webrnn.ops.sets import ELEMENTWISE, RESHAPES
 from webrnn.shapes.facts import Facts, size_of
 
 from .work import supposed

@@ -6,8 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from webrnn.ir import Dim, Graph, Node, Scan, SymbolicDim, is_scan
-from webrnn.ops.sets import is_plain
+from webrnn.ir import Dim, Graph, Node, Scan, SymbolicDim, is_plain, is_scan
 from webrnn.shapes.facts import Facts
 from webrnn.shapes.infer import trip_count
 

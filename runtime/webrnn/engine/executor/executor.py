@@ -9,14 +9,14 @@ import numpy as np
 
 from webrnn import reference
 from webrnn.checks.arrays import check_arrays
-from webrnn.checks.sizes import NO_CONDITIONS, SizeConditions
+from webrnn.checks.graphs import NO_CONDITIONS, SizeConditions
 from webrnn.errors import Error, UnsupportedOp
 from webrnn.ir import REFUSED, WEBRNN, Graph, Node, Value, is_scan
 from webrnn.ir.blame import blame
 from webrnn.ir.fused import is_expression
 
+from ..feeds import read_only
 from ..limits import Budget, Limits
-from ..ownership import read_only
 from .intrinsics import INTRINSICS
 from .scan_executor import ScanExecutor, is_true
 

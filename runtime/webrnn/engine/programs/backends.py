@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, Protocol
 
-from webrnn.checks.sizes import NO_CONDITIONS, SizeConditions
+from webrnn.checks.graphs import NO_CONDITIONS, SizeConditions
 from webrnn.errors import BackendError
 from webrnn.ir import Graph
 

@@ -13,9 +13,8 @@ import numpy as np
 
 from webrnn.errors import ModelError, PlanError, ShapeError
 from webrnn.ir import Dim, DType, Symbol, Value
-from webrnn.plan.file import PlanFile, PlanPort
+from webrnn.plan.file import ARRAY_TYPES, PlanFile, PlanPort
 from webrnn.plan.opcodes import ERROR_ROWS, ErrorRow
-from webrnn.plan.stored import ARRAY_TYPES
 from webrnn.reference.limits import max_bytes
 
 from ..forking import new_lock

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from webrnn import net
-from webrnn.checks.graphs import check_graph
-from webrnn.checks.sizes import NO_CONDITIONS, SizeConditions
+from webrnn.checks.graphs import NO_CONDITIONS, SizeConditions, check_graph
 from webrnn.errors import PlanError
 from webrnn.ir import Graph, Node, Symbol, Value
 from webrnn.ir.dims import Shape

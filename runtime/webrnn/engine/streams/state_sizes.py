@@ -8,8 +8,7 @@ from math import prod
 from webrnn.errors import PlanError, ShapeError
 from webrnn.ir import Dim, Graph, Symbol, SymbolicDim
 from webrnn.ir.dims import Shape, TooComplex
-from webrnn.plan.file import PlanFile
-from webrnn.plan.size_table import NUMBER, PRODUCT, SYMBOL, evaluated
+from webrnn.plan.file import NUMBER, PRODUCT, SYMBOL, PlanFile, evaluated
 from webrnn.shapes.infer import infer
 
 MOST_LETTERS = 10_000_000

@@ -12,7 +12,7 @@ from webrnn.errors import ModelError, PlanError
 from webrnn.ir import Graph, SymbolicDim, Value
 from webrnn.passes import run_passes
 from webrnn.passes.pipeline import PLAIN_LOOPS
-from webrnn.plan.stored import PlanState
+from webrnn.plan.file import PlanState
 
 from ..executor.executor import Executor
 from ..limits import Limits

@@ -9,9 +9,8 @@ from weakref import ref
 
 import numpy as np
 
-from webrnn.ir import Graph, Node, Scan, SequenceSpec, Shape, Value
+from webrnn.ir import Graph, Node, Scan, SequenceSpec, Shape, Value, is_plain
 from webrnn.ir.fused import is_linear
-from webrnn.ops.sets import is_plain
 from webrnn.shapes.facts import Facts
 
 

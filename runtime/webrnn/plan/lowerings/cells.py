@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 from webrnn.ir import WEBRNN, Node, Value
-from webrnn.ir.activations import ACTIVATIONS
 from webrnn.ir.fused import CELLS
 
 from ..lowering import Lowering, rule
 from ..views import View
-
-
-def activations(l: Lowering, node: Node) -> tuple[View, int]:
-    """The parameters of a cell's activations as a constant, and their numbers, a byte each."""
-    codes = [ACTIVATIONS.index(name) for name in node.attrs["activations"]]
-    return l.number_vector(tuple(node.attrs["params"])), sum(code << 8 * i for i, code in enumerate(codes))
+from .sequences import activations
 
 
 def _block(l: Lowering, value: Value | None) -> View | None:

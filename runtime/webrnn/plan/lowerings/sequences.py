@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from webrnn.ir import WEBRNN, Dim, Graph, Node, Scan, Value, is_scan
+from webrnn.ir.activations import ACTIVATIONS
 from webrnn.ir.dims import floor_divide
 from webrnn.ir.scan import SequenceInput, State
 from webrnn.shapes.infer import trip_count
@@ -19,7 +20,6 @@ from ..instructions import CHUNKS
 from ..lowering import Lowering
 from ..program import LoopInstruction
 from ..views import View
-from .cells import activations
 
 CHUNK = 24
 """Steps that are projected at a time where the number of steps is not known: a multiple of the rows of a tile."""
@@ -160,6 +160,12 @@ def lower_sequence(l: Lowering, scan: Scan, cell: Cell) -> None:
         _emit_in_chunks(l, cell, product, finals, trace)
     if late is not None:
         l.copy(*late)
+
+
+def activations(l: Lowering, node: Node) -> tuple[View, int]:
+    """The parameters of a cell's activations as a constant, and their numbers, a byte each."""
+    codes = [ACTIVATIONS.index(name) for name in node.attrs["activations"]]
+    return l.number_vector(tuple(node.attrs["params"])), sum(code << 8 * i for i, code in enumerate(codes))
 
 
 def _emit(l: Lowering, cell: Cell, xw: View, starts: list[View], finals: list[View], trace: View | None) -> None:

@@ -4,48 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from webrnn.ir import Dim, DType, Node, Shape
+from webrnn.ir import DType, Node, Shape
 from webrnn.ops.rows import with_trait
 from webrnn.ops.sets import BINARY, BITWISE, COMPARISONS, LOGICAL, MAPS, VARIADIC
 
 from ..facts import Fact
-from .registry import is_given, operand, rule
-
-
-def broadcast_dim(first: Dim | None, second: Dim | None) -> Dim | None:
-    """The size of an axis, given that the op succeeds: a size that is not 1 decides over an unknown one.
-
-    >>> broadcast_dim(None, 5), broadcast_dim(None, 1), broadcast_dim(1, 3)
-    (5, None, 3)
-    """
-    if first == second or second == 1:
-        return first
-    if first == 1:
-        return second
-    return next((size for size in (first, second) if isinstance(size, int)), None)
-
-
-def broadcast(*shapes: Shape | None) -> Shape | None:
-    """
-    >>> broadcast((3, 1), (4,)), broadcast((3,), None)
-    ((3, 4), None)
-    """
-    if not shapes:
-        return None
-    result: Shape | None = shapes[0]
-    for shape in shapes[1:]:
-        if result is None or shape is None:
-            return None
-        rank = max(len(result), len(shape))
-        first = (1,) * (rank - len(result)) + result
-        second = (1,) * (rank - len(shape)) + shape
-        result = tuple(broadcast_dim(a, b) for a, b in zip(first, second, strict=True))
-    return result
-
-
-def common_type(inputs: Sequence[Fact]) -> DType | None:
-    """ONNX never mixes types: where one is known, all are of it."""
-    return next((fact.dtype for fact in inputs if fact.dtype is not None), None)
+from .registry import broadcast, common_type, is_given, operand, rule
 
 
 @rule(*MAPS, *BITWISE, *BINARY, *VARIADIC)

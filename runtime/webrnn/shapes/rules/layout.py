@@ -9,8 +9,7 @@ from webrnn.ir.dims import floor_divide, is_nonnegative, quotient
 from webrnn.reference.shape import equal_parts
 
 from ..facts import Fact, size_of
-from .elementwise import broadcast, common_type
-from .registry import from_front, is_given, operand, rule, unknown_sizes
+from .registry import broadcast, common_type, from_front, is_given, operand, rule, unknown_sizes
 
 
 @rule("Shape")

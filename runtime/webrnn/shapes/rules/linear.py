@@ -1,14 +1,13 @@
-"""Matrix products."""
+"""Matrix products, and the recurrent cells that take them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from webrnn.ir import Dim, DType, Node, Shape
+from webrnn.ir import WEBRNN, Dim, DType, Node, Shape
 
 from ..facts import Fact
-from .elementwise import broadcast, broadcast_dim, common_type
-from .registry import rule
+from .registry import broadcast, broadcast_dim, common_type, rule
 
 
 def product_shape(first: Shape | None, second: Shape | None) -> Shape | None:
@@ -62,3 +61,19 @@ def einsum(node: Node, inputs: Sequence[Fact]) -> Sequence[Fact]:
 
 def _axis(shape: Shape | None, axis: int) -> Shape:
     return (None,) if shape is None else shape[axis : axis + 1]
+
+
+@rule("Linear", domain=WEBRNN)
+def linear(node: Node, inputs: Sequence[Fact]) -> Sequence[Fact]:
+    return [Fact(common_type(inputs), product_shape(inputs[0].shape, inputs[1].shape))]
+
+
+@rule("RnnCell", "GruCell", "GruReset", "LstmCell", domain=WEBRNN)
+def like_last_state(node: Node, inputs: Sequence[Fact]) -> Sequence[Fact]:
+    state = inputs[2] if len(inputs) > 2 else inputs[1]
+    return [Fact(state.dtype, state.shape)] * len(node.outputs)
+
+
+@rule("GruUpdate", domain=WEBRNN)
+def gru_update(node: Node, inputs: Sequence[Fact]) -> Sequence[Fact]:
+    return [Fact(inputs[3].dtype, inputs[3].shape)]
