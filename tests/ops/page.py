@@ -11,7 +11,7 @@ from onnx.parser import parse_model
 import webrnn
 from tests.onnx.fuzz_seeds import own_seeds, with_constants
 from tests.reference.onnx_cases import node_cases, to_webrnn
-from webrnn.onnx import recurrences
+from webrnn.onnx import reader
 from webrnn.onnx.controlflow import READERS
 from webrnn.onnx.opsets import SUPPORTED
 from webrnn.ops.rows import ROWS
@@ -115,7 +115,7 @@ def counts() -> dict[str, tuple[int, ...]]:
 
 def page(found: dict[str, tuple[int, ...]]) -> str:
     known = {f"{row.domain}:{row.op}".removeprefix(":"): row for row in ROWS.values() if row.domain != "webrnn"}
-    loops = {*READERS, *recurrences._HOMES}
+    loops = {*READERS, *reader._RECURRENCES}
     lines = []
     for op in sorted({*known, *loops}, key=lambda name: name.rpartition(":")[2]):
         row = known.get(op)

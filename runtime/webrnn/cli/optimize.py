@@ -8,10 +8,10 @@ from pathlib import Path
 
 from webrnn.errors import OptionError
 from webrnn.ir import Graph
-from webrnn.ir.dot import to_dot
 from webrnn.ir.text import to_text
 from webrnn.passes import ALL_PASSES, Pass, PassResult
 from webrnn.report import optimize
+from webrnn.report.dot import to_dot
 from webrnn.report.text import as_data, report_text
 
 from .options import add_model_options, fixed_inputs, pass_names, sizes

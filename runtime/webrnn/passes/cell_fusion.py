@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, ClassVar
 
 from webrnn.ir import WEBRNN, Graph, Node, Value, is_plain, is_scan
@@ -87,7 +88,7 @@ def _cell_nodes(node: Node, cell: Cell, operands: Operands) -> list[Node]:
     xw, hw = operands.wide(cell.x, cell.x_bias), operands.wide(cell.h, cell.h_bias)
     attrs: dict[str, Any] = {
         "activations": tuple(name for name, _, _ in cell.functions),
-        "params": (cell.clip, *(number for _, alpha, beta in cell.functions for number in (alpha, beta))),
+        "params": (math.inf, *(number for _, alpha, beta in cell.functions for number in (alpha, beta))),
     }
 
     def make(op: str, inputs: list[Value | None], outputs: list[Value | None]) -> Node:
@@ -97,8 +98,6 @@ def _cell_nodes(node: Node, cell: Cell, operands: Operands) -> list[Node]:
         before = make("GruReset", [xw, hw, cell.state], [cell.update, cell.reset])
         return [before, make("GruUpdate", [xw, cell.product, cell.update, cell.state], [*cell.outputs])]
     if cell.op == "LstmCell":
-        attrs["couple"] = int(cell.couple)
-        peepholes = operands.peepholes()
-        return [make("LstmCell", [xw, hw, cell.state, *([peepholes] if peepholes else [])], [*cell.outputs])]
-    states: list[Value | None] = [cell.state] if cell.op == "GruCell" else []
-    return [make(cell.op, [xw, hw, *states], [*cell.outputs])]
+        attrs["couple"] = 0
+    states = [cell.state if cell.op != "RnnCell" else None, operands.peepholes()]
+    return [make(cell.op, [xw, hw, *(value for value in states if value is not None)], [*cell.outputs])]

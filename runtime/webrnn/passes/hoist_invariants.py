@@ -18,8 +18,7 @@ from webrnn.shapes.facts import Facts
 from webrnn.shapes.infer import trip_count
 
 from .base import Context, PassResult, ScanPass
-from .rewriting import Names, new_constant
-from .totality import is_total
+from .rewriting import Names, is_total, new_constant
 
 
 class HoistInvariants(ScanPass):

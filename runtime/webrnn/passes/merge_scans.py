@@ -20,8 +20,7 @@ from webrnn.ops.rows import with_trait
 from webrnn.shapes.infer import trip_count
 
 from .base import Context, Pass, PassResult
-from .rewriting import Names, drop_nodes, in_order, replace_in_body
-from .totality import is_total
+from .rewriting import Names, drop_nodes, in_order, is_total, replace_in_body
 
 _WEIGHS = with_trait("product") | with_trait("product", "cell", domain=WEBRNN)
 

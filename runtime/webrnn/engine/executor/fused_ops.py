@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache, partial, wraps
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -13,9 +13,28 @@ from webrnn.checks.arrays import call
 from webrnn.errors import ShapeError
 from webrnn.ir.activations import ACTIVATION_ROWS
 
-Array = np.ndarray
+Array: TypeAlias = np.ndarray
+Fused: TypeAlias = Callable[[list[Any], dict[str, Any]], list[Any]]
+
+FUSED_OPS: dict[str, Fused] = {}
 
 
+def _fused(op: str) -> Callable[[Fused], Fused]:
+    """Without numpy's warnings about overflow and NaN."""
+
+    def register(function: Fused) -> Fused:
+        @wraps(function)
+        def run(arguments: list[Any], attrs: dict[str, Any]) -> list[Any]:
+            with np.errstate(all="ignore"):
+                return function(arguments, attrs)
+
+        FUSED_OPS[op] = run
+        return run
+
+    return register
+
+
+@_fused("Linear")
 def linear(arguments: list[Any], attrs: dict[str, Any]) -> list[Any]:
     x, w, bias = [*arguments, None][:3]
     if x.ndim < 2 or w.ndim != 2 or (bias is not None and bias.shape != w.shape[1:]):
@@ -25,61 +44,93 @@ def linear(arguments: list[Any], attrs: dict[str, Any]) -> list[Any]:
     return [product if bias is None else _op("Add", product, bias)]
 
 
+@_fused("RnnCell")
 def rnn_cell(arguments: list[Any], attrs: dict[str, Any]) -> list[Any]:
     xw, hw = arguments
-    return [_Functions(attrs)(0, _op("Add", xw, hw))]
+    _width(xw, (hw, 1))
+    return [_activation(attrs, 0, xw + hw)]
 
 
+@_fused("GruCell")
 def gru_cell(arguments: list[Any], attrs: dict[str, Any]) -> list[Any]:
     xw, hw, h = arguments
-    functions = _Functions(attrs)
-    (xz, xr, xn), (hz, hr, hn) = _gates(xw, h, 3), _gates(hw, h, 3)
-    z = functions(0, _op("Add", xz, hz))
-    r = functions(0, _op("Add", xr, hr))
-    n = functions(1, _op("Add", xn, _op("Mul", r, hn)))
-    return [_mix(z, n, h)]
+    width = _width(h, (xw, 3), (hw, 3))
+    gates = _activation(attrs, 0, xw[..., : 2 * width] + hw[..., : 2 * width])
+    z, r = gates[..., :width], gates[..., width:]
+    n = _activation(attrs, 1, xw[..., 2 * width :] + r * hw[..., 2 * width :])
+    return [(1 - z) * n + z * h]
 
 
+@_fused("GruReset")
 def gru_reset(arguments: list[Any], attrs: dict[str, Any]) -> list[Any]:
     xw, hw, h = arguments
-    functions = _Functions(attrs)
-    (xz, xr, _), (hz, hr) = _gates(xw, h, 3), _gates(hw, h, 2)
-    return [functions(0, _op("Add", xz, hz)), _op("Mul", functions(0, _op("Add", xr, hr)), h)]
+    width = _width(h, (xw, 3), (hw, 2))
+    gates = _activation(attrs, 0, xw[..., : 2 * width] + hw)
+    return [gates[..., :width], gates[..., width:] * h]
 
 
+@_fused("GruUpdate")
 def gru_update(arguments: list[Any], attrs: dict[str, Any]) -> list[Any]:
     xw, hn, z, h = arguments
-    n = _Functions(attrs)(1, _op("Add", _gates(xw, h, 3)[2], hn))
-    return [_mix(z, n, h)]
+    width = _width(h, (xw, 3), (hn, 1), (z, 1))
+    n = _activation(attrs, 1, xw[..., 2 * width :] + hn)
+    return [(1 - z) * n + z * h]
 
 
+@_fused("LstmCell")
 def lstm_cell(arguments: list[Any], attrs: dict[str, Any]) -> list[Any]:
     xw, hw, c, peephole = [*arguments, None][:4]
-    functions = _Functions(attrs)
-    i, o, f, n = _gates(_op("Add", xw, hw), c, 4)
-    peep_i, peep_o, peep_f = [None] * 3 if peephole is None else np.split(peephole, 3)
-    i = functions(0, _peep(i, peep_i, c))
-    f = _op("Sub", np.array(1, i.dtype), i) if attrs["couple"] else functions(0, _peep(f, peep_f, c))
-    n = functions(1, n)
-    c_next = _op("Add", _op("Mul", f, c), _op("Mul", i, n))
-    o = functions(0, _peep(o, peep_o, c_next))
-    return [_op("Mul", o, functions(2, c_next, clipped=False)), c_next]
+    width = _width(c, (xw, 4), (hw, 4))
+    total = xw + hw
+    i, o, f, n = (total[..., k * width : (k + 1) * width] for k in range(4))
+    if peephole is None:
+        gates = _activation(attrs, 0, total[..., : 3 * width])
+        i, o, f = (gates[..., k * width : (k + 1) * width] for k in range(3))
+    else:
+        peep_i, peep_o, peep_f = np.split(peephole, 3)
+        i, f = _activation(attrs, 0, i + peep_i * c), _activation(attrs, 0, f + peep_f * c)
+    if attrs["couple"]:
+        f = 1 - i
+    c_next = f * c + i * _activation(attrs, 1, n)
+    if peephole is not None:
+        o = _activation(attrs, 0, o + peep_o * c_next)
+    return [o * _activation(attrs, 2, c_next, clipped=False), c_next]
 
 
-class _Functions:
-    """The activations of a cell."""
+def _width(state: Array, *gates: tuple[Array, int]) -> int:
+    """The hidden size, if these hold so many gates for each row of a state."""
+    for wide, count in gates:
+        if wide.shape != (*state.shape[:-1], count * state.shape[-1]):
+            raise ShapeError(f"{list(wide.shape)} does not hold {count} gates for a state of {list(state.shape)}")
+    return state.shape[-1]
 
-    def __init__(self, attrs: dict[str, Any]):
-        self._names = attrs["activations"]
-        self._clip, *self._numbers = attrs["params"]
 
-    def __call__(self, which: int, value: Array, clipped: bool = True) -> Array:
-        if clipped and self._clip < np.inf:
-            limit = np.array(self._clip, value.dtype)
-            value = _op("Clip", value, -limit, limit)
-        alpha, beta = self._numbers[2 * which : 2 * which + 2]
-        return _activation(self._names[which], value, alpha, beta)
+def _activation(attrs: dict[str, Any], which: int, x: Array, clipped: bool = True) -> Array:
+    """The function of a cell in this place; x is not used again, except if it is not clipped."""
+    name, params = attrs["activations"][which], attrs["params"]
+    clip = params[0]
+    if clipped and clip < np.inf:
+        limit = np.array(clip, x.dtype)
+        x = _op("Clip", x, -limit, limit)
+    if name == "tanh":
+        return np.tanh(x)
+    if name == "sigmoid" and clipped:
+        np.exp(np.negative(x, out=x), out=x)
+        return np.divide(1, np.add(1, x, out=x), out=x)
+    alpha, beta = params[2 * which + 1 : 2 * which + 3]
+    if name == "none":
+        return x
+    if name == "affine":
+        return x * np.array(alpha, x.dtype) + np.array(beta, x.dtype)
+    if name == "scaled_tanh":
+        return _op("Tanh", x * np.array(beta, x.dtype)) * np.array(alpha, x.dtype)
+    row = _ROWS[name]
+    if row.alpha is None:
+        return _op(row.onnx, x)
+    return _op(row.onnx, x, alpha=alpha) if row.beta is None else _op(row.onnx, x, alpha=alpha, beta=beta)
 
+
+_ROWS = {row.name: row for row in ACTIVATION_ROWS}
 
 _function = cache(partial(reference.lookup, ""))
 
@@ -90,55 +141,3 @@ def _op(op: str, *inputs: Any, **attrs: Any) -> Array:
     except Exception:  # the checked way says what is wrong
         result: Array = call(op, "", inputs, attrs)[0]
         return result
-
-
-def _gates(wide: Array, state: Array, count: int) -> list[Array]:
-    if wide.shape != (*state.shape[:-1], count * state.shape[-1]):
-        raise ShapeError(f"{list(wide.shape)} does not hold {count} gates for a state of {list(state.shape)}")
-    return np.split(wide, count, axis=-1)
-
-
-def _mix(z: Array, n: Array, h: Array) -> Array:
-    return _op("Add", _op("Mul", _op("Sub", np.array(1, z.dtype), z), n), _op("Mul", z, h))
-
-
-def _peep(total: Array, peephole: Array | None, c: Array) -> Array:
-    return total if peephole is None else _op("Add", total, _op("Mul", peephole, c))
-
-
-def _activation(name: str, x: Array, alpha: float, beta: float) -> Array:
-    if name == "none":
-        return x
-    if name == "affine":
-        return _op("Add", _op("Mul", x, np.array(alpha, x.dtype)), np.array(beta, x.dtype))
-    if name == "scaled_tanh":
-        return _op("Mul", _op("Tanh", _op("Mul", x, np.array(beta, x.dtype))), np.array(alpha, x.dtype))
-    row = _ROWS[name]
-    attrs = {} if row.alpha is None else {"alpha": alpha} if row.beta is None else {"alpha": alpha, "beta": beta}
-    return _op(row.onnx, x, **attrs)
-
-
-_ROWS = {row.name: row for row in ACTIVATION_ROWS}
-
-
-def _quiet(
-    function: Callable[[list[Any], dict[str, Any]], list[Any]],
-) -> Callable[[list[Any], dict[str, Any]], list[Any]]:
-    """Without numpy's warnings about overflow and NaN."""
-
-    @wraps(function)
-    def call(arguments: list[Any], attrs: dict[str, Any]) -> list[Any]:
-        with np.errstate(all="ignore"):
-            return function(arguments, attrs)
-
-    return call
-
-
-FUSED_OPS: dict[str, Callable[[list[Any], dict[str, Any]], list[Any]]] = {
-    "Linear": _quiet(linear),
-    "RnnCell": _quiet(rnn_cell),
-    "GruCell": _quiet(gru_cell),
-    "GruReset": _quiet(gru_reset),
-    "GruUpdate": _quiet(gru_update),
-    "LstmCell": _quiet(lstm_cell),
-}

@@ -11,7 +11,6 @@ from webrnn import reference
 from webrnn.ir import WEBRNN
 
 from ..limits import Budget
-from . import repeated_cells
 
 if TYPE_CHECKING:
     from .executor import Executor, Step
@@ -73,7 +72,6 @@ class _RepeatedStep:
     __slots__ = (
         "_budget",
         "_buffer",
-        "_cell",
         "_function",
         "_inputs",
         "_keywords",
@@ -93,15 +91,9 @@ class _RepeatedStep:
         self._writer = writer if self._function is not None else None
         self._kinds: list[tuple[Any, Any]] | None = None
         self._buffer: np.ndarray | None = None
-        self._cell: repeated_cells.Writer | None = None
 
     def run(self, slots: list[Any]) -> None:
         arguments = [None if index is None else slots[index] for index in self._inputs]
-        if self._cell is not None and self._is_like_before(arguments):
-            for index, made in zip(self._outputs, self._cell(arguments), strict=True):
-                if index is not None:
-                    slots[index] = made
-            return
         if self._kinds is not None and self._function is not None and self._is_like_before(arguments):
             try:
                 if self._buffer is not None and self._writer is not None:
@@ -123,8 +115,7 @@ class _RepeatedStep:
         for index, result in zip(self._outputs, results, strict=True):
             if index is not None:
                 slots[index] = result
-        self._cell = repeated_cells.writer(self._step.node, arguments)
-        if self._function is None and self._cell is None:
+        if self._function is None:
             return
         self._kinds = [(getattr(each, "dtype", None), getattr(each, "shape", None)) for each in arguments]
         self._buffer = None

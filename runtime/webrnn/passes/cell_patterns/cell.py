@@ -27,19 +27,17 @@ class Cell:
     state: Value
     """H of a GRU, C of an LSTM, H before an RNN's product."""
     functions: list[Function]
-    clip: float
     nodes: list[Node]
     """What it replaces, without the nodes that only cut gates apart."""
     x_bias: list[np.ndarray | None] = field(default_factory=list)
     h_bias: list[np.ndarray | None] = field(default_factory=list)
     peepholes: list[Value | None] = field(default_factory=list)
     """Of an LSTM, for i, o and f."""
-    couple: bool = False
+    is_exact: bool = True
+    """Whether all is added and mixed in the order of the fused cell."""
     update: Value | None = None
     """Of a GRU: z."""
     reset: Value | None = None
     """Of a GRU that resets before its product: r times H,"""
     product: Value | None = None
     """and the product of that."""
-    is_exact: bool = True
-    """Whether all is added and mixed in the order of the fused cell."""

@@ -58,8 +58,7 @@ def check(view: Surroundings, cell: Cell) -> None:
     for value in _made(cell):
         if value not in given and not view.is_read_by(value, cell.nodes):
             raise Declined("a gate is read elsewhere")
-    lacking = [place for place, row in enumerate(cell.peepholes) if row is None and not (cell.couple and place == 2)]
-    if lacking and len(lacking) < 3 - cell.couple:
+    if 0 < sum(row is None for row in cell.peepholes) < 3:
         raise Declined("some of its gates have no peephole")
 
 

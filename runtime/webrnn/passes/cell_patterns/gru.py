@@ -13,20 +13,19 @@ import numpy as np
 
 from webrnn.ir import Node, Value
 
-from .activations import Activated, gates
+from .activations import Activated, activated
 from .cell import Cell
-from .orders import complement, orders
 from .sides import operand_of, pick_side
 from .sums import Part, Sum, part_of, read_sum
-from .surroundings import NoMatch, Surroundings
+from .surroundings import NoMatch, Surroundings, complement, orders
 
 
 def gru_cells(view: Surroundings, node: Node) -> Iterator[Cell]:
     """The ways to read a node as the last of a GRU cell."""
     for mix in _mixtures(view, node):
-        for z, n in product(gates(view, mix.z), gates(view, mix.n)):
-            if z.clip == n.clip:
-                yield from _Reader(view, mix, z, n).cells()
+        z, n = activated(view, mix.z), activated(view, mix.n)
+        if z is not None and n is not None:
+            yield from _Reader(view, mix, z, n).cells()
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,15 +87,15 @@ class _Reader:
             if remembered.outside or (remembered.start, remembered.stop) != (0, self.view.width(remembered.value)):
                 continue
             for reset_value, other, node, product_of in self._resets(remembered):
-                for r in gates(self.view, reset_value):
-                    if (r.function, r.clip) != (self.z.function, self.z.clip):
-                        continue
-                    try:
-                        reset = read_sum(self.view, r.operand, flat=flat)
-                        if len(reset.parts) == 2:
-                            yield self._cell(candidate, update, reset, r, x_new, other, node, product_of, flat)
-                    except NoMatch:
-                        continue
+                r = activated(self.view, reset_value)
+                if r is None or r.function != self.z.function:
+                    continue
+                try:
+                    reset = read_sum(self.view, r.operand, flat=flat)
+                    if len(reset.parts) == 2:
+                        yield self._cell(candidate, update, reset, r, x_new, other, node, product_of, flat)
+                except NoMatch:
+                    continue
 
     def _resets(self, remembered: Part) -> Iterator[tuple[Value, Value, Node, Value | None]]:
         """r, what it is multiplied with, the multiplication, and the product of that if it comes after."""
@@ -123,7 +122,7 @@ class _Reader:
     ) -> Cell:
         pairs = [(each.parts[0], each.parts[1]) for each in (update, reset)]
         x, h = pick_side(self.view, pairs, x_new)
-        added = [*self.mix.nodes, *self.z.nodes, *self.n.nodes, *r.nodes]
+        added = [*self.mix.nodes, self.z.node, self.n.node, r.node]
         nodes = [*added, *candidate.nodes, *update.nodes, *reset.nodes, multiplied]
         h_bias: list[np.ndarray | None] = []
         if product_of is None:
@@ -139,7 +138,6 @@ class _Reader:
             h,
             self.mix.h,
             [self.z.function, self.n.function],
-            self.z.clip,
             nodes,
             x_bias=[update.bias, reset.bias, candidate.bias],
             h_bias=h_bias,

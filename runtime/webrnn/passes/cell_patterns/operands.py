@@ -60,23 +60,14 @@ class Operands:
 
     def peepholes(self) -> Value | None:
         """[3 H] for i, o and f."""
-        rows = self.cell.peepholes
-        given = [row for row in rows if row is not None]
-        if not given:
+        rows = [row for row in self.cell.peepholes if row is not None]
+        if not rows:
             return None
-        width = self.view.width(given[0])
-        arrays = [self.view.constant(row) for row in given]
-        if all(array is not None for array in arrays):
-            filled = [*arrays, *[np.zeros_like(arrays[0])] * (3 - len(given))]
-            return self.new.constant(np.concatenate(filled), "peepholes")  # type: ignore[arg-type]
-        parts = [part_of(self.view, row) for row in given]
-        assert width is not None
-        if len(parts) < 3:
-            first = parts[0]
-            parts.append(Part(first.value, 2 * width, 3 * width, first.outside, first.sequence))
-        if is_in_order(self.view, parts):
-            return self._here(parts[0])
-        return self._node("Concat", [*given, *given[:1] * (3 - len(given))], axis=0)
+        arrays = [array for row in rows if (array := self.view.constant(row)) is not None]
+        if len(arrays) == len(rows):
+            return self.new.constant(np.concatenate(arrays), "peepholes")
+        parts = [part_of(self.view, row) for row in rows]
+        return self._here(parts[0]) if is_in_order(self.view, parts) else self._node("Concat", rows, axis=0)
 
     def apply(self) -> None:
         """Behind the change of the graph: change the graph around the loop, and what is handed in to it."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from webrnn.ir import Node, Value
 
-from .activations import gates
+from .activations import activated
 from .cell import Cell
 from .sides import operand_of, split_sides
 from .sums import Part, read_sum
@@ -16,24 +16,22 @@ from .surroundings import NoMatch, Surroundings
 def rnn_cells(view: Surroundings, node: Node) -> Iterator[Cell]:
     """The ways to read an activation as an RNN cell."""
     h_next = node.outputs[0]
-    if not view.states or h_next is None:
+    gate = activated(view, h_next)
+    if not view.states or h_next is None or gate is None:
         return
-    for gate in gates(view, h_next):
-        for flat in (False, True):
-            try:
-                total = read_sum(view, gate.operand, flat=flat)
-                if len(total.parts) != 2 or not all(_is_whole(view, part) for part in total.parts):
-                    continue
-                x, h = split_sides(view, [(total.parts[0], total.parts[1])])
-            except NoMatch:
+    for flat in (False, True):
+        try:
+            total = read_sum(view, gate.operand, flat=flat)
+            if len(total.parts) != 2 or not all(_is_whole(view, part) for part in total.parts):
                 continue
-            state = operand_of(view, h[0])
-            if state is not None and _is_next(view, h_next, state):
-                nodes = [*gate.nodes, *total.nodes]
-                yield Cell(
-                    "RnnCell", [h_next], x, h, state, [gate.function], gate.clip, nodes, [total.bias], is_exact=not flat
-                )
-                break
+            x, h = split_sides(view, [(total.parts[0], total.parts[1])])
+        except NoMatch:
+            continue
+        state = operand_of(view, h[0])
+        if state is not None and _is_next(view, h_next, state):
+            nodes = [gate.node, *total.nodes]
+            yield Cell("RnnCell", [h_next], x, h, state, [gate.function], nodes, [total.bias], is_exact=not flat)
+            break
 
 
 def _is_whole(view: Surroundings, part: Part) -> bool:

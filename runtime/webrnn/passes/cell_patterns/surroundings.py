@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from weakref import ref
@@ -76,13 +76,6 @@ class Surroundings:
     def constant(self, value: Value | None) -> np.ndarray | None:
         return None if value is None else self.graph.constants.get(value)
 
-    def scalar(self, value: Value | None) -> float | None:
-        """The number that a constant of one element is; it does not give a matrix more axes."""
-        array = self.constant(value)
-        if array is None or array.dtype != np.float32 or array.size != 1 or array.ndim > 2:
-            return None
-        return float(array.reshape(()))
-
     def shape(self, value: Value | None) -> Shape | None:
         return self.facts.shape(value)
 
@@ -111,3 +104,23 @@ class Surroundings:
             return False
         handed_in = inside.handed_in.items()
         return all(inside.is_read_by(inner, nodes) for inner, (outer, _) in handed_in if outer is value)
+
+
+def orders(node: Node | None) -> Iterator[tuple[Value, Value]]:
+    """Both orders of the two operands of an op that commutes; nothing where there is no node."""
+    if node is not None and len(node.inputs) == 2:
+        first, second = node.inputs
+        if first is not None and second is not None:
+            yield first, second
+            yield second, first
+
+
+def complement(view: Surroundings, value: Value, of: Value | None = None) -> Node | None:
+    """The subtraction if a value is 1 - `of`."""
+    node = view.node(value, "Sub")
+    if node is None or (of is not None and node.inputs[1] is not of):
+        return None
+    array = view.constant(node.inputs[0])
+    if array is None or array.dtype != np.float32 or array.ndim > 2 or not np.all(array == 1):
+        return None
+    return node if view.shape(value) == view.shape(node.inputs[1]) else None

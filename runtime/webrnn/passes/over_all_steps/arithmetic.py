@@ -5,7 +5,7 @@ from __future__ import annotations
 from webrnn.ir import Value
 from webrnn.ops.sets import ELEMENTWISE, FLOATS, REDUCTIONS, TOTAL
 
-from ..totality import is_total
+from ..rewriting import is_total
 from .rewrite import Declined, Rewrite, rule
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import count
 
-from .graph import Graph, Node, Value
-from .scan import Scan, is_scan
-from .text import typed
+from webrnn.ir import Graph, Node, Scan, Value, is_scan
+from webrnn.ir.text import typed
 
 
 def to_dot(graph: Graph) -> str:
