@@ -65,6 +65,7 @@ STEPS = {
     "Log",
     "DFT",
     "STFT",
+    "GroupNormalization",
 }
 """Ops that make a large difference of a small one, and those that onnxruntime computes less exactly."""
 
