@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from webrnn.bench.case import Case
-from webrnn.bench.limits import Bound
+from webrnn.bench.peaks import Bound
 from webrnn.bench.rounds import SAMPLES, TURN, Effort, Result, difference, measure, prepare
 
 ONE = [np.float32([1, 2])]

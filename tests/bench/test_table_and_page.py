@@ -8,7 +8,7 @@ import re
 import pytest
 
 from webrnn.bench import charts, html, table
-from webrnn.bench.limits import Bound
+from webrnn.bench.peaks import Bound
 from webrnn.bench.rounds import ModelResult, Result
 
 RUNNERS = ("native", "wasm:relaxed", "wasm:simd", "wasm:scalar", "numpy", "onnxruntime", "tract", "LiteRT", "node",

@@ -21,8 +21,7 @@ from webrnn.engine.session import InferenceSession
 from webrnn.onnx.reader import read_model
 from webrnn.passes.pipeline import run_passes
 from webrnn.plan import instructions, opcodes
-from webrnn.plan.encode import encode
-from webrnn.plan.lower import lower
+from webrnn.plan.encode import compile_graph
 
 VARIANTS = ("relaxed", "simd", "scalar")
 FLOAT, INT32, INT64, BOOL = TensorProto.FLOAT, TensorProto.INT32, TensorProto.INT64, TensorProto.BOOL
@@ -59,7 +58,7 @@ class Case:
 def plan_of(model: ModelProto, most_steps: int = 1000) -> bytes:
     graph = read_model(model.SerializeToString())
     run_passes(graph)
-    return encode(lower(graph, most_steps=most_steps))
+    return compile_graph(graph, most_steps=most_steps)
 
 
 def encoded(arrays: Arrays) -> dict[str, Any]:

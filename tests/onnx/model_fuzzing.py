@@ -35,7 +35,7 @@ from tests.onnx.fuzz_seeds import all_seeds, own_seeds, suite_seeds
 from tests.onnx.fuzz_verdicts import Finding, Trial, are_empty, difference, is_finite
 from tests.onnx.mutations import mutated
 from webrnn import net
-from webrnn.reference import limits as tensor_limits
+from webrnn.reference import sizes
 
 LARGEST_TENSOR = 1 << 24
 MOST_GROWTH = 1 << 20
@@ -192,7 +192,7 @@ class Tester:
         self.onnxruntime = OnnxRuntime() if use_onnxruntime else None
         share_wasm_instances()
         net.strict = False
-        tensor_limits.set_max_bytes(LARGEST_TENSOR)
+        sizes.set_max_bytes(LARGEST_TENSOR)
 
     def try_model(self, seed: int) -> tuple[Case, Trial, list[Finding], list[str]]:
         """What was found, and what is only counted."""

@@ -10,7 +10,7 @@ from tests.onnx.models import bools, floats, graph, initializer, integers, model
 from webrnn import net
 from webrnn.onnx.wire import MAX_DEPTH
 from webrnn.plan.lowering import rule
-from webrnn.reference import limits
+from webrnn.reference import sizes
 
 X = np.zeros((3, 2, 4), np.float32)
 
@@ -358,9 +358,9 @@ def test_results_beyond_the_limit_are_refused(op, backend, small_tensors):
 
 @pytest.fixture
 def small_tensors():
-    previous = limits.set_max_bytes(1 << 23)
+    previous = sizes.set_max_bytes(1 << 23)
     yield
-    limits.set_max_bytes(previous)
+    sizes.set_max_bytes(previous)
 
 
 @pytest.mark.parametrize("backend", BACKENDS)

@@ -11,7 +11,7 @@ from tests.backends import BACKENDS
 from tests.onnx.fuzz_seeds import control_flow_models
 from tests.onnx.mutations import mutated
 from webrnn import net
-from webrnn.reference import limits
+from webrnn.reference import sizes
 
 N_FILES = 1500
 LIMITS = webrnn.Limits(loop_steps=1000)
@@ -26,9 +26,9 @@ def seeds() -> list[bytes]:
 def as_for_a_caller(monkeypatch):
     """With the net that catches mistakes of lowerings, and with small tensors."""
     monkeypatch.setattr(net, "strict", False)
-    previous = limits.set_max_bytes(1 << 26)
+    previous = sizes.set_max_bytes(1 << 26)
     yield
-    limits.set_max_bytes(previous)
+    sizes.set_max_bytes(previous)
 
 
 @pytest.mark.parametrize("backend", BACKENDS)

@@ -12,8 +12,7 @@ from webrnn.engine.executor.executor import Executor
 from webrnn.engine.kernels import loading as kernels
 from webrnn.engine.programs.plan_program import PlanProgram
 from webrnn.ir import DType, Graph, GraphBuilder, Symbol, SymbolicDim, Value
-from webrnn.plan.encode import encode
-from webrnn.plan.lower import lower
+from webrnn.plan.encode import compile_graph
 
 BUILDS = kernels.available()
 SIZES: tuple[dict[str, int], ...] = ({"n": 3, "t": 5}, {"n": 1, "t": 1}, {"n": 4, "t": 2}, {"n": 0, "t": 0})
@@ -61,7 +60,7 @@ def has_named_sizes(graph: Graph) -> bool:
 
 
 def plan_of(graph: Graph, options: frozenset[str] = frozenset(), **settings: Any) -> bytes:
-    return encode(lower(graph.copy(), options, **settings))
+    return compile_graph(graph.copy(), options, **settings)
 
 
 def run_plan(data: bytes, spec: str, runs: Sequence[Sequence[np.ndarray]]) -> list[list[np.ndarray]]:

@@ -11,13 +11,13 @@ from tests.passes.random_graphs import random_graph
 from webrnn.ir import Symbol, SymbolicDim
 from webrnn.passes import run_passes
 from webrnn.plan.arena import assign_slots
+from webrnn.plan.draft import Draft, Instruction, LoopInstruction
 from webrnn.plan.lower import lower
 from webrnn.plan.lowering import NotLowered
-from webrnn.plan.program import Instruction, LoopInstruction, Program
 from webrnn.plan.views import Storage, View, dense_view
 
 
-def check(program: Program) -> dict[Storage, int]:
+def check(program: Draft) -> dict[Storage, int]:
     """No two storages with one slot are alive at the same time."""
     slots = assign_slots(program)
     lives = _lives(program)
@@ -35,7 +35,7 @@ def _names(size):
     return size.names if isinstance(size, SymbolicDim) else frozenset()
 
 
-def _lives(program: Program) -> dict[Storage, tuple[int, int]]:
+def _lives(program: Draft) -> dict[Storage, tuple[int, int]]:
     """First and last use, where a use inside a loop of what is used outside it, or followed in it, is one of all of
     the loop. Written down without the arena's own code."""
     uses: dict[Storage, list[tuple[int, tuple[int, ...]]]] = {}
@@ -81,7 +81,7 @@ def _lives(program: Program) -> dict[Storage, tuple[int, int]]:
     return lives
 
 
-def random_program(seed: int) -> Program:
+def random_program(seed: int) -> Draft:
     rng = random.Random(seed)
     n = Symbol("n")
     pool = [
@@ -110,7 +110,7 @@ def random_program(seed: int) -> Program:
                 found.append(Instruction("copy", [dense_view(s, (1,)) for s in rng.sample(pool, 2)]))
         return found
 
-    return Program([], [], block(0))
+    return Draft([], [], block(0))
 
 
 @pytest.mark.parametrize("block", range(10))
@@ -139,4 +139,4 @@ def test_a_chain_takes_two_slots():
     storages = [Storage("arena", "f32", 10) for _ in range(6)]
     views = [dense_view(storage, (10,)) for storage in storages]
     code = [Instruction("copy", [one, other]) for one, other in itertools.pairwise(views)]
-    assert len(set(assign_slots(Program([], [], code)).values())) == 2
+    assert len(set(assign_slots(Draft([], [], code)).values())) == 2

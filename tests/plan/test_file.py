@@ -18,11 +18,11 @@ from webrnn.errors import PlanError, ShapeError
 from webrnn.ir import Symbol, SymbolicDim
 from webrnn.ir.dims import floor_divide
 from webrnn.plan.decode import Decoded, Tables, decode
+from webrnn.plan.draft import Draft, ExpressionInstruction, Instruction, LoopInstruction
 from webrnn.plan.encode import encode, encode_again
 from webrnn.plan.file import ARRAY_TYPES, PlanFile, PlanState
 from webrnn.plan.lower import lower
 from webrnn.plan.lowering import NotLowered
-from webrnn.plan.program import ExpressionInstruction, Instruction, LoopInstruction, Program
 from webrnn.plan.verify import bound_sizes
 from webrnn.plan.views import Storage, View, dense_view
 
@@ -33,7 +33,7 @@ def number(dim) -> int:
     return dim.substitute(NUMBERS) if isinstance(dim, SymbolicDim) else dim
 
 
-def check_round_trip(program: Program) -> None:
+def check_round_trip(program: Draft) -> None:
     """Decode what was encoded, and compare with the program."""
     data = encode(program)
     tables, file = decode(data), PlanFile(data)
@@ -123,7 +123,7 @@ def test_round_trip_of_sizes():
     n, m = Symbol("n"), Symbol("m")
     for dim in (0, -7, 2**31 - 1, n, 3 * n * m - 2, n * n - m + 4, floor_divide(n * 3 + m, 4), -1 * n):
         view = View(Storage("arena", "f32", 100), (), (), offset=dim)
-        program = Program([], [], [Instruction("copy", [view, dense_view(Storage("arena", "f32", 100), ())])])
+        program = Draft([], [], [Instruction("copy", [view, dense_view(Storage("arena", "f32", 100), ())])])
         tables = decode(encode(program))
         file = PlanFile(encode(program))
         sizes = bound_sizes(tables, [NUMBERS[name] for name in file.symbols])
@@ -133,7 +133,7 @@ def test_round_trip_of_sizes():
 def test_a_size_that_is_too_large_raises():
     view = dense_view(Storage("arena", "f32", 2**31), ())
     with pytest.raises(PlanError, match="a size of"):
-        encode(Program([], [], [Instruction("copy", [view, view])]))
+        encode(Draft([], [], [Instruction("copy", [view, view])]))
 
 
 def test_the_same_graph_gives_the_same_bytes():

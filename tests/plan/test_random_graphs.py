@@ -9,8 +9,7 @@ from tests.passes.random_graphs import random_graph
 from tests.plan.harness import BUILDS, assert_close, assert_same_bits, run_plan
 from webrnn.engine.executor.executor import Executor
 from webrnn.passes import run_passes
-from webrnn.plan.encode import encode
-from webrnn.plan.lower import lower
+from webrnn.plan.encode import compile_graph
 from webrnn.plan.lowering import NotLowered
 
 BLOCKS = [range(first, first + 50) for first in range(0, 300, 50)]
@@ -18,7 +17,7 @@ BLOCKS = [range(first, first + 50) for first in range(0, 300, 50)]
 
 def lowered(graph, options=frozenset()):
     try:
-        return encode(lower(graph, options))
+        return compile_graph(graph, options)
     except NotLowered:
         return None
 

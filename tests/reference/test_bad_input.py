@@ -8,7 +8,7 @@ import pytest
 from webrnn import reference
 from webrnn.checks import arrays
 from webrnn.errors import Error
-from webrnn.reference import limits, registry
+from webrnn.reference import registry, sizes
 
 CALLS = 150
 VALUES = [
@@ -42,9 +42,9 @@ ATTRIBUTES = [
 
 @pytest.fixture(autouse=True)
 def _small_results():
-    previous = limits.set_max_bytes(1 << 22)
+    previous = sizes.set_max_bytes(1 << 22)
     yield
-    limits.set_max_bytes(previous)
+    sizes.set_max_bytes(previous)
 
 
 @pytest.mark.filterwarnings("error")

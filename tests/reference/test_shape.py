@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from webrnn.checks import arrays
 from webrnn.errors import Error, ShapeError
-from webrnn.reference import limits
+from webrnn.reference import sizes
 
 from .onnxruntime_oracle import check, ints
 
@@ -113,12 +113,12 @@ def test_absurd_sizes_raise(make):
 
 
 def test_the_limit_can_be_set():
-    previous = limits.set_max_bytes(100)
+    previous = sizes.set_max_bytes(100)
     try:
         with pytest.raises(ShapeError, match="limit is 100"):
             _call("Expand", _numbers(1), ints(26))
     finally:
-        limits.set_max_bytes(previous)
+        sizes.set_max_bytes(previous)
 
 
 @pytest.mark.parametrize(

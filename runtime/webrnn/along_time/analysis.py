@@ -18,7 +18,7 @@ from webrnn.shapes.infer import infer_node
 from .kinds import COUNTS, LAST, TIMELESS, Along, BreaksTime, Fault, join
 from .layout_rules import reshape_target
 from .loops import inner_loop, time_loop, walks_along_time
-from .view import View, rule_of
+from .view import NodeView, rule_of
 
 FRAMES = Symbol("number of frames")
 """No model can give a size this name by accident that matters: it is used for the axes of time only."""
@@ -73,8 +73,8 @@ class Analysis:
     def of(self, value: Value | None) -> Along:
         return TIMELESS if value is None else self.along[value]
 
-    def view(self, node: Node, operands: Sequence[Along]) -> View:
-        return View(node, operands, self.facts, self.constants, self.frames)
+    def view(self, node: Node, operands: Sequence[Along]) -> NodeView:
+        return NodeView(node, operands, self.facts, self.constants, self.frames)
 
     def _infer(self, node: Node) -> None:
         infer_node(node, self.facts)

@@ -9,16 +9,16 @@ from webrnn.ir.fused import CELLS
 from webrnn.ops.sets import ELEMENTWISE, REDUCTIONS
 
 from .kinds import Along, BreaksTime
-from .view import View, meeting, rule
+from .view import NodeView, meeting, rule
 
 
 @rule(*ELEMENTWISE)
-def elementwise(view: View) -> Sequence[Along]:
+def elementwise(view: NodeView) -> Sequence[Along]:
     return [meeting(view, _given(view))]
 
 
 @rule(*CELLS, domain=WEBRNN)
-def cell(view: View) -> Sequence[Along]:
+def cell(view: NodeView) -> Sequence[Along]:
     """Row by row; the last axis is cut into gates."""
     found = meeting(view, _given(view))
     if found.axis == view.rank(0) - 1:
@@ -27,19 +27,19 @@ def cell(view: View) -> Sequence[Along]:
 
 
 @rule("Dropout")
-def dropout(view: View) -> Sequence[Along]:
+def dropout(view: NodeView) -> Sequence[Along]:
     view.only(0)
     if view.has(2) and view.fact(2).ints != (0,):
         raise BreaksTime("it draws random numbers", view.time_of(0))
     return [view.operands[0]] * len(view.node.outputs)
 
 
-def _given(view: View) -> list[int]:
+def _given(view: NodeView) -> list[int]:
     return [index for index in range(len(view.node.inputs)) if view.has(index)]
 
 
 @rule("QuantizeLinear", "DequantizeLinear")
-def quantize_linear(view: View) -> Sequence[Along]:
+def quantize_linear(view: NodeView) -> Sequence[Along]:
     view.only(0)
     time, scale = view.time_of(0), view.shape(1)
     if scale not in ((), (1,)):
@@ -51,7 +51,7 @@ def quantize_linear(view: View) -> Sequence[Along]:
 
 
 @rule("DynamicQuantizeLinear")
-def dynamic_quantize_linear(view: View) -> Sequence[Along]:
+def dynamic_quantize_linear(view: NodeView) -> Sequence[Along]:
     raise BreaksTime("its scale is found from all frames at once", view.time_of(0))
 
 
@@ -59,18 +59,18 @@ def dynamic_quantize_linear(view: View) -> Sequence[Along]:
 
 
 @rule("MatMul")
-def matmul(view: View) -> Sequence[Along]:
+def matmul(view: NodeView) -> Sequence[Along]:
     return [_product(view, 0, 1)]
 
 
 @rule("Linear", domain=WEBRNN)
-def linear(view: View) -> Sequence[Along]:
+def linear(view: NodeView) -> Sequence[Along]:
     view.only(0)
     return [_product(view, 0, 1)]
 
 
 @rule("MatMulInteger")
-def matmul_integer(view: View) -> Sequence[Along]:
+def matmul_integer(view: NodeView) -> Sequence[Along]:
     view.only(0, 1)
     for index in (2, 3):
         if view.has(index) and view.shape(index) not in ((), (1,)):
@@ -79,7 +79,7 @@ def matmul_integer(view: View) -> Sequence[Along]:
 
 
 @rule("QLinearMatMul")
-def qlinear_matmul(view: View) -> Sequence[Along]:
+def qlinear_matmul(view: NodeView) -> Sequence[Along]:
     view.only(0, 3)
     for index in (1, 2, 4, 5, 6, 7):
         if view.shape(index) not in ((), (1,)):
@@ -87,7 +87,7 @@ def qlinear_matmul(view: View) -> Sequence[Along]:
     return [_product(view, 0, 3)]
 
 
-def _product(view: View, left: int, right: int) -> Along:
+def _product(view: NodeView, left: int, right: int) -> Along:
     """[..., rows, k] times [..., k, columns]; an operand with one axis has only k."""
     first, second = view.operands[left], view.operands[right]
     n_left, n_right = view.rank(left), view.rank(right)
@@ -125,7 +125,7 @@ def _product(view: View, left: int, right: int) -> Along:
 
 
 @rule("Gemm")
-def gemm(view: View) -> Sequence[Along]:
+def gemm(view: NodeView) -> Sequence[Along]:
     a, b = view.operands[:2]
     rows = 1 if view.node.attrs.get("transA") else 0
     columns = 0 if view.node.attrs.get("transB") else 1
@@ -148,7 +148,7 @@ def gemm(view: View) -> Sequence[Along]:
 
 
 @rule("Einsum")
-def einsum(view: View) -> Sequence[Along]:
+def einsum(view: NodeView) -> Sequence[Along]:
     equation = view.node.attrs["equation"].replace(" ", "")
     if "->" not in equation or "." in equation:
         raise BreaksTime("its equation is not written out")
@@ -173,16 +173,16 @@ def einsum(view: View) -> Sequence[Along]:
 
 
 @rule("Conv", "ConvTranspose", "ConvInteger")
-def conv(view: View) -> Sequence[Along]:
+def conv(view: NodeView) -> Sequence[Along]:
     return _conv(view, 1)
 
 
 @rule("QLinearConv")
-def qlinear_conv(view: View) -> Sequence[Along]:
+def qlinear_conv(view: NodeView) -> Sequence[Along]:
     return _conv(view, 3)
 
 
-def _conv(view: View, weights: int) -> Sequence[Along]:
+def _conv(view: NodeView, weights: int) -> Sequence[Along]:
     view.only(0)
     time = view.time_of(0)
     if time == 1:
@@ -196,7 +196,7 @@ def _conv(view: View, weights: int) -> Sequence[Along]:
 
 
 @rule("MaxPool", "AveragePool", "LpPool")
-def pool(view: View) -> Sequence[Along]:
+def pool(view: NodeView) -> Sequence[Along]:
     time = view.time_of(0)
     if len(view.node.outputs) > 1 and view.node.outputs[1] is not None:
         raise BreaksTime("its indices count over all frames", time)
@@ -205,7 +205,7 @@ def pool(view: View) -> Sequence[Along]:
     return [view.operands[0]]
 
 
-def _one_frame(view: View, kernel: Sequence[Dim | None], time: int) -> None:
+def _one_frame(view: NodeView, kernel: Sequence[Dim | None], time: int) -> None:
     """Require that a window sees one frame, and that there is one for each."""
     attrs, place, n = view.node.attrs, time - 2, view.rank(0) - 2
     width = kernel[place]
@@ -220,14 +220,14 @@ def _one_frame(view: View, kernel: Sequence[Dim | None], time: int) -> None:
 
 
 @rule("GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool")
-def global_pool(view: View) -> Sequence[Along]:
+def global_pool(view: NodeView) -> Sequence[Along]:
     if view.time_of(0) >= 2:
         raise BreaksTime("it takes all frames together", view.time_of(0))
     return [view.operands[0]]
 
 
 @rule("Resize", sizes=[2, 3])
-def resize(view: View) -> Sequence[Along]:
+def resize(view: NodeView) -> Sequence[Along]:
     view.only(0, 2, 3)
     time, rank, attrs = view.time_of(0), view.rank(0), view.node.attrs
     axes = [view.from_front(axis, rank) for axis in attrs.get("axes") or range(rank)]
@@ -247,7 +247,7 @@ def resize(view: View) -> Sequence[Along]:
 
 
 @rule(*REDUCTIONS)
-def reduce(view: View) -> Sequence[Along]:
+def reduce(view: NodeView) -> Sequence[Along]:
     time, rank = view.time_of(0), view.rank(0)
     axes = view.ints(1, "axes") if view.has(1) else tuple(view.node.attrs.get("axes") or ())
     if not axes and view.node.attrs.get("noop_with_empty_axes", 0):
@@ -256,11 +256,11 @@ def reduce(view: View) -> Sequence[Along]:
 
 
 @rule("ArgMax", "ArgMin")
-def arg_reduce(view: View) -> Sequence[Along]:
+def arg_reduce(view: NodeView) -> Sequence[Along]:
     return [_reduced(view, {view.axis_attribute(0)}, view.time_of(0))]
 
 
-def _reduced(view: View, gone: set[int], time: int) -> Along:
+def _reduced(view: NodeView, gone: set[int], time: int) -> Along:
     keeps = view.node.attrs.get("keepdims", 1)
     if time in gone:
         raise BreaksTime("it reduces over all frames", time if keeps else None)
@@ -268,7 +268,7 @@ def _reduced(view: View, gone: set[int], time: int) -> Along:
 
 
 @rule("Softmax", "LogSoftmax", "Hardmax", "LpNormalization", "CumSum", "CumProd", "TopK")
-def over_an_axis(view: View) -> Sequence[Along]:
+def over_an_axis(view: NodeView) -> Sequence[Along]:
     view.only(0)
     time = view.time_of(0)
     if view.node.op in ("CumSum", "CumProd"):
@@ -281,7 +281,7 @@ def over_an_axis(view: View) -> Sequence[Along]:
 
 
 @rule("LayerNormalization", "RMSNormalization")
-def layer_normalization(view: View) -> Sequence[Along]:
+def layer_normalization(view: NodeView) -> Sequence[Along]:
     view.only(0)
     time = view.time_of(0)
     if time >= view.axis_attribute(-1):
@@ -294,7 +294,7 @@ def layer_normalization(view: View) -> Sequence[Along]:
 
 
 @rule("BatchNormalization")
-def batch_normalization(view: View) -> Sequence[Along]:
+def batch_normalization(view: NodeView) -> Sequence[Along]:
     view.only(0)
     if view.node.attrs.get("training_mode", 0):
         raise BreaksTime("its statistics are of all frames", view.time_of(0))
@@ -304,7 +304,7 @@ def batch_normalization(view: View) -> Sequence[Along]:
 
 
 @rule("InstanceNormalization", "GroupNormalization")
-def instance_normalization(view: View) -> Sequence[Along]:
+def instance_normalization(view: NodeView) -> Sequence[Along]:
     view.only(0)
     if view.time_of(0) != 0:
         raise BreaksTime("its statistics are of all frames", view.time_of(0))
@@ -312,7 +312,7 @@ def instance_normalization(view: View) -> Sequence[Along]:
 
 
 @rule("MeanVarianceNormalization")
-def mean_variance_normalization(view: View) -> Sequence[Along]:
+def mean_variance_normalization(view: NodeView) -> Sequence[Along]:
     axes = {view.from_front(axis, view.rank(0)) for axis in view.node.attrs.get("axes", (0, 2, 3))}
     if view.time_of(0) in axes:
         raise BreaksTime("its statistics are of all frames", view.time_of(0))
@@ -320,14 +320,14 @@ def mean_variance_normalization(view: View) -> Sequence[Along]:
 
 
 @rule("LRN")
-def lrn(view: View) -> Sequence[Along]:
+def lrn(view: NodeView) -> Sequence[Along]:
     if view.time_of(0) == 1:
         raise BreaksTime("it looks at several frames, which are its channels", 1)
     return [view.operands[0]]
 
 
 @rule("DFT")
-def dft(view: View) -> Sequence[Along]:
+def dft(view: NodeView) -> Sequence[Along]:
     view.only(0)
     time, rank = view.time_of(0), view.rank(0)
     axis = view.from_front(view.ints(2, "axis")[0] if view.has(2) else -2, rank)
@@ -337,7 +337,7 @@ def dft(view: View) -> Sequence[Along]:
 
 
 @rule("Trilu")
-def trilu(view: View) -> Sequence[Along]:
+def trilu(view: NodeView) -> Sequence[Along]:
     view.only(0)
     if view.time_of(0) >= view.rank(0) - 2:
         raise BreaksTime("what it keeps depends on the number of the frame", view.time_of(0))

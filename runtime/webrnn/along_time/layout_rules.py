@@ -8,45 +8,45 @@ from webrnn.ir import WEBRNN, Dim, Shape
 from webrnn.ir.dims import quotient
 
 from .kinds import LAST, TIMELESS, Along, BreaksTime
-from .view import View, meeting, product, reshaped, rule
+from .view import NodeView, meeting, product, reshaped, rule
 
 _FAR = 2**31 - 1
 """No axis has so many elements: exporters write this or more for "to the end"."""
 
 
 @rule("Identity")
-def identity(view: View) -> Sequence[Along]:
+def identity(view: NodeView) -> Sequence[Along]:
     return [view.operands[0]]
 
 
 @rule("ExpectShape", domain=WEBRNN)
-def expect_shape(view: View) -> Sequence[Along]:
+def expect_shape(view: NodeView) -> Sequence[Along]:
     return [view.operands[0]]
 
 
 @rule("CastLike")
-def cast_like(view: View) -> Sequence[Along]:
+def cast_like(view: NodeView) -> Sequence[Along]:
     return [view.operands[0]]
 
 
 @rule("Transpose")
-def transpose(view: View) -> Sequence[Along]:
+def transpose(view: NodeView) -> Sequence[Along]:
     rank = view.rank(0)
     order = list(view.node.attrs.get("perm") or range(rank)[::-1])
     return [view.operands[0].at(order.index(view.time_of(0)))]
 
 
 @rule("Reshape", sizes=[1])
-def reshape(view: View) -> Sequence[Along]:
+def reshape(view: NodeView) -> Sequence[Along]:
     return _by_shape(view)
 
 
 @rule("Flatten")
-def flatten(view: View) -> Sequence[Along]:
+def flatten(view: NodeView) -> Sequence[Along]:
     return _by_shape(view)
 
 
-def _by_shape(view: View) -> Sequence[Along]:
+def _by_shape(view: NodeView) -> Sequence[Along]:
     view.time_of(0)
     return [reshaped(view.operands[0], view.shape(0), view.output_shape(), view.frames)]
 
@@ -67,7 +67,7 @@ def reshape_target(before: Shape | None, target: Sequence[Dim | None], allow_zer
 
 
 @rule("Squeeze")
-def squeeze(view: View) -> Sequence[Along]:
+def squeeze(view: NodeView) -> Sequence[Along]:
     time, rank = view.time_of(0), view.rank(0)
     if view.has(1) and view.fact(1).shape != (0,):
         gone = {view.from_front(axis, rank) for axis in view.ints(1, "axes")}
@@ -83,7 +83,7 @@ def squeeze(view: View) -> Sequence[Along]:
 
 
 @rule("Unsqueeze")
-def unsqueeze(view: View) -> Sequence[Along]:
+def unsqueeze(view: NodeView) -> Sequence[Along]:
     view.only(0)
     axes = view.ints(1, "axes")
     rank = view.rank(0) + len(axes)
@@ -93,7 +93,7 @@ def unsqueeze(view: View) -> Sequence[Along]:
 
 
 @rule("Expand", sizes=[1])
-def expand(view: View) -> Sequence[Along]:
+def expand(view: NodeView) -> Sequence[Along]:
     operand, before, after = view.operands[0], view.shape(0), view.output_shape()
     added = len(after) - len(before)
     if operand.axis is not None:
@@ -104,7 +104,7 @@ def expand(view: View) -> Sequence[Along]:
 
 
 @rule("Tile", sizes=[1])
-def tile(view: View) -> Sequence[Along]:
+def tile(view: NodeView) -> Sequence[Along]:
     operand, before = view.operands[0], view.shape(0)
     repeats = view.fact(1).content
     if operand.last or repeats is None or len(repeats) != len(before):
@@ -117,11 +117,11 @@ def tile(view: View) -> Sequence[Along]:
 
 
 @rule("ConstantOfShape", sizes=[0])
-def constant_of_shape(view: View) -> Sequence[Along]:
+def constant_of_shape(view: NodeView) -> Sequence[Along]:
     return [_repeated(view, view.output_shape(), lambda axis: True)]
 
 
-def _repeated(view: View, shape: Shape, is_uniform: Callable[[int], bool]) -> Along:
+def _repeated(view: NodeView, shape: Shape, is_uniform: Callable[[int], bool]) -> Along:
     """A value that does not depend on frames, as often as there are frames."""
     if None in shape:
         raise BreaksTime("a size of its result is only known when it runs")
@@ -136,7 +136,7 @@ def _repeated(view: View, shape: Shape, is_uniform: Callable[[int], bool]) -> Al
 
 
 @rule("Slice", sizes=[1, 2, 3, 4])
-def slice_(view: View) -> Sequence[Along]:
+def slice_(view: NodeView) -> Sequence[Along]:
     operand, time = view.operands[0], view.time_of(0)
     starts, ends = view.fact(1).content, view.fact(2).content
     axes: Sequence[int]
@@ -169,7 +169,7 @@ def _is_last(index: Dim | None, frames: Dim) -> bool:
 
 
 @rule("Split", sizes=[1])
-def split(view: View) -> Sequence[Along]:
+def split(view: NodeView) -> Sequence[Along]:
     time = view.time_of(0)
     if view.axis_attribute(0) == time:
         raise BreaksTime("it cuts the sequence along time", time)
@@ -177,7 +177,7 @@ def split(view: View) -> Sequence[Along]:
 
 
 @rule("Concat")
-def concat(view: View) -> Sequence[Along]:
+def concat(view: NodeView) -> Sequence[Along]:
     rank = next(view.rank(index) for index, operand in enumerate(view.operands) if operand.axis is not None)
     axis = view.from_front(view.node.attrs["axis"], rank)
     if any(operand.axis == axis for operand in view.operands):
@@ -186,7 +186,7 @@ def concat(view: View) -> Sequence[Along]:
 
 
 @rule("Gather", sizes=[1])
-def gather(view: View) -> Sequence[Along]:
+def gather(view: NodeView) -> Sequence[Along]:
     data, indices = view.operands
     axis = view.axis_attribute(0)
     if data.axis is None:
@@ -206,7 +206,7 @@ def gather(view: View) -> Sequence[Along]:
 
 
 @rule("Pad", sizes=[1])
-def pad(view: View) -> Sequence[Along]:
+def pad(view: NodeView) -> Sequence[Along]:
     view.only(0, 1)
     time, pads, rank = view.time_of(0), view.fact(1).content, view.rank(0)
     axes = list(range(rank))
@@ -222,7 +222,7 @@ def pad(view: View) -> Sequence[Along]:
 
 
 @rule("ReverseSequence", sizes=[1])
-def reverse_sequence(view: View) -> Sequence[Along]:
+def reverse_sequence(view: NodeView) -> Sequence[Along]:
     view.only(0, 1)
     time = view.time_of(0)
     if time in (view.node.attrs.get("time_axis", 0), view.node.attrs.get("batch_axis", 1)):
@@ -232,7 +232,7 @@ def reverse_sequence(view: View) -> Sequence[Along]:
 
 
 @rule("SequenceMask", domain=WEBRNN, sizes=[0])
-def sequence_mask(view: View) -> Sequence[Along]:
+def sequence_mask(view: NodeView) -> Sequence[Along]:
     """[steps, batch, 1]; true while a sequence lasts."""
     lengths, x = view.fact(0).content, view.operands[1]
     if x.axis != 0 or not x.is_pure:
@@ -243,7 +243,7 @@ def sequence_mask(view: View) -> Sequence[Along]:
 
 
 @rule("OneHot")
-def one_hot(view: View) -> Sequence[Along]:
+def one_hot(view: NodeView) -> Sequence[Along]:
     view.only(0)
     axis = view.from_front(view.node.attrs.get("axis", -1), view.rank(0) + 1)
     time = view.time_of(0)

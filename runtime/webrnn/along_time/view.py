@@ -1,8 +1,8 @@
 """What a rule sees of a node, and the table of rules: `@rule("Name")` puts a function in it.
 
-A rule takes a `View` of a node with at least one operand that has an axis of time, none of them faulty, and gives one
-`Along` for each output. It raises `BreaksTime` where one place of an output depends on more than one frame, and where
-it cannot tell.
+A rule takes a `NodeView`, of a node with at least one operand that has an axis of time, none of them faulty, and gives
+one `Along` for each output. It raises `BreaksTime` where one place of an output depends on more than one frame, and
+where it cannot tell.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .kinds import Along, BreaksTime
 
 
 @dataclass(frozen=True)
-class View:
+class NodeView:
     node: Node
     operands: Sequence[Along]
     facts: Facts
@@ -102,7 +102,7 @@ class View:
         return array is not None and bool((array == array.take([0], axis)).all())
 
 
-Rule: TypeAlias = Callable[[View], Sequence[Along]]
+Rule: TypeAlias = Callable[[NodeView], Sequence[Along]]
 
 _rules: Registry[Rule] = Registry("time", f"{__package__}.{{}}_rules")
 
@@ -148,7 +148,7 @@ def reshaped(along: Along, before: Shape, after: Shape, frames: Dim) -> Along:
     return min(found, key=lambda option: (not option.is_pure, option.axis != along.axis))
 
 
-def meeting(view: View, indices: Sequence[int], broadcasts: bool = True) -> Along:
+def meeting(view: NodeView, indices: Sequence[int], broadcasts: bool = True) -> Along:
     """Where time is when operands meet place by place: those that have it have it in one place, others are the same
     for all frames. Axes are counted from the last, as broadcasting does.
     """

@@ -14,7 +14,7 @@ from webrnn.errors import Error
 from . import machine, table
 from .case import Case
 from .compare import FORMAT, KIND
-from .limits import Bound, Limits, ModelWork, measure_limits, work_of
+from .peaks import Bound, Limits, ModelWork, measure_limits, work_of
 from .rounds import Effort, Live, Makers, ModelResult, measure, prepare, prepare_again
 from .runners import backend_runner
 

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from .case import Case
-from .limits import Bound
+from .peaks import Bound
 from .runners import Runner, Timed
 
 SAMPLE = 1.5e-3

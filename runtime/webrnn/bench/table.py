@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
-from .limits import Limits
+from .peaks import Limits
 from .rounds import ModelResult, Result
 
 WIDTH = 120

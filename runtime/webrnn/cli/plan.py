@@ -10,9 +10,8 @@ from webrnn.errors import PlanError
 from webrnn.ir import SymbolicDim
 from webrnn.onnx.reader import read_model
 from webrnn.passes import run_passes
-from webrnn.plan.encode import encode
+from webrnn.plan.encode import compile_graph
 from webrnn.plan.file import PlanFile, plan_bytes
-from webrnn.plan.lower import lower
 from webrnn.plan.lowering import NotLowered
 from webrnn.plan.text import plan_text
 
@@ -48,7 +47,7 @@ def _lowered(arguments: argparse.Namespace, numbers: dict[str, int]) -> bytes:
     try:
         general = graph.copy()
         run_passes(general, disable=disable)
-        return encode(lower(with_named_sizes(general), options))
+        return compile_graph(with_named_sizes(general), options)
     except NotLowered as refusal:
         reason = refusal
     for value in graph.inputs:
@@ -56,7 +55,7 @@ def _lowered(arguments: argparse.Namespace, numbers: dict[str, int]) -> bytes:
             value.shape = tuple(dim.substitute(numbers) if isinstance(dim, SymbolicDim) else dim for dim in value.shape)
     run_passes(graph, disable=disable)
     try:
-        return encode(lower(with_named_sizes(graph), options))
+        return compile_graph(with_named_sizes(graph), options)
     except NotLowered as refusal:
         hint = "" if numbers else "; there may be one for given sizes (--sizes NAME=N ...)"
         raise PlanError(f"there is no plan for all of this model: {reason}{hint}") from refusal

@@ -22,22 +22,22 @@ X, W, R, B, SEQUENCE_LENS, INITIAL_H, INITIAL_C, P = range(8)
 
 
 def expand_rnn(builder: GraphBuilder, node: Node) -> bool:
-    return _lower(RnnCell, 1, 1, 1, builder, node)
+    return _expand(RnnCell, 1, 1, 1, builder, node)
 
 
 def expand_gru(builder: GraphBuilder, node: Node) -> bool:
-    return _lower(GruCell, 3, 2, 1, builder, node)
+    return _expand(GruCell, 3, 2, 1, builder, node)
 
 
 def expand_lstm(builder: GraphBuilder, node: Node) -> bool:
-    return _lower(LstmCell, 4, 3, 2, builder, node)
+    return _expand(LstmCell, 4, 3, 2, builder, node)
 
 
-def _lower(
+def _expand(
     cell_type: Callable[..., Cell], n_gates: int, n_activations: int, n_states: int, builder: GraphBuilder, node: Node
 ) -> bool:
     attributes = RecurrentAttributes.of(node, n_activations)
-    Lowering(builder, node, attributes, cell_type, n_gates, n_states).run()
+    Layer(builder, node, attributes, cell_type, n_gates, n_states).run()
     return True
 
 
@@ -49,8 +49,8 @@ class _Direction:
     finals: list[Value]
 
 
-class Lowering:
-    """The translation of one node."""
+class Layer:
+    """A node, and the Scans that stand for it."""
 
     def __init__(
         self,

@@ -9,7 +9,7 @@ from webrnn.ir import WEBRNN, Graph, Node, Value, is_plain, is_scan
 from webrnn.ir.fused import is_expression
 
 from .base import Context, Pass, PassResult
-from .cell_patterns import Cell, Declined, Loop, Operands, Surroundings, find_cell
+from .cell_patterns import Declined, FoundCell, Loop, Operands, Surroundings, find_cell
 from .rewriting import in_order
 
 
@@ -53,7 +53,7 @@ class CellFusion(Pass):
             operands.apply()
 
 
-def _fused(view: Surroundings, node: Node, cell: Cell, context: Context) -> tuple[list[Node], Operands]:
+def _fused(view: Surroundings, node: Node, cell: FoundCell, context: Context) -> tuple[list[Node], Operands]:
     """The nodes of the graph with the cell fused."""
     operands = Operands(view, cell, context)
     try:
@@ -71,7 +71,7 @@ def _fused(view: Surroundings, node: Node, cell: Cell, context: Context) -> tupl
     return ordered, operands
 
 
-def _cuts(view: Surroundings, cell: Cell) -> list[Node]:
+def _cuts(view: Surroundings, cell: FoundCell) -> list[Node]:
     """The nodes that cut apart what a cell adds up: they have nothing left to cut."""
     kept = {*cell.outputs, cell.update, cell.reset}
     pending = [value for node in cell.nodes for value in node.outputs if value is not None and value not in kept]
@@ -84,7 +84,7 @@ def _cuts(view: Surroundings, cell: Cell) -> list[Node]:
     return found
 
 
-def _cell_nodes(node: Node, cell: Cell, operands: Operands) -> list[Node]:
+def _cell_nodes(node: Node, cell: FoundCell, operands: Operands) -> list[Node]:
     xw, hw = operands.wide(cell.x, cell.x_bias), operands.wide(cell.h, cell.h_bias)
     attrs: dict[str, Any] = {
         "activations": tuple(name for name, _, _ in cell.functions),

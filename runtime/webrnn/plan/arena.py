@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from webrnn.ir import Dim, SymbolicDim
 
+from .draft import Draft, Instruction, LoopInstruction
 from .opcodes import DTYPES, ITEM_BYTES
-from .program import Instruction, LoopInstruction, Program
 from .views import Storage, View
 
 
@@ -20,9 +20,9 @@ class _Life:
     last: int
 
 
-def assign_slots(program: Program) -> dict[Storage, int]:
+def assign_slots(draft: Draft) -> dict[Storage, int]:
     """The slot of each arena storage."""
-    lives = _lifetimes(program)
+    lives = _lifetimes(draft)
     slots: list[_Slot] = []
     found: dict[Storage, int] = {}
     for storage in sorted(lives, key=lambda storage: (lives[storage].first, -lives[storage].last)):
@@ -64,12 +64,12 @@ def _kind(n_bytes: Dim) -> frozenset[str]:
     return n_bytes.names if isinstance(n_bytes, SymbolicDim) else frozenset()
 
 
-def _lifetimes(program: Program) -> dict[Storage, _Life]:
+def _lifetimes(draft: Draft) -> dict[Storage, _Life]:
     """From the first to the last instruction that touches a storage. A storage that is used both inside and outside of
     a loop lives through all of it, because each step finds what the one before has left; so does one that a state of
     the loop follows."""
-    walk = _Walk(_followed(program))
-    walk.visit(program.code)
+    walk = _Walk(_followed(draft))
+    walk.visit(draft.code)
     for start, end in walk.loops:  # inner loops come before the ones around them
         for life in walk.lives.values():
             crosses = life.first < start <= life.last or life.first <= end < life.last
@@ -105,10 +105,10 @@ class _Walk:
         return self._position
 
 
-def _followed(program: Program) -> dict[int, list[View]]:
+def _followed(draft: Draft) -> dict[int, list[View]]:
     """By loop: what its states follow."""
     found: dict[int, list[View]] = {}
-    for instruction in program.walk():
+    for instruction in draft.walk():
         for view in instruction.views():
             if view.follows is not None:
                 found.setdefault(view.follows_in, []).append(view.follows)

@@ -1,4 +1,4 @@
-"""A program as the bytes of a plan file. The format is described in opcodes.py and instructions.py."""
+"""A graph as the bytes of a plan file. The format is described in opcodes.py and instructions.py."""
 
 from __future__ import annotations
 
@@ -11,28 +11,39 @@ import numpy as np
 
 from webrnn import net
 from webrnn.errors import Error, PlanError
-from webrnn.ir import Dim, SymbolicDim
+from webrnn.ir import Dim, Graph, SymbolicDim
 from webrnn.ir.dims import floor_division
 
 from . import opcodes
 from .arena import assign_slots
+from .draft import Draft, ExpressionInstruction, Instruction, LoopInstruction, Operand
 from .file import PlanFile, PlanState
 from .instructions import CODES, ROWS, OperandRow
+from .lower import lower
+from .lowering import NotLowered
 from .operations import OPERATION_CODES
-from .program import ExpressionInstruction, Instruction, LoopInstruction, Operand, Program
 from .views import Storage, View
 
 _ALIGNMENT = 64
 
 
-def encode(program: Program) -> bytes:
-    """The plan file of a program; PlanError for one that does not fit, because its sizes are too large."""
+def compile_graph(graph: Graph, options: frozenset[str] = frozenset(), **settings: Any) -> bytes:
+    """The plan file of a graph, with the settings of `lower`; NotLowered if it has none."""
+    draft = lower(graph, options, **settings)
     try:
-        return _file(*_Encoder(program).parts(), None, None)
+        return encode(draft)
+    except PlanError as error:
+        raise NotLowered(None, str(error)) from error
+
+
+def encode(draft: Draft) -> bytes:
+    """The plan file of a draft; PlanError for one that does not fit, because its sizes are too large."""
+    try:
+        return _file(*_Encoder(draft).parts(), None, None)
     except Error:
         raise
     except Exception as error:
-        raise PlanError(f"the program does not fit into a plan: {net.catch(error)}") from error
+        raise PlanError(f"the graph does not fit into a plan: {net.catch(error)}") from error
 
 
 def encode_again(file: PlanFile, states: Sequence[PlanState] | None, about: Mapping[str, Any] | None) -> bytes:
@@ -94,13 +105,13 @@ def _appended(array: np.ndarray, weights: bytearray) -> int:
 
 
 class _Encoder:
-    def __init__(self, program: Program):
-        self.program = program
+    def __init__(self, draft: Draft):
+        self.draft = draft
         self.symbols: dict[str, int] = {}
         self.sizes: dict[tuple[int, int, int], int] = {}
         self.tensors: dict[View, int] = {}
         self.buffers: dict[Storage, int] = {}
-        self.slots = assign_slots(program)
+        self.slots = assign_slots(draft)
         self.weights = bytearray()
         self.n_moves = 0
         self.nodes: list[tuple[int, str]] = []
@@ -108,7 +119,7 @@ class _Encoder:
     def parts(self) -> tuple[dict[str, int], bytes, bytearray, dict[str, Any]]:
         """How long the tables are, the tables, the weights and the metadata."""
         self._intern_views()
-        code = self._block(self.program.code, 0)
+        code = self._block(self.draft.code, 0)
         buffers = [word for storage in self.buffers for word in self._buffer(storage)]
         tensors = [word for view in self.tensors for word in self._tensor(view)]
         meta = self._meta()
@@ -121,14 +132,14 @@ class _Encoder:
         return counts, _words([*sizes, *buffers, *tensors, *code]), self.weights, meta
 
     def _n_externals(self) -> int:
-        ports = (*self.program.inputs, *self.program.outputs)
+        ports = (*self.draft.inputs, *self.draft.outputs)
         return 1 + max((max(port.external, port.taken) for port in ports), default=-1)
 
     def _intern_views(self) -> None:
-        for port in (*self.program.inputs, *self.program.outputs):
+        for port in (*self.draft.inputs, *self.draft.outputs):
             for size in port.shape:
                 self._size(size)
-        for instruction in self.program.walk():
+        for instruction in self.draft.walk():
             for view in instruction.views():
                 self._tensor_id(view)
 
@@ -259,8 +270,8 @@ class _Encoder:
         """What hosts need and the VM does not: names, shapes and where the symbols come from, as JSON."""
         return {
             "symbols": list(self.symbols),
-            "inputs": [self._port(port) for port in self.program.inputs],
-            "outputs": [self._port(port) for port in self.program.outputs],
+            "inputs": [self._port(port) for port in self.draft.inputs],
+            "outputs": [self._port(port) for port in self.draft.outputs],
             "nodes": self.nodes,
         }
 

@@ -1,4 +1,4 @@
-"""From an optimized graph to a program: `lower(graph)` walks the nodes in order and asks the rule of each op."""
+"""From an optimized graph to the draft of a plan: `lower(graph)` walks its nodes and asks the rule of each op."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from webrnn.ir.fused import is_expression
 from webrnn.ops.rows import with_trait
 from webrnn.ops.sets import RESHAPES
 
+from .draft import Draft, Port
 from .lowering import DTYPES, Lowering, NotLowered, Rule, attribute, present, rule
-from .program import Port, Program
 from .views import Storage, count_of, dense_view
 
 _READS_FIRST_ONLY = with_trait("first")
@@ -28,11 +28,11 @@ def lower(
     options: frozenset[str] = frozenset(),
     most_steps: int = 2**31 - 1,
     conditions: Sequence[Condition] = (),
-) -> Program:
-    """The program of a graph whose passes have run.
+) -> Draft:
+    """The draft of a plan of a graph whose passes have run.
 
     `options` switches alternatives off: "fused_sequences". `most_steps` bounds loops that only a condition ends: it
-    makes room for their outputs. How many steps a run may take is not a matter of the plan. The program holds only for
+    makes room for their outputs. How many steps a run may take is not a matter of the plan. The plan holds only for
     sizes that meet the `conditions`.
     """
     try:
@@ -50,7 +50,7 @@ def lower(
 class _Walk(Lowering):
     """Over a graph and those inside its nodes."""
 
-    def run(self) -> Program:
+    def run(self) -> Draft:
         for values in (self.graph.inputs, self.graph.outputs):
             if len({value.name for value in values}) < len(set(values)):
                 raise NotLowered(None, "two inputs or two outputs have the same name")
@@ -58,7 +58,7 @@ class _Walk(Lowering):
         for value in self.graph.outputs:
             self._place_output(value)
         self.lower_graph(self.graph)
-        return Program(inputs, [self._output_port(value) for value in self.graph.outputs], self.block)
+        return Draft(inputs, [self._output_port(value) for value in self.graph.outputs], self.block)
 
     def _input(self, value: Value) -> Port:
         shape, dtype = self.shape(value), self.dtype(value)

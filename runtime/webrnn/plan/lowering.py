@@ -18,9 +18,9 @@ from webrnn.ops.registry import Registry
 from webrnn.shapes.facts import Facts
 from webrnn.shapes.infer import infer, trip_count
 
+from .draft import ExpressionInstruction, ExpressionOp, Instruction, Operand
 from .opcodes import MAX_RANK
 from .packing import pack
-from .program import ExpressionInstruction, ExpressionOp, Instruction, Operand
 from .views import Sizes, Storage, View, collapsed, count_of, dense_like, dense_view
 
 DTYPES = {DType.FLOAT: "f32", DType.INT64: "i64", DType.BOOL: "u8", DType.INT32: "i32"}

@@ -10,8 +10,8 @@ from webrnn.errors import ModelError, ShapeError
 
 from .arrays import Array, int_list, normalize_axis, single, widen
 from .dtypes import FLOAT, computing_dtype
-from .limits import check_size
 from .registry import op
+from .sizes import check_size
 
 
 @op("Constant")

@@ -10,8 +10,8 @@ import numpy as np
 from webrnn.errors import ShapeError, UnsupportedOp
 
 from .arrays import Array, Index, exact_integers, require_rank, widen
-from .limits import check_size
 from .registry import op
+from .sizes import check_size
 from .windows import Windows, per_axis, place_windows, split_pads
 
 

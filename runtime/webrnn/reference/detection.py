@@ -10,8 +10,8 @@ from webrnn.errors import ShapeError, UnsupportedOp
 
 from .arrays import Array, require_rank, require_shape, single
 from .gather_scatter import checked_indices
-from .limits import check_size
 from .registry import op
+from .sizes import check_size
 
 
 @op("NonMaxSuppression")

@@ -7,8 +7,8 @@ import numpy as np
 from webrnn.errors import ModelError, ShapeError, UnsupportedOp
 
 from .arrays import Array, normalize_axis, require_rank, require_rank_at_least
-from .limits import check_size
 from .registry import op
+from .sizes import check_size
 
 
 def checked_indices(indices: Array, length: int | Array, name: str = "indices") -> Array:

@@ -10,8 +10,8 @@ from webrnn.errors import ShapeError, UnsupportedOp
 
 from .arrays import Array, Index, int_list, require_rank, require_rank_at_least, require_shape, widen
 from .conv import kernel_of
-from .limits import check_size
 from .registry import op
+from .sizes import check_size
 from .windows import per_axis, place_windows, split_pads
 
 

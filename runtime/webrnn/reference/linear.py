@@ -7,8 +7,8 @@ import numpy as np
 from webrnn.errors import ModelError, ShapeError
 
 from .arrays import Array, broadcast_shape, exact_integers, require_rank_at_least, widen
-from .limits import check_size
 from .registry import op
+from .sizes import check_size
 
 
 @op("MatMul")

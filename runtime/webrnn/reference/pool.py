@@ -8,8 +8,8 @@ from webrnn.errors import ModelError, ShapeError
 
 from .arrays import Array, int_list, mean_of, require_rank_at_least, widen
 from .gather_scatter import checked_indices
-from .limits import check_size
 from .registry import op
+from .sizes import check_size
 from .windows import Windows, per_axis, place_windows, split_pads
 
 

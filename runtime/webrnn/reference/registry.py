@@ -20,7 +20,7 @@ from webrnn.ops.registry import Registry
 from webrnn.ops.sets import ELEMENTWISE
 
 from .arrays import Array
-from .limits import check_broadcast
+from .sizes import check_broadcast
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 

@@ -16,8 +16,8 @@ from webrnn.errors import ModelError, ShapeError, UnsupportedOp
 
 from . import integer_resize
 from .arrays import FLOOR_OR_CEIL, Array, int_list, normalize_axes
-from .limits import check_size
 from .registry import op
+from .sizes import check_size
 
 _TIE = np.float32(2.0**-21)
 """Positions that differ by less than this part of them differ by rounding only."""

@@ -16,8 +16,8 @@ from .arrays import (
     normalize_axes,
     normalize_axis,
 )
-from .limits import check_size
 from .registry import op
+from .sizes import check_size
 
 
 @op("Identity", any_type=True)

@@ -11,8 +11,8 @@ from webrnn.errors import ModelError, ShapeError
 
 from .arrays import Array, normalize_axis, require_shape, single, widen
 from .dtypes import FLOAT, computing_dtype
-from .limits import check_size
 from .registry import op
+from .sizes import check_size
 
 
 @op("DFT")

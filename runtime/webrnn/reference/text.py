@@ -7,8 +7,8 @@ import numpy as np
 from webrnn.errors import ModelError
 
 from .arrays import Array
-from .limits import check_size
 from .registry import op
+from .sizes import check_size
 
 
 def _require_strings(*tensors: Array) -> None:

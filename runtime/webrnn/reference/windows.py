@@ -12,7 +12,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from webrnn.errors import ShapeError, UnsupportedOp
 
 from .arrays import Array, Index, require_rank_at_least
-from .limits import check_size
+from .sizes import check_size
 
 
 @dataclass(frozen=True)

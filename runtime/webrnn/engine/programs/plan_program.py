@@ -15,7 +15,7 @@ from webrnn.errors import ModelError, PlanError, ShapeError
 from webrnn.ir import Dim, DType, Symbol, Value
 from webrnn.plan.file import ARRAY_TYPES, PlanFile, PlanPort
 from webrnn.plan.opcodes import ERROR_ROWS, ErrorRow
-from webrnn.reference.limits import max_bytes
+from webrnn.reference.sizes import max_bytes
 
 from ..forking import new_lock
 from ..kernels.loading import Buffer, Kernels

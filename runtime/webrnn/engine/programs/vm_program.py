@@ -11,8 +11,7 @@ from webrnn.checks.graphs import NO_CONDITIONS, SizeConditions, check_graph
 from webrnn.errors import PlanError
 from webrnn.ir import Graph, Node, Symbol, Value
 from webrnn.ir.dims import Shape
-from webrnn.plan.encode import encode
-from webrnn.plan.lower import lower
+from webrnn.plan.encode import compile_graph
 from webrnn.plan.lowering import NotLowered
 from webrnn.plan.split import has_foreign_operands, opens_a_shape, split
 from webrnn.shapes.infer import infer
@@ -42,11 +41,7 @@ class Setting:
     """Called with a line for each decision that a reader of the report should know of."""
 
     def plan(self, graph: Graph, conditions: SizeConditions = NO_CONDITIONS) -> PlanProgram:
-        program = lower(graph, self.options, conditions=conditions.conditions)
-        try:
-            data = encode(program)
-        except PlanError as error:
-            raise NotLowered(None, str(error)) from error
+        data = compile_graph(graph, self.options, conditions=conditions.conditions)
         try:
             return PlanProgram(data, self.kernels(), fills_outputs=True, limits=self.limits)
         except PlanError as error:
@@ -149,13 +144,15 @@ class SplitProgram:
     def _has_parts(self, graph: Graph, setting: Setting, reason: NotLowered) -> bool:
         """Find the nodes for numpy, and make the programs of the parts that remain."""
         facts = infer(graph)
-        refused = {node for node in graph.nodes if has_foreign_operands(node, facts)}
-        for node in refused:
-            setting.say(f"in numpy: {node.op} {node.label}: it is not of float, int64, int32 or bool")
+        refused: set[Node] = set()
         for node in graph.nodes:
-            if node not in refused and opens_a_shape(node, facts):
+            if has_foreign_operands(node, facts):
+                setting.say(f"in numpy: {node.op} {node.label}: it is not of float, int64, int32 or bool")
+            elif opens_a_shape(node, facts):
                 setting.say(f"in numpy: {node.op} {node.label}: the shape of its result is known only when it has run")
-                refused.add(node)
+            else:
+                continue
+            refused.add(node)
         while True:
             if not refused or self.steps:
                 if reason.outermost is None or reason.outermost in refused:

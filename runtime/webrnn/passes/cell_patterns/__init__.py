@@ -5,9 +5,9 @@ an activation; `activations` reads the activations; `lstm`, `gru` and `rnn` know
 operands, gates in ONNX's order, that a fused cell takes.
 """
 
-from .cell import Cell
+from .cell import FoundCell
 from .find import find_cell
 from .operands import Operands
 from .surroundings import Declined, Loop, Surroundings
 
-__all__ = ["Cell", "Declined", "Loop", "Operands", "Surroundings", "find_cell"]
+__all__ = ["Declined", "FoundCell", "Loop", "Operands", "Surroundings", "find_cell"]

@@ -15,7 +15,7 @@ Function = tuple[str, float, float]
 
 
 @dataclass(slots=True)
-class Cell:
+class FoundCell:
     """A cell with all that a fused one needs. For each gate, in ONNX's order, its columns of the products and the
     constant that is added to each.
     """

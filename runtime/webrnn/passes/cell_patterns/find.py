@@ -7,7 +7,7 @@ from itertools import chain
 
 from webrnn.ir import DType, Node, Shape, Value
 
-from .cell import Cell
+from .cell import FoundCell
 from .gru import gru_cells
 from .lstm import lstm_cells
 from .operands import is_in_order
@@ -18,7 +18,7 @@ from .surroundings import Declined, Surroundings
 
 def find_cell(
     view: Surroundings, exact: bool, skip: Collection[int], declines: Callable[[Node, str], None]
-) -> tuple[Node, Cell] | None:
+) -> tuple[Node, FoundCell] | None:
     """The first cell that can be fused, with its last node: one that is written as the fused cell computes it, or, if
     not exact, one that is not. Those that cannot be fused are reported; `skip` has the ids of last nodes to pass over.
     """
@@ -37,13 +37,13 @@ def find_cell(
     return None
 
 
-def is_as_computed(view: Surroundings, cell: Cell) -> bool:
+def is_as_computed(view: Surroundings, cell: FoundCell) -> bool:
     """Whether the fused cell gives the same bits: nothing is added in another order, no column moves."""
     biased = any(bias is not None for bias in (*cell.x_bias, *cell.h_bias))
     return cell.is_exact and not biased and is_in_order(view, cell.x) and is_in_order(view, cell.h)
 
 
-def check(view: Surroundings, cell: Cell) -> None:
+def check(view: Surroundings, cell: FoundCell) -> None:
     shape = view.shape(cell.state)
     if shape is None or None in shape or not isinstance(shape[-1], int):
         raise Declined("a size is not known")
@@ -62,7 +62,7 @@ def check(view: Surroundings, cell: Cell) -> None:
         raise Declined("some of its gates have no peephole")
 
 
-def _made(cell: Cell) -> Iterator[Value]:
+def _made(cell: FoundCell) -> Iterator[Value]:
     return (value for node in cell.nodes for value in node.outputs if value is not None)
 
 

@@ -14,13 +14,13 @@ import numpy as np
 from webrnn.ir import Node, Value
 
 from .activations import Activated, activated
-from .cell import Cell
+from .cell import FoundCell
 from .sides import operand_of, pick_side
 from .sums import Part, Sum, part_of, read_sum
 from .surroundings import NoMatch, Surroundings, complement, orders
 
 
-def gru_cells(view: Surroundings, node: Node) -> Iterator[Cell]:
+def gru_cells(view: Surroundings, node: Node) -> Iterator[FoundCell]:
     """The ways to read a node as the last of a GRU cell."""
     for mix in _mixtures(view, node):
         z, n = activated(view, mix.z), activated(view, mix.n)
@@ -68,7 +68,7 @@ class _Reader:
     z: Activated
     n: Activated
 
-    def cells(self) -> Iterator[Cell]:
+    def cells(self) -> Iterator[FoundCell]:
         for flat in (False, True):
             try:
                 candidate = read_sum(self.view, self.n.operand, flat=flat)
@@ -80,7 +80,7 @@ class _Reader:
                 yield found
                 return
 
-    def _cells(self, candidate: Sum, update: Sum, flat: bool) -> Iterator[Cell]:
+    def _cells(self, candidate: Sum, update: Sum, flat: bool) -> Iterator[FoundCell]:
         if len(candidate.parts) != 2 or len(update.parts) != 2:
             return
         for x_new, remembered in (candidate.parts, candidate.parts[::-1]):
@@ -119,7 +119,7 @@ class _Reader:
         multiplied: Node,
         product_of: Value | None,
         flat: bool,
-    ) -> Cell:
+    ) -> FoundCell:
         pairs = [(each.parts[0], each.parts[1]) for each in (update, reset)]
         x, h = pick_side(self.view, pairs, x_new)
         added = [*self.mix.nodes, self.z.node, self.n.node, r.node]
@@ -131,7 +131,7 @@ class _Reader:
             pick_side(self.view, pairs, h_new)
         h_next = self.mix.nodes[0].outputs[0]
         assert h_next is not None
-        return Cell(
+        return FoundCell(
             "GruCell" if product_of is None else "GruUpdate",
             [h_next],
             [*x, x_new],

@@ -8,13 +8,13 @@ from itertools import product
 from webrnn.ir import Node, Value
 
 from .activations import Activated, activated
-from .cell import Cell
+from .cell import FoundCell
 from .sides import split_sides
 from .sums import Sum, read_sum
 from .surroundings import NoMatch, Surroundings, orders
 
 
-def lstm_cells(view: Surroundings, node: Node) -> Iterator[Cell]:
+def lstm_cells(view: Surroundings, node: Node) -> Iterator[FoundCell]:
     """The ways to read a multiplication as the last of an LSTM cell."""
     for output_gate, squashed in orders(node if node.op == "Mul" else None):
         last = activated(view, squashed)
@@ -32,7 +32,7 @@ def lstm_cells(view: Surroundings, node: Node) -> Iterator[Cell]:
 
 def _cells(
     view: Surroundings, gates: Sequence[Activated], c: Value, last: Activated, outer: Sequence[Node]
-) -> Iterator[Cell]:
+) -> Iterator[FoundCell]:
     """With gates i, o, f and n, in ONNX's order, as they are added up, or flat."""
     h_next = outer[0].outputs[0]
     assert h_next is not None
@@ -47,7 +47,7 @@ def _cells(
         functions = [gates[0].function, gates[3].function, last.function]
         nodes = [*outer, *(gate.node for gate in gates), *(node for each in sums for node in each.nodes)]
         biases = [each.bias for each in sums]
-        yield Cell("LstmCell", [h_next, last.operand], x, h, c, functions, nodes, biases, [], peepholes, not flat)
+        yield FoundCell("LstmCell", [h_next, last.operand], x, h, c, functions, nodes, biases, [], peepholes, not flat)
         return
 
 

@@ -12,7 +12,7 @@ from webrnn.shapes.infer import infer_node
 
 from ..base import Context
 from ..rewriting import Additions
-from .cell import Cell
+from .cell import FoundCell
 from .sides import owner_of
 from .sums import Part, part_of
 from .surroundings import Declined, Surroundings
@@ -33,7 +33,7 @@ class Operands:
     that `drop_unused` takes back.
     """
 
-    def __init__(self, view: Surroundings, cell: Cell, context: Context):
+    def __init__(self, view: Surroundings, cell: FoundCell, context: Context):
         self.view, self.cell, self.context = view, cell, context
         self.new = Additions(view.graph, context)
         self.new_outside = Additions(view.loop.graph, context) if view.loop is not None else None

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from webrnn.ir import Node, Value
 
 from .activations import activated
-from .cell import Cell
+from .cell import FoundCell
 from .sides import operand_of, split_sides
 from .sums import Part, read_sum
 from .surroundings import NoMatch, Surroundings
 
 
-def rnn_cells(view: Surroundings, node: Node) -> Iterator[Cell]:
+def rnn_cells(view: Surroundings, node: Node) -> Iterator[FoundCell]:
     """The ways to read an activation as an RNN cell."""
     h_next = node.outputs[0]
     gate = activated(view, h_next)
@@ -30,7 +30,7 @@ def rnn_cells(view: Surroundings, node: Node) -> Iterator[Cell]:
         state = operand_of(view, h[0])
         if state is not None and _is_next(view, h_next, state):
             nodes = [gate.node, *total.nodes]
-            yield Cell("RnnCell", [h_next], x, h, state, [gate.function], nodes, [total.bias], is_exact=not flat)
+            yield FoundCell("RnnCell", [h_next], x, h, state, [gate.function], nodes, [total.bias], is_exact=not flat)
             break
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from webrnn.ir import Graph, Node, Value
 
+from ..draft import Instruction
 from ..lowering import Lowering, rule
-from ..program import Instruction
 
 
 @rule("If")

@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 from webrnn.ir import WEBRNN, DType, Graph, Node, Value
 
+from ..draft import ExpressionOp
 from ..lowering import DTYPES, Lowering, attribute, present, rule
 from ..opcodes import MAX_REGISTERS
 from ..operations import OPERATIONS, RETIRED, OperationRow
-from ..program import ExpressionOp
 from ..views import View
 
 _BY_OP = {row.op: row for row in OPERATIONS if row.op}

@@ -7,8 +7,8 @@ import numpy as np
 from webrnn.ir import WEBRNN, Dim, Node, SymbolicDim
 from webrnn.reference.shape import clamped_slice
 
+from ..draft import ExpressionOp
 from ..lowering import Lowering, attribute, present, rule
-from ..program import ExpressionOp
 from ..views import View, count_of
 
 

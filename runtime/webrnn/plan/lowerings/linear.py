@@ -6,9 +6,9 @@ from itertools import pairwise
 
 from webrnn.ir import WEBRNN, Dim, Node
 
+from ..draft import ExpressionOp
 from ..lowering import Lowering, present, rule
 from ..packing import packed_size
-from ..program import ExpressionOp
 from ..views import View, count_of
 
 

@@ -13,9 +13,9 @@ from webrnn.ir.scan import SequenceInput, State, Trace
 from webrnn.ops.sets import RESHAPES, VIEWS
 from webrnn.shapes.infer import trip_count
 
+from ..draft import LoopInstruction
 from ..instructions import EXACT, LIMITED, UNLIMITED
 from ..lowering import Lowering, present, rule
-from ..program import LoopInstruction
 from ..views import View, count_of
 from .sequences import lower_sequence, match_cell
 

@@ -16,9 +16,9 @@ from webrnn.ir.dims import floor_divide
 from webrnn.ir.scan import SequenceInput, State
 from webrnn.shapes.infer import trip_count
 
+from ..draft import LoopInstruction
 from ..instructions import CHUNKS
 from ..lowering import Lowering
-from ..program import LoopInstruction
 from ..views import View
 
 CHUNK = 24
@@ -30,7 +30,7 @@ _INSTRUCTIONS = {"RnnCell": "rnn_sequence", "GruCell": "gru_sequence", "LstmCell
 
 
 @dataclass
-class Cell:
+class CellLoop:
     """A body that is one product of a state with constant weights and one cell."""
 
     node: Node
@@ -61,7 +61,7 @@ class Cell:
         return _INSTRUCTIONS[self.node.op]
 
 
-def match_cell(l: Lowering, scan: Scan) -> Cell | None:
+def match_cell(l: Lowering, scan: Scan) -> CellLoop | None:
     """The cell of a Scan that is nothing but one."""
     n_steps = trip_count(scan, l.facts)
     if n_steps is None or scan.iteration is not None or len(scan.body.nodes) != 2:
@@ -93,7 +93,7 @@ def match_cell(l: Lowering, scan: Scan) -> Cell | None:
     if weights not in known or any(value is not None and value not in known for value in (bias, peephole)):
         return None
     extra = [int(node.attrs["couple"])] if c is not None else []
-    return Cell(node, sequences[0], h, c, n_steps, known[weights], known.get(bias), known.get(peephole), extra)
+    return CellLoop(node, sequences[0], h, c, n_steps, known[weights], known.get(bias), known.get(peephole), extra)
 
 
 class _Arrays:
@@ -146,7 +146,7 @@ def late_projections(l: Lowering, graph: Graph) -> dict[Value, Node]:
     return found
 
 
-def lower_sequence(l: Lowering, scan: Scan, cell: Cell) -> None:
+def lower_sequence(l: Lowering, scan: Scan, cell: CellLoop) -> None:
     trace, late = _trace(l, scan, cell.n_steps)
     states = [state for state in (cell.h, cell.c) if state is not None]
     finals = [_final(l, state) for state in states]
@@ -168,7 +168,7 @@ def activations(l: Lowering, node: Node) -> tuple[View, int]:
     return l.number_vector(tuple(node.attrs["params"])), sum(code << 8 * i for i, code in enumerate(codes))
 
 
-def _emit(l: Lowering, cell: Cell, xw: View, starts: list[View], finals: list[View], trace: View | None) -> None:
+def _emit(l: Lowering, cell: CellLoop, xw: View, starts: list[View], finals: list[View], trace: View | None) -> None:
     params, acts = activations(l, cell.node)
     scratch = l.temporary((finals[0].shape[0], xw.shape[-1]))
     bias = None if cell.bias is None else l.constant(cell.bias)
@@ -177,14 +177,14 @@ def _emit(l: Lowering, cell: Cell, xw: View, starts: list[View], finals: list[Vi
     l.emit(cell.instruction, xw, packed, bias, *starts, *peephole, scratch, *finals, trace, params, acts, *cell.extra)
 
 
-def _whole_input(l: Lowering, cell: Cell) -> View:
+def _whole_input(l: Lowering, cell: CellLoop) -> View:
     whole = l.view(cell.xw.whole)
     axis = cell.xw.spec.axis % 3
     xw = whole.transposed([axis, *(a for a in range(3) if a != axis)])
     return _in_time(xw if _rows_are_dense(xw) else l.dense(xw), cell.xw.spec.reverse, cell.n_steps)
 
 
-def _emit_in_chunks(l: Lowering, cell: Cell, product: Node, states: list[View], trace: View | None) -> None:
+def _emit_in_chunks(l: Lowering, cell: CellLoop, product: Node, states: list[View], trace: View | None) -> None:
     """A loop over whole chunks, then what is left; the states are updated in place."""
     x = l.view(_present(product.inputs[0]))
     if not _rows_are_dense(x) or (x.strides[0] != x.shape[1] * x.shape[2] and x.shape[1] != 1):

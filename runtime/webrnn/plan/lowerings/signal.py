@@ -8,9 +8,9 @@ import numpy as np
 
 from webrnn.ir import Dim, Node
 
+from ..draft import ExpressionOp
 from ..instructions import FFT_SLACK, FFTS, MAX_FFT, MIN_FFT
 from ..lowering import Lowering, attribute, present, rule
-from ..program import ExpressionOp
 from ..views import View, count_of
 
 

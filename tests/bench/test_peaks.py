@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from webrnn.bench.case import built_in
-from webrnn.bench.limits import FOOTPRINTS, Limits, ModelWork, measure_limits, work_of
 from webrnn.bench.models import sequence
+from webrnn.bench.peaks import FOOTPRINTS, Limits, ModelWork, measure_limits, work_of
 
 FLAT = Limits("test", 1e9, ((1000, 1e9), (10**9, 1e9)))
 

@@ -71,7 +71,7 @@ class LoopInstruction(Instruction):
 
 @dataclass(frozen=True, slots=True)
 class Port:
-    """An input or output of the program: an external buffer."""
+    """An input or output: an external buffer."""
 
     name: str
     dtype: str
@@ -82,7 +82,7 @@ class Port:
 
 
 @dataclass(slots=True)
-class Program:
+class Draft:
     inputs: list[Port]
     outputs: list[Port]
     code: list[Instruction]
