@@ -11,8 +11,7 @@ import numpy as np
 
 from webrnn.ir import GraphBuilder, Value
 from webrnn.ir.activations import ActivationRow
-from webrnn.onnx.cells import Weights, added, scalar_like, slice_last
-from webrnn.onnx.recurrent_attributes import RecurrentAttributes
+from webrnn.onnx.cells import RecurrentAttributes, Weights, added, scalar_like, slice_last
 
 
 @contextmanager
@@ -34,10 +33,6 @@ class Cell:
         ]
         self.b, self.weights, self.attributes = body, Weights(*captured, weights.hidden), attributes
         self.activations = attributes.activations[index]
-
-    def project(self, x: Value, name: str) -> Value:
-        """The body does it."""
-        return x
 
     def step(self, x: Value, *states: Value) -> list[Value]:
         """The next states, H first."""

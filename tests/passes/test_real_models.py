@@ -13,7 +13,7 @@ from webrnn.ir import is_scan
 from webrnn.passes import ALL_PASSES, run_passes
 
 NODES = {
-    "dtln_1": 29,
+    "dtln_1": 27,
     "dtln_2": 30,
     "localwake_loop": 151,
     "nsnet2_16k": 27,

@@ -8,8 +8,7 @@ import pytest
 from tests.backends import MAIN
 from tests.plan.harness import check_graph, graph_of, plan_of
 from webrnn.ir import WEBRNN, Node
-from webrnn.plan.lowering import NotLowered
-from webrnn.plan.packing import pack, packed_size
+from webrnn.plan.lowering import NotLowered, pack, packed_size
 
 
 def array(*shape: int) -> np.ndarray:

@@ -1,17 +1,105 @@
-"""RNN, GRU and LSTM as ops of ir/fused.py: their weights, the product of the whole sequence, and one step."""
+"""RNN, GRU and LSTM: their attributes, their weights, and one step as ops of ir/fused.py."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from webrnn.errors import ModelError, UnsupportedOp
 from webrnn.ir import WEBRNN, GraphBuilder, Node, Value
+from webrnn.ir.activations import ACTIVATION_ROWS, ActivationRow
 
 from .operands import expect_shape
-from .recurrent_attributes import RecurrentAttributes
+
+DIRECTIONS = {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}
+"""For each direction that the node runs, whether it is reversed."""
+
+_DEFAULT_ACTIVATIONS = {"RNN": ["Tanh"], "GRU": ["Sigmoid", "Tanh"], "LSTM": ["Sigmoid", "Tanh", "Tanh"]}
+
+_KNOWN = {
+    "activation_alpha", "activation_beta", "activations", "clip", "direction", "hidden_size", "input_forget", "layout",
+    "linear_before_reset",
+}  # fmt: skip
+
+_BY_LOWER_CASE = {row.onnx.lower(): row for row in ACTIVATION_ROWS if row.onnx}
+
+
+@dataclass(frozen=True)
+class RecurrentAttributes:
+    directions: tuple[bool, ...]
+    activations: tuple[tuple[ActivationRow, ...], ...]
+    """For each direction the functions f, g, h."""
+    hidden_size: int | None
+    clip: float | None
+    batch_first: bool
+    input_forget: bool
+    linear_before_reset: bool
+
+    @staticmethod
+    def of(node: Node, n_activations: int) -> RecurrentAttributes:
+        attrs = node.attrs
+        for name in attrs.keys() - _KNOWN:
+            raise UnsupportedOp("this attribute is not known", attribute=name)
+        direction = _of_kind(attrs, "direction", str, "forward")
+        if direction not in DIRECTIONS:
+            raise ModelError(f"{direction!r} is not a direction", attribute="direction")
+        directions = DIRECTIONS[direction]
+        layout = _of_kind(attrs, "layout", int, 0)
+        if layout not in (0, 1):
+            raise ModelError(f"layout is {layout}", attribute="layout")
+        clip = _of_kind(attrs, "clip", float, None)
+        return RecurrentAttributes(
+            directions,
+            _activations(node, n_activations, len(directions)),
+            _of_kind(attrs, "hidden_size", int, None),
+            clip or None,
+            layout == 1,
+            _of_kind(attrs, "input_forget", int, 0) != 0,
+            _of_kind(attrs, "linear_before_reset", int, 0) != 0,
+        )
+
+
+def _of_kind(attrs: dict[str, Any], name: str, kind: type, default: Any) -> Any:
+    value = attrs.get(name, default)
+    if value is not default and not isinstance(value, kind):
+        raise ModelError(f"the attribute is a {type(value).__name__}, it needs to be a {kind.__name__}", attribute=name)
+    return value
+
+
+def _activations(node: Node, per_direction: int, n_directions: int) -> tuple[tuple[ActivationRow, ...], ...]:
+    names = _of_kind(node.attrs, "activations", list, None)
+    if not names:
+        names = _DEFAULT_ACTIVATIONS[node.op] * n_directions
+    if len(names) != per_direction * n_directions:
+        raise ModelError(
+            f"{len(names)} functions given, it needs {per_direction * n_directions}", attribute="activations"
+        )
+    alphas = _numbers(node.attrs, "activation_alpha", len(names))
+    betas = _numbers(node.attrs, "activation_beta", len(names))
+    functions = [_activation(name, alphas, betas) for name in names]
+    return tuple(tuple(functions[start : start + per_direction]) for start in range(0, len(functions), per_direction))
+
+
+def _numbers(attrs: dict[str, Any], name: str, most: int) -> Iterator[float]:
+    numbers = _of_kind(attrs, name, list, [])
+    if len(numbers) > most:
+        raise ModelError(f"{len(numbers)} numbers given for {most} functions", attribute=name)
+    return iter(numbers)
+
+
+def _activation(name: str, alphas: Iterator[float], betas: Iterator[float]) -> ActivationRow:
+    """The values of alpha and beta go, in order, to the functions that have them; as in onnxruntime."""
+    known = _BY_LOWER_CASE.get(name.lower() if isinstance(name, str) else "")
+    if known is None:
+        raise UnsupportedOp(f"the activation {name!r} is not known", attribute="activations")
+    return known._replace(
+        alpha=None if known.alpha is None else float(next(alphas, known.alpha)),
+        beta=None if known.beta is None else float(next(betas, known.beta)),
+    )
 
 
 @dataclass
@@ -94,7 +182,7 @@ def scalar_like(b: GraphBuilder, number: float, value: Value) -> Value:
 
 
 class Cell:
-    """What the cells have in common. The bias of W has that of R inside, unless a cell needs them apart."""
+    """What the cells have in common."""
 
     def __init__(
         self, outside: GraphBuilder, body: GraphBuilder, weights: Weights, attributes: RecurrentAttributes, index: int
@@ -102,23 +190,20 @@ class Cell:
         self.outside, self.b, self.weights, self.attributes = outside, body, weights, attributes
         self.activations = attributes.activations[index]
 
-    def project(self, x: Value, name: str) -> Value:
-        """X·Wᵀ + b, of all steps."""
-        bias, other = self.weights.w_bias, self.weights.r_bias
-        if bias is not None and other is not None and not self.biases_are_apart:
-            bias = added(self.outside, bias, other)
-        return _linear(self.outside, x, self.weights.w, bias, f"{name}/from_x")
-
-    def step(self, xw: Value, *states: Value) -> list[Value]:
+    def step(self, x: Value, *states: Value) -> list[Value]:
         """The next states, H first."""
         raise NotImplementedError
 
-    @property
-    def biases_are_apart(self) -> bool:
-        return False
+    def _product(self, value: Value, weights: Value, bias: Value | None, name: str) -> Value:
+        made = self.b.value(name)
+        operands = [value, self.b.capture(weights), *([] if bias is None else [self.b.capture(bias)])]
+        self.b.add(Node("Linear", [*operands], [made], {}, name, WEBRNN))
+        return made
 
-    def _product(self, value: Value, weights: Value, name: str, bias: Value | None = None) -> Value:
-        return _linear(self.b, value, self.b.capture(weights), None if bias is None else self.b.capture(bias), name)
+    def _joint_bias(self) -> Value | None:
+        if self.weights.w_bias is None or self.weights.r_bias is None:
+            return None
+        return added(self.outside, self.weights.w_bias, self.weights.r_bias)
 
     def _cell(self, op: str, inputs: list[Value | None], outputs: list[str], **attrs: int) -> list[Value]:
         clip = math.inf if self.attributes.clip is None else self.attributes.clip
@@ -129,18 +214,13 @@ class Cell:
         return made
 
 
-def _linear(b: GraphBuilder, x: Value, weights: Value, bias: Value | None, name: str) -> Value:
-    made = b.value(name)
-    b.add(Node("Linear", [x, weights] if bias is None else [x, weights, bias], [made], {}, name, WEBRNN))
-    return made
-
-
 class RnnCell(Cell):
     """H' = f(X·Wᵀ + H·Rᵀ + Wb + Rb)"""
 
-    def step(self, xw: Value, *states: Value) -> list[Value]:
+    def step(self, x: Value, *states: Value) -> list[Value]:
         (h,) = states
-        return self._cell("RnnCell", [xw, self._product(h, self.weights.r, "from_h")], ["h_next"])
+        xw = self._product(x, self.weights.w, self._joint_bias(), "from_x")
+        return self._cell("RnnCell", [xw, self._product(h, self.weights.r, None, "from_h")], ["h_next"])
 
 
 class GruCell(Cell):
@@ -149,20 +229,18 @@ class GruCell(Cell):
     reset is (r·H)·Rnᵀ + b, or with linear_before_reset r·(H·Rnᵀ + b).
     """
 
-    def step(self, xw: Value, *states: Value) -> list[Value]:
+    def step(self, x: Value, *states: Value) -> list[Value]:
         (h,) = states
         if self.attributes.linear_before_reset:
-            hw = self._product(h, self.weights.r, "from_h", self.weights.r_bias)
+            xw = self._product(x, self.weights.w, self.weights.w_bias, "from_x")
+            hw = self._product(h, self.weights.r, self.weights.r_bias, "from_h")
             return self._cell("GruCell", [xw, hw, h], ["h_next"])
+        xw = self._product(x, self.weights.w, self._joint_bias(), "from_x")
         cut, end = 2 * self.weights.hidden, 3 * self.weights.hidden
-        hw = self._product(h, slice_last(self.outside, self.weights.r, 0, cut), "from_h")
+        hw = self._product(h, slice_last(self.outside, self.weights.r, 0, cut), None, "from_h")
         update, remembered = self._cell("GruReset", [xw, hw, h], ["update", "remembered"])
-        hn = self._product(remembered, slice_last(self.outside, self.weights.r, cut, end), "from_remembered")
+        hn = self._product(remembered, slice_last(self.outside, self.weights.r, cut, end), None, "from_remembered")
         return self._cell("GruUpdate", [xw, hn, update, h], ["h_next"])
-
-    @property
-    def biases_are_apart(self) -> bool:
-        return self.attributes.linear_before_reset
 
 
 class LstmCell(Cell):
@@ -172,8 +250,9 @@ class LstmCell(Cell):
     for the next step: so does onnxruntime read the "input of activations" that ONNX clips.
     """
 
-    def step(self, xw: Value, *states: Value) -> list[Value]:
+    def step(self, x: Value, *states: Value) -> list[Value]:
         h, c = states
-        hw, peepholes = self._product(h, self.weights.r, "from_h"), self.weights.peepholes
+        xw = self._product(x, self.weights.w, self._joint_bias(), "from_x")
+        hw, peepholes = self._product(h, self.weights.r, None, "from_h"), self.weights.peepholes
         inputs = [xw, hw, c] if peepholes is None else [xw, hw, c, self.b.capture(peepholes)]
         return self._cell("LstmCell", [*inputs], ["h_next", "c_next"], couple=int(self.attributes.input_forget))

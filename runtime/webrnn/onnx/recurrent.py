@@ -1,6 +1,7 @@
 """RNN, GRU and LSTM as Scans: one for each direction, over a body of products and cells (cells.py).
 
-`X·Wᵀ + B` is one product of all steps, before the loop. Constant weights are cut, transposed and added here, once.
+The body computes `X·Wᵀ + B` first, from the sequence alone, so that it can be done for all steps at once. Constant
+weights are cut, transposed and added here, once.
 
 With `sequence_lens` a mask keeps the states of a finished sequence and zeroes its outputs, and the reverse direction
 reads and writes through ReverseSequence, because the elements of a batch then begin at different steps.
@@ -14,9 +15,8 @@ from dataclasses import dataclass
 from webrnn.errors import ModelError, UnsupportedOp
 from webrnn.ir import WEBRNN, GraphBuilder, Node, Scan, Value
 
-from .cells import Cell, GruCell, LstmCell, RnnCell, WeightCutter, Weights, scalar_like
+from .cells import Cell, GruCell, LstmCell, RecurrentAttributes, RnnCell, WeightCutter, Weights, scalar_like
 from .operands import expect_shape, zeros
-from .recurrent_attributes import RecurrentAttributes
 
 X, W, R, B, SEQUENCE_LENS, INITIAL_H, INITIAL_C, P = range(8)
 
@@ -163,11 +163,10 @@ class Layer:
         name = f"{self.prefix}_reverse" if reverse else self.prefix
         body = GraphBuilder(f"{name}_step", self.b)
         scan = Scan(body.graph, name=name)
-        weights = self._weights(cutter, index)
-        cell = self.cell_type(self.b, body, weights, self.attributes, index)
-        element = body.value("xw")
-        scan.add_sequence(cell.project(x, name), element, reverse=in_scan_reverse)
+        element = body.value("x", x.dtype, None if x.shape is None else x.shape[1:])
+        scan.add_sequence(x, element, reverse=in_scan_reverse)
         states = [body.value(state, init.dtype, init.shape) for state, init in zip("hc", inits, strict=False)]
+        cell = self.cell_type(self.b, body, self._weights(cutter, index), self.attributes, index)
         next_states = cell.step(element, *states)
         emitted = next_states[0]
         if mask is not None:

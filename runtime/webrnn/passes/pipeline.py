@@ -10,17 +10,16 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 
 from webrnn.checks.graphs import check_signatures
 from webrnn.errors import Error, ModelError, OptionError
-from webrnn.ir import Graph, ScanSpec, Value, is_scan
+from webrnn.ir import Graph, Scan, Value, is_scan
 from webrnn.ir.check import check as check_graph
-from webrnn.ir.fused import is_cell, is_linear
-from webrnn.ops.sets import ELEMENTWISE
+from webrnn.ops.sets import ELEMENTWISE, RESHAPES
 
 from .base import Context, Decline, Pass, PassResult, Semantics, open_graphs
 
@@ -52,6 +51,7 @@ def _load(name: str) -> Pass:
 
 
 _PRODUCTS = "MatMul Gemm Linear"
+_REARRANGING = {*RESHAPES, "Transpose"}
 
 PASSES: tuple[Step, ...] = (
     Step("infer_shapes"),
@@ -67,20 +67,20 @@ PASSES: tuple[Step, ...] = (
     Step("convs_to_products", "Conv"),
     Step("fuse_layer_norm", "ReduceMean", "Sqrt", "Div Reciprocal"),
     Step("merge_common"),
-    Step("inline_invariant_constants", "open"),
+    Step("inline_invariant_constants", "constants"),
     Step("drop_conditions", "conditional"),
     Step("count_steps", "conditional"),
-    Step("freeze_states", "open"),
+    Step("freeze_states", "frozen"),
     Step("gather_to_sequence", "counting"),
     Step("drop_step_counts", "bounded"),
-    Step("merge_duplicate_inputs", "open"),
+    Step("merge_duplicate_inputs", "twice"),
     Step("remove_unused", "Scan"),
     Step("inline_single_step", "Scan"),
-    Step("hoist_invariants", "open"),
-    Step("clean_axes", "open"),
-    Step("hoist_sequences", "open"),
+    Step("hoist_invariants", "all"),
+    Step("clean_axes", "rearranged"),
+    Step("hoist_sequences", "each"),
     Step("trim_trace", "Scan"),
-    Step("sink_outputs", "open"),
+    Step("sink_outputs", "traces"),
     Step("merge_scans", "siblings"),
     Step("remove_dead"),
 )
@@ -292,9 +292,8 @@ def _check(graph: Graph, step: Pass) -> None:
 
 
 def features_of(graph: Graph) -> frozenset[str]:
-    """The ops in a graph and in the graphs inside it. Of loops also: "open" ones are more than one cell, "conditional"
-    ones may end early, "counting" ones read the number of their step, "bounded" ones are told how many steps to take,
-    and "siblings" share a graph. All element-wise ops are "elementwise".
+    """The ops in a graph and in the graphs inside it, and what is said of loops below. All element-wise ops are
+    "elementwise", and "siblings" are loops in one graph.
     """
     found: set[str] = set()
     for inner in open_graphs(graph):
@@ -303,15 +302,7 @@ def features_of(graph: Graph) -> frozenset[str]:
             found.add(node.op)
             if is_scan(node):
                 n_scans += 1
-                spec, (n_steps, condition) = node.attrs["spec"], node.inputs[:2]
-                if not _is_one_cell(spec, node.attrs["body"]):
-                    found.add("open")
-                if spec.has_condition or condition is not None:
-                    found.add("conditional")
-                if spec.counts:
-                    found.add("counting")
-                if n_steps is not None:
-                    found.add("bounded")
+                found.update(_features_of_loop(inner, Scan.of(node)))
         if n_scans > 1:
             found.add("siblings")
     if not ELEMENTWISE.isdisjoint(found):
@@ -319,26 +310,40 @@ def features_of(graph: Graph) -> frozenset[str]:
     return frozenset(found)
 
 
-def _is_one_cell(spec: ScanSpec, body: Graph) -> bool:
-    """Whether a loop is the cell of one layer: nothing in it can be done before or behind it, and nothing left out."""
-    if (
-        len(spec.sequences) != 1
-        or spec.invariants
-        or spec.has_condition
-        or spec.counts
-        or not all(s.is_plain for s in spec.states)
-    ):
-        return False
-    if not all(is_cell(node) or is_linear(node) for node in body.nodes):
-        return False
-    changing: set[Value | None] = {*body.inputs[: len(spec.states)]}
-    needed: set[Value | None] = {*body.outputs[: len(spec.states)]}
-    for node in body.nodes:
-        if changing.isdisjoint(node.inputs):
-            return False
-        changing.update(node.outputs)
-    for node in reversed(body.nodes):
-        if needed.isdisjoint(node.outputs):
-            return False
-        needed.update(node.inputs)
-    return sum(is_cell(node) and node.op != "GruReset" for node in body.nodes) == 1
+def _features_of_loop(graph: Graph, scan: Scan) -> Iterator[str]:
+    """It may be "conditional": it can end early; "counting": it reads the number of its step; "bounded": it is told how
+    many steps to take. It may have "constants" that are handed in, "frozen" states, something "twice", states that are
+    "rearranged", and work for "each" step that needs no step before it, for "all" steps, or for "traces" only.
+    """
+    if scan.body_cond is not None or scan.cond is not None:
+        yield from ("conditional", "each")
+    if scan.iteration is not None:
+        yield "counting"
+    if scan.n_steps is not None:
+        yield "bounded"
+    handed_in = [*(item.outer for item in scan.invariants), *(item.whole for item in scan.sequences)]
+    if not graph.constants.keys().isdisjoint(handed_in):
+        yield "constants"
+    if any(state.body_out in state.body_in for state in scan.states):
+        yield "frozen"
+    results = [trace.element for trace in scan.traces]
+    nexts = [state.body_out for state in scan.states]
+    if any(len({*values}) < len(values) for values in (handed_in, results, nexts)):
+        yield "twice"
+    changing: set[Value | None] = {scan.iteration, *(value for state in scan.states for value in state.body_in)}
+    elements: set[Value | None] = {item.element for item in scan.sequences}
+    read = {value for node in scan.body.nodes for value in node.inputs}
+    if not elements.isdisjoint(results):
+        yield "each"
+    for node in scan.body.nodes:
+        if not changing.isdisjoint(node.inputs):
+            changing.update(node.outputs)
+            if node.op in _REARRANGING:
+                yield "rearranged"
+        elif elements.isdisjoint(node.inputs):
+            yield "all"
+        else:
+            elements.update(node.outputs)
+            yield "each"
+        if any(value in results and value not in nexts and value not in read for value in node.outputs):
+            yield "traces"

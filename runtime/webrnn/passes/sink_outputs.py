@@ -20,6 +20,7 @@ from dataclasses import dataclass, field, replace
 
 from webrnn.ir import Dim, Graph, Node, Scan, SequenceInput, Trace, TraceSpec, Value, is_plain
 from webrnn.ir.dims import is_nonnegative
+from webrnn.ir.fused import is_linear
 from webrnn.ops.sets import WEIGHTED
 from webrnn.shapes.facts import size_of
 
@@ -151,7 +152,8 @@ class _Sink:
 
     def _is_product_with_the_same(self, node: Node) -> bool:
         """Whether it is a product with an operand that is the same in each step."""
-        return is_plain(node, *WEIGHTED) and any(self._is_fixed(value) for value in node.inputs[:2])
+        is_product = is_plain(node, *WEIGHTED) or is_linear(node)
+        return is_product and any(self._is_fixed(value) for value in node.inputs[:2])
 
     def _is_fixed(self, value: Value | None) -> bool:
         return value in self.fixed or value in self.scan.body.constants

@@ -19,8 +19,7 @@ from webrnn.shapes.facts import Facts
 from webrnn.shapes.infer import infer, trip_count
 
 from .draft import ExpressionInstruction, ExpressionOp, Instruction, Operand
-from .opcodes import MAX_RANK
-from .packing import pack
+from .opcodes import GRAIN, MAX_RANK, PANEL
 from .views import Sizes, Storage, View, collapsed, count_of, dense_like, dense_view
 
 DTYPES = {DType.FLOAT: "f32", DType.INT64: "i64", DType.BOOL: "u8", DType.INT32: "i32"}
@@ -294,3 +293,23 @@ def present(value: Value | None) -> Value:
 def attribute(node: Node, name: str, default: Any) -> Any:
     value = node.attrs.get(name)
     return default if value is None else value
+
+
+def packed_size(n: Dim, k: Dim) -> Dim:
+    """Floats of the packed form of a product with n results of k terms; for a size that is not known, at most."""
+    return -(-n // GRAIN) * GRAIN * k if isinstance(n, int) else (n + GRAIN - 1) * k
+
+
+def pack(weights: np.ndarray) -> np.ndarray:
+    """[k, n] in panels, as wr_pack_panels writes them.
+
+    >>> pack(np.arange(4, dtype=np.float32).reshape(2, 2))[:3], pack(np.zeros((2, 30))).shape
+    (array([0., 1., 0.], dtype=float32), (64,))
+    """
+    k, n = weights.shape
+    width = -(-n // GRAIN) * GRAIN
+    padded = np.zeros((k, width), np.float32)
+    padded[:, :n] = weights
+    return np.concatenate(
+        [padded[:, first : first + PANEL].reshape(-1) for first in range(0, width, PANEL)] or [padded.reshape(-1)]
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from webrnn.ir import Value
+from webrnn.ir import WEBRNN, Node, Value
 from webrnn.ops.sets import ELEMENTWISE, FLOATS, REDUCTIONS, TOTAL
 
 from ..rewriting import is_total
@@ -87,6 +87,12 @@ def matmul(r: Rewrite) -> None:
     if not fits:
         raise Declined("the axes of its operands do not allow a product for all steps")
     r.result("MatMul", [first.value, second.value])
+
+
+@rule("Linear")
+def linear(r: Rewrite) -> None:
+    r.only_first_has_steps()
+    r.nodes.append(Node("Linear", r.values(), list(r.outputs), {}, r.node.name, WEBRNN))
 
 
 @rule("Gemm")

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from webrnn.ir import Node, Value
+from webrnn.ir.fused import is_linear
 from webrnn.shapes.facts import Fact, Facts
 
 from ..rewriting import Additions
@@ -130,7 +131,7 @@ def over_all_steps(
     all_are_taken: bool,
 ) -> list[Node]:
     """The nodes, the last of which has the outputs."""
-    if node.domain or node.op not in RULES:
+    if (node.domain and not is_linear(node)) or node.op not in RULES:
         raise Declined("it is not known how to do it for all steps at once")
     rewrite = Rewrite(node, operands, outputs, new, facts, all_are_taken)
     RULES[node.op](rewrite)

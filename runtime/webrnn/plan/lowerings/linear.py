@@ -7,8 +7,7 @@ from itertools import pairwise
 from webrnn.ir import WEBRNN, Dim, Node
 
 from ..draft import ExpressionOp
-from ..lowering import Lowering, present, rule
-from ..packing import packed_size
+from ..lowering import Lowering, packed_size, present, rule
 from ..views import View, count_of
 
 
