@@ -1,4 +1,4 @@
-"""Whether an application of an op is allowed: its attributes, its element types, and the rule of the op."""
+"""Ops on arrays, if they are allowed."""
 
 from __future__ import annotations
 
@@ -8,27 +8,10 @@ from typing import Any
 import numpy as np
 
 from webrnn import reference
-from webrnn.errors import Error
-from webrnn.ops.rows import ROWS
 from webrnn.shapes.facts import UNKNOWN, Fact, fact_of_array
 
 from .check import Check
-from .registry import check
-from .types import check_attributes, check_types
-
-
-def decide(c: Check, domain: str) -> None:
-    """Raise if it is not allowed."""
-    domain = "" if domain == "ai.onnx" else domain
-    row, rule = ROWS.get((domain, c.op)), check.get(domain, c.op)
-    try:
-        if row is not None and (row.operands or (row.numpy and not domain)):
-            check_attributes(c)
-            check_types(c, row)
-        if rule is not None:
-            rule(c)
-    except Error as error:
-        raise type(error)(error.message, op=c.op, attribute=error.attribute) from error
+from .types import decide
 
 
 def call(op_type: str, domain: str, inputs: Sequence[Any], attrs: Mapping[str, Any], n_outputs: int = 1) -> list[Any]:

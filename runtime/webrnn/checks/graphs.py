@@ -14,8 +14,8 @@ from webrnn.reference import check_signature
 from webrnn.shapes.facts import UNKNOWN, Fact, Facts, facts_of_inputs
 from webrnn.shapes.infer import infer, trip_count
 
-from .arrays import decide
 from .check import Check, Condition, spell
+from .types import decide
 
 MOST_SHAPES = 64
 """Shapes that are remembered as allowed."""

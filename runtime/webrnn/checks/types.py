@@ -1,17 +1,20 @@
-"""Which element types the operands of an op may have, which of them have to have the same, and how many outputs it has:
-as the specification says of the newest version of each op (ops/table.py). What only moves elements takes all types.
+"""Whether an application of an op is allowed: its attributes, its element types, and the rule of the op.
+
+Which element types the operands of an op may have, which of them have to have the same, and how many outputs it has is
+what the specification says of its newest version (ops/table.py). What only moves elements takes all types.
 """
 
 from __future__ import annotations
 
 from functools import cache
 
-from webrnn.errors import ModelError
+from webrnn.errors import Error, ModelError
 from webrnn.ir import DType
-from webrnn.ops.rows import Row
+from webrnn.ops.rows import ROWS, Row
 from webrnn.reference.arrays import FLOOR_OR_CEIL
 
 from .check import FLOATS, INTEGERS, Check
+from .registry import check
 
 _EIGHTHS = {DType.FLOAT8E4M3FN, DType.FLOAT8E4M3FNUZ, DType.FLOAT8E5M2, DType.FLOAT8E5M2FNUZ}
 _BYTES = {DType.INT8, DType.UINT8}
@@ -130,3 +133,17 @@ def check_attributes(c: Check) -> None:
         choices = CHOICES.get((c.op, name)) or CHOICES.get(("", name))
         if choices is not None:
             c.one_of(name, value, choices)
+
+
+def decide(c: Check, domain: str) -> None:
+    """Raise if it is not allowed."""
+    domain = "" if domain == "ai.onnx" else domain
+    row, rule = ROWS.get((domain, c.op)), check.get(domain, c.op)
+    try:
+        if row is not None and (row.operands or (row.numpy and not domain)):
+            check_attributes(c)
+            check_types(c, row)
+        if rule is not None:
+            rule(c)
+    except Error as error:
+        raise type(error)(error.message, op=c.op, attribute=error.attribute) from error
