@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache, partial, wraps
+from functools import cache, partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -20,16 +20,15 @@ FUSED_OPS: dict[str, Fused] = {}
 
 
 def _fused(op: str) -> Callable[[Fused], Fused]:
-    """Without numpy's warnings about overflow and NaN."""
+    """Put a function into the table: without numpy's warnings about overflow and NaN."""
 
     def register(function: Fused) -> Fused:
-        @wraps(function)
         def run(arguments: list[Any], attrs: dict[str, Any]) -> list[Any]:
             with np.errstate(all="ignore"):
                 return function(arguments, attrs)
 
         FUSED_OPS[op] = run
-        return run
+        return function
 
     return register
 
