@@ -249,3 +249,69 @@ def test_nothing_may_be_expanded_far(backend):
     assert made.run(None, {"x": np.zeros((0, 1), np.float32)})[0].shape == (2, 0, 2**31 - 1)
     with pytest.raises(webrnn.ShapeError, match="would need"):
         made.run(None, {"x": np.zeros((1, 1), np.float32)})
+
+
+def reshaping(first, second):
+    """Shape of x, reshaped to its number of rows and six, in one order or the other."""
+    constants = [initializer("z", np.int64([0])), initializer("six", np.int64([6]))]
+    nodes = [
+        node("Shape", ["x"], ["s"]),
+        node("Gather", ["s", "z"], ["rows"]),
+        node("Concat", [first, second], ["c"], axis=0),
+        node("Reshape", ["x", "c"], ["r"]),
+    ]
+    return nodes, constants
+
+
+def shape_of_result(nodes, constants, shape, backend, read="r"):
+    nodes = [*nodes, node("Shape", [read], ["y"])]
+    opened = session(nodes, [floats("x", ["n", "m"])], [integers("y", [None])], constants, backend)
+    return opened.run(None, {"x": np.zeros(shape, np.float32)})[0].tolist()
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_reshape_of_which_only_the_shape_is_read(backend):
+    parts = reshaping("rows", "six")
+    assert shape_of_result(*parts, (3, 6), backend) == [3, 6]
+    for shape in ((3, 5), (1, 7), (4, 3)):
+        with pytest.raises(webrnn.ShapeError, match="cannot be reshaped"):
+            shape_of_result(*parts, shape, backend)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_an_open_size_that_is_zero_copies_an_axis(backend):
+    parts = reshaping("six", "rows")
+    assert shape_of_result(*parts, (2, 6), backend) == [6, 2]
+    assert shape_of_result(*parts, (0, 0), backend) == [6, 0]
+    for shape in ((2, 5), (0, 5)):
+        with pytest.raises(webrnn.ShapeError, match="cannot be reshaped"):
+            shape_of_result(*parts, shape, backend)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_size_in_a_loop_that_turns_out_to_take_all_its_steps(backend):
+    nodes, constants = reshaping("rows", "six")
+    body = graph(
+        [*nodes, node("Identity", ["go"], ["on"])],
+        [integers("i", []), bools("go", [])],
+        [bools("on", []), floats("r", None)],
+    )
+    looped = [node("Loop", ["steps", ""], ["all"], body=body)]
+    constants = [*constants, initializer("steps", np.array(3, np.int64))]
+    assert shape_of_result(looped, constants, (2, 6), backend, "all") == [3, 2, 6]
+    with pytest.raises(webrnn.ShapeError, match="cannot be reshaped"):
+        shape_of_result(looped, constants, (2, 5), backend, "all")
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_rank_that_only_a_run_knows(backend):
+    """The shape of the result is known without it."""
+    nodes = [node("Gemm", ["x", "w", "c"], ["p"], transA=1, transB=1), node("Shape", ["p"], ["y"])]
+    inputs = [floats("x", [2, 3]), floats("w", None), floats("c", [3])]
+    opened = session(nodes, inputs, [integers("y", [2])], backend=backend)
+    feeds = {"x": np.zeros((2, 3), np.float32), "c": np.zeros(3, np.float32)}
+    for _ in range(2):
+        assert opened.run(None, {**feeds, "w": np.zeros((3, 2), np.float32)})[0].tolist() == [3, 3]
+        for shape in ((), (3,), (3, 3)):
+            with pytest.raises(webrnn.ShapeError):
+                opened.run(None, {**feeds, "w": np.zeros(shape, np.float32)})

@@ -40,7 +40,17 @@ DEVIATIONS: dict[str, Condition] = {
         node.op_type == "Pad" and attributes.get("mode") == b"wrap"
     ),
     "divides by a deviation of zero": lambda node, attributes, arrays: (
-        node.op_type == "MeanVarianceNormalization" and not all(map(np.any, arrays.values()))
+        node.op_type == "MeanVarianceNormalization"
+        and not np.all(arrays[node.input[0]].std(axis=tuple(attributes.get("axes", (0, 2, 3)))))
+    ),
+    "takes powers of large numbers coarsely": lambda node, attributes, arrays: (
+        node.op_type == "LRN" and _has_large(arrays)
+    ),
+    "has a sigmoid that never is 0": lambda node, attributes, arrays: (
+        node.op_type in ("GRU", "LSTM") and _has_large(arrays)
+    ),
+    "takes other elements back to one side": lambda node, attributes, arrays: (
+        node.op_type == "DFT" and attributes.get("inverse") == 1 and attributes.get("onesided") == 1
     ),
     "leaves the axis that it reduces where it has no elements": lambda node, attributes, arrays: (
         node.op_type.startswith("Reduce") and not all(array.size for array in arrays.values())
@@ -70,6 +80,10 @@ DEVIATIONS: dict[str, Condition] = {
 
 def _ints(array: np.ndarray | None) -> list[int]:
     return [] if array is None or array.dtype.kind != "i" else array.reshape(-1).tolist()
+
+
+def _has_large(arrays: Mapping[str, np.ndarray]) -> bool:
+    return any(bool(np.any(np.abs(array) > 100)) for array in arrays.values() if array.dtype.kind == "f")
 
 
 def _is_nearly_constant(x: np.ndarray, n_groups: int) -> bool:

@@ -228,12 +228,15 @@ class Tester:
             return [], f"{theirs}, we {'run' if ours.results is not None else 'refuse'}"
         if ours.results is None:
             return [], f"onnxruntime runs, we refuse: {getattr(ours.error, 'op', None) or trial.ops()}"
-        what = difference(theirs, ours.results)
-        if what.startswith("shape") and are_empty(theirs) and are_empty(ours.results):
-            return [], "compared"  # the shapes of what a loop of no steps gives are whatever is declared
+        ops = trial.ops().split()
+        pairs = list(zip(theirs, ours.results, strict=False))
+        if "Scan" in ops:  # the shapes of what a loop of no steps gives are whatever is declared
+            pairs = [pair for pair in pairs if not all(map(are_empty, [pair[:1], pair[1:]]))]
+        what = difference([theirs for theirs, _ in pairs], [ours for _, ours in pairs])
         if what.startswith("shape") and trial.counts_numbers():
             return [], "sizes that depend on roundings, of which onnxruntime has others"
-        ops = trial.ops().split()
+        if what.startswith("numbers") and len(ops) > 1 and any(a.dtype == np.float16 for a in arrays):
+            return [], "half floats, which onnxruntime rounds less often"
         if what.startswith("numbers") and FORGET_NAN.intersection(ops) and not all(map(is_finite, ours.results)):
             return [], "NaN, which onnxruntime forgets in a maximum"
         if what.startswith("numbers") and len(ops) > 1 and STEPS.intersection(ops):

@@ -84,3 +84,11 @@ def test_other_types_are_refused(op):
 def test_the_type_of_weights_is_that_of_the_input():
     with pytest.raises(ModelError, match="X is of type float, W of double"):
         webrnn.InferenceSession(recurrent("GRU", weights_type=np.float64))
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_clip_of_zero_is_one(backend):
+    (y,) = webrnn.InferenceSession(recurrent("RNN", clip=0.0), backend=backend).run(None, feeds(np.float32))
+    assert not np.any(y)
+    with pytest.raises(ModelError, match="clip"):
+        webrnn.InferenceSession(recurrent("RNN", clip=-1.0), backend=backend)

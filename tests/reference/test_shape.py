@@ -102,14 +102,29 @@ def test_split(sizes, attrs):
         lambda: _call("OneHot", ints(0), np.array(1 << 40), np.float32([0, 1])),
         lambda: _call("CenterCropPad", _numbers(2), ints(1 << 40)),
         lambda: _call("Resize", _numbers(2, 2), None, np.float32([1e9, 1e9])),
-        lambda: _call("Resize", _numbers(2, 2), None, None, ints(1 << 30, 1 << 30)),
+        lambda: _call("Resize", _numbers(2, 2), None, None, ints(1 << 28, 1 << 28)),
         lambda: _call("HannWindow", np.array(1 << 40)),
+        lambda: _call("Resize", _numbers(1, 2), None, np.float32([1e-9, 1 << 31])),
+        lambda: _call("Resize", _numbers(1, 2), None, None, ints(0, 1 << 31)),
+        lambda: _call("Resize", _numbers(1000, 1), None, np.float32([1e-3, 1e6])),
+        lambda: _call("OneHot", np.zeros(0, np.int64), np.array(1 << 31), np.float32([0, 1])),
+        lambda: _call("AffineGrid", np.zeros((0, 2, 3), np.float32), ints(0, 1, 1 << 16, 1 << 16)),
         lambda: _call("ConvTranspose", _numbers(1, 1, 2), _numbers(1, 1, 2), strides=[1 << 40]),
     ],
 )
 def test_absurd_sizes_raise(make):
     with pytest.raises(ShapeError, match=r"would|outside|limit"):
         make()
+
+
+@pytest.mark.parametrize("mode", ["constant", "edge", "wrap"])
+def test_an_empty_result_of_a_large_pad_takes_no_memory(mode):
+    assert _call("Pad", np.zeros((0, 2), np.float32), ints(0, 0, 0, 1 << 28), mode=mode)[0].shape == (0, 2 + (1 << 28))
+    assert _call("Pad", _numbers(1, 2), ints(0, 0, -1, 1 << 28), mode=mode)[0].shape == (0, 2 + (1 << 28))
+
+
+def test_what_is_cut_by_a_pad_is_cut_first():
+    assert _call("Pad", _numbers(2, 10_000), ints(100_000, 0, 0, -9_999), mode="edge")[0].shape == (100_002, 1)
 
 
 def test_the_limit_can_be_set():

@@ -142,6 +142,15 @@ def checked(graph: Graph) -> SizeConditions:
     return SizeConditions(graph.inputs, check_graph(graph))
 
 
+def checked_again(before: SizeConditions, source: Graph, graph: Graph) -> SizeConditions:
+    """The conditions of a graph that passes have changed. Loops of the source that may end early were not asked, and it
+    may be known now how many steps they take."""
+    loops = (node for inner in source.walk() for node in inner.nodes if is_scan(node))
+    if not any(node.attrs["spec"].has_condition for node in loops):
+        return before
+    return SizeConditions(graph.inputs, [*before.conditions, *check_graph(graph, may_refuse=False)])
+
+
 def check_signatures(graph: Graph) -> None:
     """Raise, with the way to the node, unless each node has the inputs and attributes that its op needs.
 

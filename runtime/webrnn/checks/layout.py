@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import prod
 
 from webrnn.errors import ModelError
-from webrnn.ir import Dim, Shape
+from webrnn.ir import Dim, Shape, SymbolicDim
 from webrnn.ir.dims import floor_divide, is_nonnegative
 from webrnn.shapes.facts import size_of
 
@@ -28,29 +28,30 @@ def reshape(c: Check) -> None:
         return
     sizes: list[Dim | None] = []
     copied = []
+    special: list[Dim] = []
+    """Zero where an open entry is 0 or -1, which mean something else than what they are."""
     for axis, entry in enumerate(target):
         if entry == 0 and not allow_zero:
             c.that(axis < len(shape), f"shape {spell(target)} copies axis {axis} of an input of shape {spell(shape)}")
             sizes.append(shape[axis])
             copied.append(axis)
-        elif isinstance(entry, int):
+        else:
             sizes.append(entry)
-        else:  # 0 and -1 mean something else than what they are
-            sizes.append(entry if entry is not None and (allow_zero or _is_positive(entry)) else None)
-    total = size_of(shape)
+            if isinstance(entry, SymbolicDim) and not is_nonnegative(entry):
+                special.append(entry + 1)
+            if isinstance(entry, SymbolicDim) and not allow_zero and not is_nonnegative(entry - 1):
+                special += [entry] if axis >= len(shape) or entry != shape[axis] else []
+    total, made = size_of(shape), size_of(tuple(sizes))
     message = f"an input of shape {spell(shape)} cannot be reshaped to {spell(tuple(sizes))}"
-    if -1 not in sizes:
-        c.equal(total, size_of(tuple(sizes)), message)
+    if -1 not in sizes and total is not None and made is not None:
+        c.one_is_zero([*special, total - made], message)
+    if -1 not in sizes or special:
         return
     rest = size_of(tuple(size for axis, size in enumerate(shape) if axis not in copied))
     others = size_of(tuple(size for axis, size in enumerate(sizes) if axis not in copied and size != -1))
     if isinstance(others, int):
         c.that(others != 0, message)
         c.multiple(rest, others, message)
-
-
-def _is_positive(size: Dim) -> bool:
-    return is_nonnegative(size - 1)
 
 
 @check("Flatten")

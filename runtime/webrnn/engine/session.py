@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from webrnn.checks.graphs import SizeConditions, checked
+from webrnn.checks.graphs import SizeConditions, checked, checked_again
 from webrnn.errors import OptionError, PlanError, ShapeError
 from webrnn.ir import Graph, SymbolicDim, Value
 from webrnn.onnx.reader import read_model
@@ -184,7 +184,7 @@ class InferenceSession:
     def _make_program(
         self, graph: Graph, optimize: Callable[[Graph], Any], source: Graph, conditions: SizeConditions | None = None
     ) -> Program:
-        conditions = checked(source) if conditions is None else conditions
+        conditions = checked_again(checked(source) if conditions is None else conditions, source, graph)
         options, say = disabled_switches(self._disable), self._notes.append
         return make_program(graph, self.backend, self._limits, optimize, source, options, say, conditions)
 

@@ -52,11 +52,13 @@ class RecurrentAttributes:
         if layout not in (0, 1):
             raise ModelError(f"layout is {layout}", attribute="layout")
         clip = _of_kind(attrs, "clip", float, None)
+        if clip is not None and not clip >= 0:
+            raise ModelError(f"clip is {clip}", attribute="clip")
         return RecurrentAttributes(
             directions,
             _activations(node, n_activations, len(directions)),
             _of_kind(attrs, "hidden_size", int, None),
-            clip or None,
+            clip,
             layout == 1,
             _of_kind(attrs, "input_forget", int, 0) != 0,
             _of_kind(attrs, "linear_before_reset", int, 0) != 0,

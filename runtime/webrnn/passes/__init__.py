@@ -4,14 +4,5 @@ from .base import Context, Decline, Pass, PassResult, ScanPass
 from .pipeline import ALL_PASSES, FUSIONS, PASSES, Outcome, run_passes
 
 __all__ = [
-    "ALL_PASSES",
-    "FUSIONS",
-    "PASSES",
-    "Context",
-    "Decline",
-    "Outcome",
-    "Pass",
-    "PassResult",
-    "ScanPass",
-    "run_passes",
-]
+    "ALL_PASSES", "FUSIONS", "PASSES", "Context", "Decline", "Outcome", "Pass", "PassResult", "ScanPass", "run_passes",
+]  # fmt: skip

@@ -86,24 +86,12 @@ PASSES: tuple[Step, ...] = (
 )
 """A pass by name, and what it looks for (`features_of`): it is not loaded where a graph has nothing of that."""
 
-_MAKE_LOOPS_PLAIN = {
-    "infer_shapes",
-    "fold_constants",
-    "prune_branches",
-    "inline_if",
-    "remove_checks",
-    "remove_identities",
-    "inline_invariant_constants",
-    "drop_conditions",
-    "count_steps",
-    "freeze_states",
-    "gather_to_sequence",
-    "drop_step_counts",
-    "remove_unused",
-    "remove_dead",
-}
+_MAKE_LOOPS_PLAIN = """
+    infer_shapes fold_constants prune_branches inline_if remove_checks remove_identities inline_invariant_constants
+    drop_conditions count_steps freeze_states gather_to_sequence drop_step_counts remove_unused remove_dead
+"""
 
-PLAIN_LOOPS: tuple[Step, ...] = tuple(step for step in PASSES if step.name in _MAKE_LOOPS_PLAIN)
+PLAIN_LOOPS: tuple[Step, ...] = tuple(step for step in PASSES if step.name in _MAKE_LOOPS_PLAIN.split())
 """After these a loop that walks over a sequence by the number of its step is a Scan over that sequence, and what no
 output needs is gone: the analysis along time looks at a model then.
 """

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from webrnn.engine.executor.executor import Executor, Operation, Step
 from webrnn.engine.kernels.loading import Kernels
 from webrnn.engine.limits import Budget
+from webrnn.engine.programs.backends import ForShapes
 from webrnn.engine.programs.plan_program import PlanProgram
 from webrnn.engine.programs.vm_program import SplitProgram, VmProgram
 from webrnn.errors import BackendError
@@ -143,6 +144,8 @@ def _fallback(step: Step, seconds: float) -> Entry:
 
 def parts_of(program: Any, arguments: Sequence[Any], builds: Builds | None) -> list[Part]:
     """What a run of these arguments runs, in order; it is run once to find that out."""
+    if isinstance(program, ForShapes):
+        return parts_of(program.program_for(arguments), arguments, builds)
     if isinstance(program, Executor):
         return [NumpyPart(program, arguments)]
     if builds is None:

@@ -100,6 +100,7 @@ def one_hot(indices: Array, depth: Array, values: Array, *, axis: int = -1) -> A
         raise ShapeError(f"depth is {classes}")
     axis = normalize_axis(axis, indices.ndim + 1)
     check_size((*indices.shape, classes), values.dtype)
+    check_size((classes,), np.int64)
     wanted = np.expand_dims(indices.astype(np.int64), axis)
     within = (wanted >= -classes) & (wanted < classes)
     choice = np.arange(classes).reshape([-1 if i == axis else 1 for i in range(indices.ndim + 1)])

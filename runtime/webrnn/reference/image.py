@@ -107,6 +107,7 @@ def affine_grid(theta: Array, size: Array, *, align_corners: int = 0) -> Array:
     require_rank(theta, 3, "theta")
     batch, _, *spatial = check_size(int_list(size, "size"), theta.dtype)
     rank = len(spatial)
+    check_size((rank + 1, *spatial), np.float64)
     require_shape(theta, (batch, rank, rank + 1), "theta")
     ticks = []
     for length in spatial:

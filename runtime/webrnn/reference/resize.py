@@ -17,7 +17,7 @@ from webrnn.errors import ModelError, ShapeError, UnsupportedOp
 from . import integer_resize
 from .arrays import FLOOR_OR_CEIL, Array, int_list, normalize_axes
 from .registry import op
-from .sizes import check_size
+from .sizes import check_size, check_steps
 
 _TIE = np.float32(2.0**-21)
 """Positions that differ by less than this part of them differ by rounding only."""
@@ -58,6 +58,7 @@ def resize(
     for axis, length in zip(chosen, lengths, strict=True):
         output[axis] = length
     check_size(output, np.float64)
+    check_steps(x.shape, output, sorted(chosen, reverse=True))
     method = _Method(
         mode,
         nearest_mode,

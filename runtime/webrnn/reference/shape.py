@@ -201,12 +201,16 @@ def pad(
     before, after = [0] * x.ndim, [0] * x.ndim
     for i, axis in enumerate(chosen):
         before[axis], after[axis] = amounts[i], amounts[i + len(chosen)]
-    check_size([d + b + a for d, b, a in zip(x.shape, before, after, strict=True)], x.dtype)
+    shape = check_size([d + b + a for d, b, a in zip(x.shape, before, after, strict=True)], x.dtype)
     if mode == "constant":
         return _pad_with_constant(x, before, after, constant_value)
-    for axis, (start, end) in enumerate(zip(before, after, strict=True)):
-        if (start, end) != (0, 0):
-            x = np.take(x, _source_indices(x.shape[axis], start, end, mode), axis=axis)
+    if any(have == 0 < made for have, made in zip(x.shape, shape, strict=True)):
+        raise ShapeError(f"an empty axis cannot be padded with mode {mode}")
+    if 0 in shape:
+        return np.empty(shape, x.dtype)
+    for axis in sorted(range(x.ndim), key=lambda axis: before[axis] + after[axis]):  # what is cut comes first
+        if (before[axis], after[axis]) != (0, 0):
+            x = np.take(x, _source_indices(x.shape[axis], before[axis], after[axis], mode), axis=axis)
     return x
 
 
@@ -231,8 +235,6 @@ def _source_indices(length: int, before: int, after: int, mode: str) -> Array:
     positions = np.arange(-before, length + after)
     if mode not in ("edge", "reflect", "wrap"):
         raise UnsupportedOp(f"{mode!r} is not one of constant, edge, reflect, wrap", attribute="mode")
-    if length == 0 and len(positions):
-        raise ShapeError(f"an empty axis cannot be padded with mode {mode}")
     if mode == "edge":
         return positions.clip(0, max(length - 1, 0))
     if mode == "wrap":

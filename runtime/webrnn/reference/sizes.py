@@ -39,6 +39,16 @@ def check_broadcast(arrays: Sequence[Any]) -> None:
         check_size(broadcast_shape(*shapes), arrays[-1].dtype)
 
 
+def check_steps(before: Sequence[int], after: Sequence[int], axes: Iterable[int]) -> None:
+    """ShapeError if a tensor whose axes change one after the other, in this order, is too large in between. An axis
+    alone is bounded, too: there is a list of its places, be the tensor empty or not."""
+    shape = list(before)
+    for axis in axes:
+        shape[axis] = after[axis]
+        check_size(shape, np.float64)
+        check_size((after[axis],), np.float64)
+
+
 def check_size(shape: Iterable[int], dtype: npt.DTypeLike) -> tuple[int, ...]:
     """The shape as a tuple, or ShapeError if it has a negative dimension or needs too many bytes."""
     dims = tuple(int(dim) for dim in shape)

@@ -69,17 +69,7 @@ class _RepeatedBody:
 class _RepeatedStep:
     """A node. When its inputs have the types and shapes of the run before, it is run without further checks."""
 
-    __slots__ = (
-        "_budget",
-        "_buffer",
-        "_function",
-        "_inputs",
-        "_keywords",
-        "_kinds",
-        "_outputs",
-        "_step",
-        "_writer",
-    )
+    __slots__ = ("_budget", "_buffer", "_function", "_inputs", "_keywords", "_kinds", "_outputs", "_step", "_writer")
 
     def __init__(self, step: Step, budget: Budget):
         self._step, self._budget = step, budget

@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, Protocol
 
-from webrnn.checks.graphs import NO_CONDITIONS, SizeConditions
+from webrnn.checks.graphs import NO_CONDITIONS, SizeConditions, check_graph
 from webrnn.errors import BackendError
 from webrnn.ir import Graph
 
-from ..limits import Limits
+from ..limits import Budget, Limits
 
 KNOWN = ("native", "wasm", "pyodide", "numpy")
 """Those with builds for several instruction sets take a variant: wasm:simd, pyodide:scalar, native:sse2."""
@@ -20,7 +20,7 @@ KNOWN = ("native", "wasm", "pyodide", "numpy")
 class Program(Protocol):
     """A graph, ready to run."""
 
-    def run(self, arguments: Sequence[Any]) -> list[Any]: ...
+    def run(self, arguments: Sequence[Any], *, budget: Budget | None = None) -> list[Any]: ...
 
 
 def make_program(
@@ -38,10 +38,37 @@ def make_program(
     if backend == "numpy":
         from ..executor.executor import Executor
 
-        return Executor(graph, limits, "scan_buffers" in options, conditions)
+        naive = "scan_buffers" in options
+        tensors = [value for value in graph.inputs if not value.container]
+        if source is None or all(value.shape is not None for value in tensors) or None in [t.dtype for t in tensors]:
+            return Executor(graph, limits, naive, conditions)
+        return ForShapes(source, optimize, lambda made: Executor(made, limits, naive))
     from .vm_program import Setting, VmProgram
 
     return VmProgram(graph, Setting(kernels_of(backend), limits, optimize, options, say), source, conditions)
+
+
+class ForShapes:
+    """Inputs of unknown rank, in numpy: what is allowed is decided for each set of shapes, as it is for plans."""
+
+    def __init__(self, source: Graph, optimize: Callable[[Graph], Any], make: Callable[[Graph], Program]):
+        self._source, self._optimize, self._make = source, optimize, make
+        self._recent: tuple[Any, Program | None] = (None, None)
+
+    def run(self, arguments: Sequence[Any], budget: Budget | None = None) -> list[Any]:
+        return self.program_for(arguments).run(arguments, budget=budget)
+
+    def program_for(self, arguments: Sequence[Any]) -> Program:
+        from .vm_program import shapes_of, with_shapes
+
+        shapes, (known, program) = shapes_of(arguments), self._recent
+        if program is None or shapes != known:
+            graph = with_shapes(self._source, shapes)
+            check_graph(graph, may_refuse=False)
+            self._optimize(graph)
+            program = self._make(graph)
+            self._recent = shapes, program
+        return program
 
 
 def kernels_of(backend: str) -> Callable[[], Any]:

@@ -85,7 +85,7 @@ class VmProgram:
             except PlanError as reason:  # sizes for which the plan does not hold
                 self._setting.say(f"not by the plan for all sizes: {reason}")
         self._conditions.require(arguments)
-        shapes = _shapes(arguments)
+        shapes = shapes_of(arguments)
         with self._lock:
             program = self._for_shapes.get(shapes)
             if program is None:
@@ -105,7 +105,7 @@ class VmProgram:
 
     def ran_on(self, arguments: Sequence[Any]) -> PlanProgram | SplitProgram:
         """What the last run, of these arguments, ran on."""
-        return self.recent if self.recent is not None else self._for_shapes[_shapes(arguments)]
+        return self.recent if self.recent is not None else self._for_shapes[shapes_of(arguments)]
 
     def plan_for(self, shapes: tuple[tuple[int, ...], ...]) -> PlanProgram:
         """A plan for inputs of these shapes only."""
@@ -184,7 +184,7 @@ class SplitProgram:
         return [values[value] for value in self.graph.outputs]
 
 
-def _shapes(arguments: Sequence[Any]) -> tuple[tuple[int, ...], ...]:
+def shapes_of(arguments: Sequence[Any]) -> tuple[tuple[int, ...], ...]:
     return tuple(getattr(argument, "shape", ()) for argument in arguments)
 
 
