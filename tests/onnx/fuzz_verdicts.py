@@ -156,7 +156,7 @@ class Trial:
         if "DFT" not in self.ops().replace("STFT", "DFT"):
             return False
         graph = webrnn.onnx.reader.read_model(self.data)
-        values = [*feeds.values(), *graph.constants.values()]
+        values = [*feeds.values(), *(array for inner in graph.walk() for array in inner.constants.values())]
         numbers = [value for value in values if isinstance(value, np.ndarray) and value.dtype.kind in "fc"]
         return not all(is_finite(value) and not np.any(np.abs(value) > LARGEST) for value in numbers)
 

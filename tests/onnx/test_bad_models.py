@@ -29,6 +29,12 @@ def test_cycle():
         session(model(nodes, [floats("x", [1])], [floats("y", [1])]))
 
 
+def test_a_cycle_beside_a_node_without_outputs():
+    nodes = [relu("x", "y", "first"), helper.make_node("Abs", ["y"], []), helper.make_node("Add", ["y", "m"], ["y"])]
+    with pytest.raises(webrnn.ModelError):
+        session(model(nodes, [floats("x", [2])], [floats("y", [2])]))
+
+
 def test_nodes_out_of_order_are_sorted():
     nodes = [relu("a", "y", "second"), relu("x", "a", "first")]
     (y,) = session(model(nodes, [floats("x", [1])], [floats("y", [1])])).run(None, {"x": np.float32([-1])})

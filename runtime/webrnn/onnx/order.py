@@ -35,7 +35,8 @@ def _sorted(nodes: Sequence[NodeProto]) -> list[NodeProto]:
     order = stable_order(needs)
     if len(order) < len(nodes):
         stuck = nodes[min(set(range(len(nodes))) - set(order))]
-        raise ModelError("the node depends on its own result", node=stuck.name or f"-> {stuck.outputs[0]}", op=stuck.op)
+        label = stuck.name or f"-> {', '.join(filter(None, stuck.outputs))}"
+        raise ModelError("the node depends on its own result", node=label, op=stuck.op)
     return [nodes[index] for index in order]
 
 
