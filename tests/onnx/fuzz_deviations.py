@@ -43,6 +43,9 @@ DEVIATIONS: dict[str, Condition] = {
         node.op_type == "MeanVarianceNormalization"
         and not np.all(arrays[node.input[0]].std(axis=tuple(attributes.get("axes", (0, 2, 3)))))
     ),
+    "overwrites the mean that it is given": lambda node, attributes, arrays: (
+        node.op_type == "BatchNormalization" and attributes.get("training_mode") == 1
+    ),
     "takes powers of large numbers coarsely": lambda node, attributes, arrays: (
         node.op_type == "LRN" and _has_large(arrays)
     ),
