@@ -110,7 +110,7 @@ def deviation_in(data: bytes, feeds: Mapping[str, Any]) -> str | None:
 def _holds(applies: Condition, *arguments: Any) -> bool:
     try:
         return applies(*arguments)
-    except (AttributeError, LookupError, TypeError, ValueError):  # other types or ranks, or what is not there
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):  # a model that is damaged
         return False
 
 
