@@ -28,8 +28,7 @@ def reshape(c: Check) -> None:
         return
     sizes: list[Dim | None] = []
     copied = []
-    special: list[Dim] = []
-    """Zero where an open entry is 0 or -1, which mean something else than what they are."""
+    special: list[Dim] = []  # one of them is 0 where an open entry is 0 or -1, which mean something else
     for axis, entry in enumerate(target):
         if entry == 0 and not allow_zero:
             c.that(axis < len(shape), f"shape {spell(target)} copies axis {axis} of an input of shape {spell(shape)}")
@@ -39,8 +38,9 @@ def reshape(c: Check) -> None:
             sizes.append(entry)
             if isinstance(entry, SymbolicDim) and not is_nonnegative(entry):
                 special.append(entry + 1)
-            if isinstance(entry, SymbolicDim) and not allow_zero and not is_nonnegative(entry - 1):
-                special += [entry] if axis >= len(shape) or entry != shape[axis] else []
+            copies = not allow_zero and entry not in shape[axis : axis + 1]
+            if isinstance(entry, SymbolicDim) and copies and not is_nonnegative(entry - 1):
+                special.append(entry)
     total, made = size_of(shape), size_of(tuple(sizes))
     message = f"an input of shape {spell(shape)} cannot be reshaped to {spell(tuple(sizes))}"
     if -1 not in sizes and total is not None and made is not None:

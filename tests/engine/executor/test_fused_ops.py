@@ -96,3 +96,17 @@ def test_the_checker_knows_them(op, n_inputs, n_outputs, attrs, message):
     node = Node(op, list(inputs), list(outputs), attrs, "it", WEBRNN)
     with pytest.raises(ModelError, match=message):
         check(Graph("g", inputs, outputs, [node]))
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3])
+@pytest.mark.parametrize("names", [("sigmoid",) * 3, ("relu", "sigmoid", "relu"), ("sigmoid", "tanh", "tanh")])
+def test_an_lstm_of_one_unit(names, rows):
+    """Its gates are columns of a matrix of four."""
+    xw, hw, c = floats(rows, 4), floats(rows, 4, seed=1), floats(rows, 1, seed=2)
+    results = FUSED_OPS["LstmCell"]([xw, hw, c], {**cell_attrs("LstmCell", names), "couple": 0})
+    functions = {"relu": lambda x: np.maximum(x, 0), "tanh": np.tanh, "sigmoid": lambda x: 1 / (1 + np.exp(-x))}
+    f, g, h = (functions[name] for name in names)
+    i, o, forget, n = np.split(xw.astype(np.float64) + hw, 4, axis=1)
+    c_next = f(forget) * c + f(i) * g(n)
+    np.testing.assert_allclose(results[1], c_next, rtol=1e-6, atol=1e-7)
+    np.testing.assert_allclose(results[0], f(o) * h(c_next), rtol=1e-6, atol=1e-7)

@@ -105,7 +105,7 @@ def _width(state: Array, *gates: tuple[Array, int]) -> int:
 
 
 def _activation(attrs: dict[str, Any], which: int, x: Array, clipped: bool = True) -> Array:
-    """The function of a cell in this place; x is not used again, except if it is not clipped."""
+    """The function of a cell in this place."""
     name, params = attrs["activations"][which], attrs["params"]
     clip = params[0]
     if clipped and clip < np.inf:
@@ -113,8 +113,9 @@ def _activation(attrs: dict[str, Any], which: int, x: Array, clipped: bool = Tru
         x = _op("Clip", x, -limit, limit)
     if name == "tanh":
         return np.tanh(x)
-    if name == "sigmoid" and clipped:
-        np.exp(np.negative(x, out=x), out=x)
+    if name == "sigmoid":
+        x = np.negative(x)  # not in place: numpy 2.4 writes other numbers to a column of a matrix of four
+        np.exp(x, out=x)
         return np.divide(1, np.add(1, x, out=x), out=x)
     alpha, beta = params[2 * which + 1 : 2 * which + 3]
     if name == "none":
