@@ -199,6 +199,25 @@ def test_operands_of_open_sizes_of_a_node_that_nobody_reads(backend):
         made.run(None, {"x": np.zeros((2, 4), np.float32), "z": X[0]})
 
 
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_node_of_which_only_the_shape_is_read_is_refused_where_only_a_run_can_tell(backend):
+    nodes = [node("Attention", ["q", "k", "k"], ["a"], name="bad"), node("Shape", ["a"], ["y"])]
+    inputs = [floats("q", ["n", 3, 4, 8]), floats("k", [2, 3, 6, 8])]
+    made = session(nodes, inputs, [integers("y", [4])], backend=backend)
+    k = np.ones((2, 3, 6, 8), np.float32)
+    assert made.run(None, {"q": k[:, :, :4], "k": k})[0].tolist() == [2, 3, 4, 8]
+    with pytest.raises(webrnn.ShapeError, match=r"'bad' \(Attention\)"):
+        made.run(None, {"q": np.ones((5, 3, 4, 8), np.float32), "k": k})
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_strings_of_which_only_the_shape_is_read(backend):
+    casts = [node("Cast", ["x"], ["s"], to=8), node("Cast", ["s"], ["b"], name="bad", to=9)]
+    nodes = [*casts, node("Shape", ["b"], ["y"])]
+    with pytest.raises(webrnn.UnsupportedOp, match=r"'bad' \(Cast\): a string cannot be cast to bool"):
+        session(nodes, [floats("x", ["n"])], [integers("y", [1])], backend=backend)
+
+
 @pytest.mark.parametrize("shape", [[2, -1], [1, 2], [3, 3]])
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_a_shape_that_a_run_brings(backend, shape):

@@ -16,7 +16,7 @@ BUDGETS = {
     ("webrnn/along_time", "Python"): 1_450,
     ("webrnn/audio", "Python"): 1_050,
     ("webrnn/bench", "Python"): 2_800,
-    ("webrnn/checks", "Python"): 1_700,
+    ("webrnn/checks", "Python"): 1_750,
     ("webrnn/cli", "Python"): 950,
     ("webrnn/demo", "Python"): 350,
     ("webrnn/engine", "Python"): 5_500,

@@ -14,6 +14,8 @@ _LIMITS = {-(1 << 63), (1 << 63) - 1}
 LARGEST = 1e15
 """Products of larger numbers soon are infinite, in one order of operations or in another."""
 
+_WITH_ALPHA = {b"Affine", b"ScaledTanh", b"ThresholdedRelu"}
+
 Condition = Callable[[NodeProto, Mapping[str, Any], Mapping[str, np.ndarray]], bool]
 
 DEVIATIONS: dict[str, Condition] = {
@@ -57,6 +59,14 @@ DEVIATIONS: dict[str, Condition] = {
     ),
     "leaves the axis that it reduces where it has no elements": lambda node, attributes, arrays: (
         node.op_type.startswith("Reduce") and not all(array.size for array in arrays.values())
+    ),
+    "takes 0 for an alpha that is left out": lambda node, attributes, arrays: (
+        node.op_type in ("RNN", "GRU", "LSTM")
+        and not _WITH_ALPHA.isdisjoint(attributes.get("activations", ()))
+        and "activation_alpha" not in attributes
+    ),
+    "convolves no channels to whatever is in memory": lambda node, attributes, arrays: (
+        node.op_type in ("QLinearConv", "ConvInteger") and not all(array.size for array in arrays.values())
     ),
     "returns whatever is in memory where a sequence has no steps": lambda node, attributes, arrays: (
         node.op_type in ("RNN", "GRU", "LSTM") and not all(array.size for array in arrays.values())

@@ -25,8 +25,9 @@ HALF = 5e-3
 """Of results of 16 bits."""
 SIZES_FROM_NUMBERS = {"NonZero", "Unique", "Compress"}
 LARGEST = 1e15
-DIVISIONS = {"Div", "Reciprocal"}
-NUDGES = (1e-7, -1e-7, 1e-6, 1e-6, 1e-6, 1e-6, 1e-5, 1e-5)
+DIVISIONS = {"Div", "Reciprocal", "Pow"}
+"""Pow too: of a negative number it is one only if the exponent is whole, which a last bit decides."""
+NUDGES = (1e-7, -1e-7, *[1e-6] * 20, *[1e-5] * 10)
 """By how much of their size inputs are moved, each up or down by chance, to see how far results move."""
 
 

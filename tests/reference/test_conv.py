@@ -114,3 +114,14 @@ def test_wrong_shapes_raise(op_type, x_shape, w_shape, attrs):
 def test_unknown_auto_pad_is_unsupported():
     with pytest.raises(UnsupportedOp, match="auto_pad"):
         arrays.call("Conv", "", [np.zeros((1, 1, 3), np.float32)] * 2, {"auto_pad": "SAME"})
+
+
+def test_axes_without_elements():
+    def convolve(op, shape, **attributes):
+        (y,) = arrays.call(op, "", [np.ones(shape, np.float32), np.ones((2, 2, 3), np.float32)], attributes, 1)
+        return y.shape
+
+    assert convolve("Conv", (1, 2, 0), auto_pad="SAME_LOWER") == (1, 2, 0)
+    assert convolve("Conv", (0, 2, 4), auto_pad="SAME_UPPER") == (0, 2, 4)
+    assert convolve("Conv", (1, 2, 0), pads=[2, 1]) == (1, 2, 1)
+    assert convolve("ConvTranspose", (0, 2, 4)) == (0, 2, 6)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from webrnn.errors import ModelError
+from webrnn.errors import ModelError, UnsupportedOp
+from webrnn.ir import DType
 from webrnn.ops.sets import BINARY, BITWISE, COMPARISONS, LOGICAL, VARIADIC
+from webrnn.reference.cast import bit_width
 from webrnn.reference.dtypes import numpy_dtype
 
 from .check import INTEGERS, Check
@@ -53,6 +55,32 @@ def swiglu(c: Check) -> None:
         c.has_shape(1, shape, "B")
 
 
-@check("Cast", "BitCast")
+@check("Cast")
 def cast(c: Check) -> None:
     numpy_dtype(c.attrs["to"], "to")
+    _converts(c, DType(c.attrs["to"]))
+
+
+@check("CastLike")
+def cast_like(c: Check) -> None:
+    _converts(c, c.dtype(1))
+
+
+def _converts(c: Check, target: DType | None) -> None:
+    source = c.dtype(0)
+    if source is None or target is None:
+        c.reads_unknown = True
+    elif source is DType.STRING and target is not DType.STRING:
+        c.that(target is not DType.BOOL, "a string cannot be cast to bool", kind=UnsupportedOp)
+        c.reads_unknown = True  # whether it spells a number
+
+
+@check("BitCast")
+def bit_cast(c: Check) -> None:
+    target = numpy_dtype(c.attrs["to"], "to")
+    if c.dtype(0) is None:
+        c.reads_unknown = True
+        return
+    source = numpy_dtype(c.dtype(0), "to")
+    c.that("O" not in (source.kind, target.kind), "strings have no bits to reinterpret", "to", ModelError)
+    c.that(bit_width(source) == bit_width(target), f"{source} and {target} differ in width", "to", ModelError)

@@ -98,7 +98,7 @@ RotaryEmbedding            attention    .            .            .        6    
 
 [cast]
 Cast                       elementwise  elementwise  elementwise  compute  0               T1:any-complex          elementwise total
-CastLike                   elementwise  .            .            layout   0               T1:any-complex,T2:any-complex
+CastLike                   elementwise  elementwise  .            layout   0               T1:any-complex,T2:any-complex
 BitCast                    .            elementwise  .            .        .               T1:any-string
 
 [constant]

@@ -29,12 +29,12 @@ def bit_cast(x: Array, *, to: int) -> Array:
     target = numpy_dtype(to, "to")
     if x.dtype.kind == "O" or target.kind == "O":
         raise ModelError("strings have no bits to reinterpret", attribute="to")
-    if _bit_width(x.dtype) != _bit_width(target):
+    if bit_width(x.dtype) != bit_width(target):
         raise ModelError(f"{x.dtype} and {target} differ in width", attribute="to")
     return np.ascontiguousarray(x).view(target).reshape(x.shape)
 
 
-def _bit_width(dtype: np.dtype[Any]) -> int:
+def bit_width(dtype: np.dtype[Any]) -> int:
     layout = narrow.narrow_type(dtype)
     return layout.bits if layout else dtype.itemsize * 8
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from itertools import product
 
@@ -136,7 +137,7 @@ def _spread_kernels(
     """Add each input pixel times the kernel at the pixel's place; one matrix product for each kernel position."""
     batch, channels, *spatial = x.shape
     depth, filters = channels // group, w.shape[1]
-    pixels = x.reshape(batch, group, depth, -1)
+    pixels = x.reshape(batch, group, depth, math.prod(spatial))
     y = np.zeros(check_size((batch, group, filters, *full), x.dtype), x.dtype)
     for position in product(*(range(k) for k in w.shape[2:])):
         tap: Index = (slice(None), slice(None), *position)

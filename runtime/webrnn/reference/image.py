@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import product
 
 import numpy as np
@@ -95,8 +96,8 @@ def _pixels(x: Array, index: list[Array], padding_mode: str, margin: float) -> A
             position = _reflect(position, length, margin).astype(np.int64)
         valid &= (position >= 0) & (position < length)
         flat = flat * length + position.clip(0, length - 1)
-    columns = x.reshape(*x.shape[:2], -1)
-    rows = flat.reshape(x.shape[0], 1, -1)
+    columns = x.reshape(*x.shape[:2], math.prod(x.shape[2:]))
+    rows = flat.reshape(x.shape[0], 1, math.prod(flat.shape[1:]))
     values = np.take_along_axis(columns, rows, axis=2).reshape(*x.shape[:2], *flat.shape[1:])
     return np.where(valid[:, None], values, 0) if padding_mode == "zeros" else values
 

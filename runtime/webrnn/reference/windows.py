@@ -38,7 +38,7 @@ class Windows:
     def pad(self, x: Array, fill: Any) -> Array:
         """The input with its pads, and as much more at the end as a rounded-up last window needs."""
         spatial = x.shape[-self.rank :]
-        needed = [(o - 1) * s + e for o, s, e in zip(self.output, self.strides, self.extent, strict=True)]
+        needed = [max(o - 1, 0) * s + e for o, s, e in zip(self.output, self.strides, self.extent, strict=True)]
         extra = [max(a, n - d - b) for a, n, d, b in zip(self.after, needed, spatial, self.before, strict=True)]
         lengths = [d + b + e for d, b, e in zip(spatial, self.before, extra, strict=True)]
         leading = x.shape[: -self.rank]
