@@ -78,9 +78,10 @@ def _converts(c: Check, target: DType | None) -> None:
 @check("BitCast")
 def bit_cast(c: Check) -> None:
     target = numpy_dtype(c.attrs["to"], "to")
-    if c.dtype(0) is None:
+    given = c.dtype(0)
+    if given is None:
         c.reads_unknown = True
         return
-    source = numpy_dtype(c.dtype(0), "to")
+    source = numpy_dtype(given, "to")
     c.that("O" not in (source.kind, target.kind), "strings have no bits to reinterpret", "to", ModelError)
     c.that(bit_width(source) == bit_width(target), f"{source} and {target} differ in width", "to", ModelError)
