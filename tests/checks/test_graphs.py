@@ -334,3 +334,27 @@ def test_a_rank_that_only_a_run_knows(backend):
         for shape in ((), (3,), (3, 3)):
             with pytest.raises(webrnn.ShapeError):
                 opened.run(None, {**feeds, "w": np.zeros(shape, np.float32)})
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_sequence_is_no_tensor(backend):
+    nodes = [node("SequenceConstruct", ["x", "x"], ["s"]), node("Mul", ["s", "i"], ["y"], name="bad")]
+    with pytest.raises(webrnn.ModelError, match=r"'bad' \(Mul\): input 0 is a sequence"):
+        session(nodes, [floats("x", [2])], [floats("y", None)], [initializer("i", np.int64(1))], backend)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_sequence_that_comes_out_of_a_branch_is_no_tensor(backend):
+    branches = {
+        name: graph(
+            [node("SequenceConstruct", ["x", "x"], [name])], [], [helper.make_tensor_sequence_value_info(name, 1, None)]
+        )
+        for name in ("a", "b")
+    }
+    nodes = [
+        node("If", ["go"], ["s"], then_branch=branches["a"], else_branch=branches["b"]),
+        node("Mul", ["s", "x"], ["y"], name="bad"),
+    ]
+    with pytest.raises(webrnn.ModelError, match="sequence"):
+        made = session(nodes, [bools("go", []), floats("x", [2])], [floats("y", None)], backend=backend)
+        made.run(None, {"go": np.array(True), "x": X[0, :2]})

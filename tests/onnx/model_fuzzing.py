@@ -235,6 +235,8 @@ class Tester:
         if "Scan" in ops:  # the shapes of what a loop of no steps gives are whatever is declared
             pairs = [pair for pair in pairs if not all(map(are_empty, [pair[:1], pair[1:]]))]
         what = difference([theirs for theirs, _ in pairs], [ours for _, ours in pairs])
+        if what.startswith("numbers") and {"Scan", "Shape"} <= {*ops}:
+            return [], "shapes of what a loop gives: of one without steps onnxruntime has others"
         if what.startswith("shape") and trial.counts_numbers():
             return [], "sizes that depend on roundings, of which onnxruntime has others"
         if what.startswith("numbers") and len(ops) > 1 and any(a.dtype == np.float16 for a in arrays):

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from webrnn import reference
-from webrnn.shapes.facts import UNKNOWN, Fact, fact_of_array
+from webrnn.shapes.facts import Fact, fact_of_array
 
-from .check import Check
+from .check import NO_TENSOR, Check
 from .types import decide
 
 
@@ -33,5 +33,4 @@ def check_arrays(op_type: str, domain: str, inputs: Sequence[Any], attrs: Mappin
 
 
 def _fact(value: Any) -> Fact:
-    """Sequences, and whatever is no tensor, are not known."""
-    return fact_of_array(value) if isinstance(value, np.ndarray) else UNKNOWN
+    return fact_of_array(value) if isinstance(value, np.ndarray) else NO_TENSOR

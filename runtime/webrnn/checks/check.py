@@ -42,6 +42,10 @@ def _value(size: Dim, sizes: Mapping[str, int]) -> Dim:
     return size if isinstance(size, int) else size.substitute(sizes)
 
 
+NO_TENSOR = Fact()
+"""What is known of a sequence or an optional."""
+
+
 class Check:
     """One application of an op, as far as it is known. `operands` has None for an input that is left out."""
 

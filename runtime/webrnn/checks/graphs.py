@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,12 +11,13 @@ from webrnn.ir import REFUSED, Dim, DType, Graph, Node, Scan, SymbolicDim, Value
 from webrnn.ir.blame import blame
 from webrnn.ir.dims import TooComplex
 from webrnn.reference import check_signature
-from webrnn.shapes.facts import UNKNOWN, Fact, Facts, facts_of_inputs
+from webrnn.shapes.facts import Fact, Facts, facts_of_inputs
 from webrnn.shapes.infer import infer, trip_count
 
-from .check import Check, Condition, spell
+from .check import NO_TENSOR, Check, Condition, spell
 from .types import decide
 
+MAKES_LISTS = {"SequenceConstruct", "SequenceEmpty", "SequenceInsert", "SequenceErase", "SplitToSequence"}
 MOST_SHAPES = 64
 """Shapes that are remembered as allowed."""
 
@@ -61,9 +62,10 @@ def check_graph(graph: Graph, facts: Facts | None = None, may_refuse: bool = Tru
     """
     facts = infer(graph) if facts is None else facts
     found: list[Condition] = []
+    lists = {output for node in graph.nodes if node.op in MAKES_LISTS and not node.domain for output in node.outputs}
     for index, node in enumerate(graph.nodes):
         try:
-            found += check_node(node, facts)
+            found += check_node(node, facts, lists)
         except Error as error:
             if may_refuse:
                 raise
@@ -77,10 +79,11 @@ def check_graph(graph: Graph, facts: Facts | None = None, may_refuse: bool = Tru
     return list(dict.fromkeys(found))
 
 
-def check_node(node: Node, facts: Facts) -> list[Condition]:
+def check_node(node: Node, facts: Facts, lists: Collection[Value | None] = ()) -> list[Condition]:
     """Raise if a node is not allowed with operands of which this is known, whatever the graphs inside it are like; the
-    conditions under which it is. What would be too long a condition is left to whoever runs the node."""
-    c = _ask(node, facts)
+    conditions under which it is. What would be too long a condition is left to whoever runs the node. `lists` are
+    values that are known to be sequences."""
+    c = _ask(node, facts, lists)
     return [replace(condition, node=node.label, op=node.op) for condition in c.conditions]
 
 
@@ -103,8 +106,11 @@ def is_allowed(node: Node, facts: Facts) -> bool:
     return not c.conditions and not c.reads_unknown and all(shape is not None and None not in shape for shape in shapes)
 
 
-def _ask(node: Node, facts: Facts) -> Check:
-    operands = [None if value is None else UNKNOWN if value.container else facts.of(value) for value in node.inputs]
+def _ask(node: Node, facts: Facts, lists: Collection[Value | None] = ()) -> Check:
+    operands = [
+        None if value is None else NO_TENSOR if value.container or value in lists else facts.of(value)
+        for value in node.inputs
+    ]
     c = Check(node.op, node.attrs, operands, len(node.outputs))
     try:
         if is_scan(node):

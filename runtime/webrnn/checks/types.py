@@ -13,7 +13,7 @@ from webrnn.ir import DType
 from webrnn.ops.rows import ROWS, Row
 from webrnn.reference.arrays import FLOOR_OR_CEIL
 
-from .check import FLOATS, INTEGERS, Check
+from .check import FLOATS, INTEGERS, NO_TENSOR, Check
 from .registry import check
 
 _EIGHTHS = {DType.FLOAT8E4M3FN, DType.FLOAT8E4M3FNUZ, DType.FLOAT8E5M2, DType.FLOAT8E5M2FNUZ}
@@ -82,7 +82,11 @@ def check_types(c: Check, row: Row) -> None:
     of_group: dict[str, DType] = {}
     for index, operand in enumerate(c.operands):
         group, types, repeats = expected[min(index, len(expected) - 1)]
-        if operand is None or operand.dtype is None or types is None or (index >= len(expected) and not repeats):
+        if operand is None or types is None or (index >= len(expected) and not repeats):
+            continue
+        if operand is NO_TENSOR:
+            c.fail(f"input {index} is a sequence or an optional, it must be a tensor", kind=ModelError)
+        if operand.dtype is None:
             continue
         dtype = operand.dtype
         if dtype not in types:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from webrnn import net
 from webrnn.checks.graphs import NO_CONDITIONS, SizeConditions, check_graph
-from webrnn.errors import PlanError
+from webrnn.errors import ModelError, PlanError
 from webrnn.ir import Graph, Node, Symbol, Value
 from webrnn.ir.dims import Shape
 from webrnn.plan.encode import compile_graph
@@ -179,9 +179,18 @@ class SplitProgram:
         values: dict[Value, Any] = dict(self.graph.constants)
         values.update(zip(self.graph.inputs, arguments, strict=True))
         for inputs, outputs, program in self.steps:
-            results = program.run([values[value] for value in inputs], budget=budget)
+            given = [values[value] for value in inputs]
+            if isinstance(program, (PlanProgram, VmProgram)):
+                _require_tensors(inputs, given)
+            results = program.run(given, budget=budget)
             values.update(zip(outputs, results, strict=True))
         return [values[value] for value in self.graph.outputs]
+
+
+def _require_tensors(values: Sequence[Value], arguments: Sequence[Any]) -> None:
+    for value, argument in zip(values, arguments, strict=True):
+        if argument is None or isinstance(argument, list):
+            raise ModelError(f"{value.name} is a sequence or an optional, it must be a tensor")
 
 
 def shapes_of(arguments: Sequence[Any]) -> tuple[tuple[int, ...], ...]:
