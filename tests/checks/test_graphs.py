@@ -355,6 +355,6 @@ def test_a_sequence_that_comes_out_of_a_branch_is_no_tensor(backend):
         node("If", ["go"], ["s"], then_branch=branches["a"], else_branch=branches["b"]),
         node("Mul", ["s", "x"], ["y"], name="bad"),
     ]
+    made = session(nodes, [bools("go", []), floats("x", [2])], [floats("y", None)], backend=backend)
     with pytest.raises(webrnn.ModelError, match="sequence"):
-        made = session(nodes, [bools("go", []), floats("x", [2])], [floats("y", None)], backend=backend)
         made.run(None, {"go": np.array(True), "x": X[0, :2]})

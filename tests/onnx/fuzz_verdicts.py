@@ -25,7 +25,7 @@ HALF = 5e-3
 """Of results of 16 bits."""
 SIZES_FROM_NUMBERS = {"NonZero", "Unique", "Compress"}
 TOO_LARGE = "bytes; the limit is"
-"""How a backend says that a result is too large. One that does not make it, because nobody reads its elements, goes on."""
+"""How a backend says that a result is too large. One that need not make it, since nobody reads it, goes on."""
 LARGEST = 1e15
 DIVISIONS = {"Div", "Reciprocal", "Pow"}
 """Pow too: of a negative number it is one only if the exponent is whole, which a last bit decides."""

@@ -180,17 +180,13 @@ class SplitProgram:
         values.update(zip(self.graph.inputs, arguments, strict=True))
         for inputs, outputs, program in self.steps:
             given = [values[value] for value in inputs]
-            if isinstance(program, (PlanProgram, VmProgram)):
-                _require_tensors(inputs, given)
+            if isinstance(program, (PlanProgram, VmProgram)) and any(
+                each is None or isinstance(each, list) for each in given
+            ):
+                raise ModelError("a sequence or an optional stands where a tensor must be")
             results = program.run(given, budget=budget)
             values.update(zip(outputs, results, strict=True))
         return [values[value] for value in self.graph.outputs]
-
-
-def _require_tensors(values: Sequence[Value], arguments: Sequence[Any]) -> None:
-    for value, argument in zip(values, arguments, strict=True):
-        if argument is None or isinstance(argument, list):
-            raise ModelError(f"{value.name} is a sequence or an optional, it must be a tensor")
 
 
 def shapes_of(arguments: Sequence[Any]) -> tuple[tuple[int, ...], ...]:
