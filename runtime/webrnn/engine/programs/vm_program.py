@@ -180,9 +180,8 @@ class SplitProgram:
         values.update(zip(self.graph.inputs, arguments, strict=True))
         for inputs, outputs, program in self.steps:
             given = [values[value] for value in inputs]
-            if isinstance(program, (PlanProgram, VmProgram)) and any(
-                each is None or isinstance(each, list) for each in given
-            ):
+            lists = [each is None or isinstance(each, list) for each in given]
+            if any(lists) and isinstance(program, (PlanProgram, VmProgram)):
                 raise ModelError("a sequence or an optional stands where a tensor must be")
             results = program.run(given, budget=budget)
             values.update(zip(outputs, results, strict=True))
