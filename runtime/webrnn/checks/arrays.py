@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from webrnn import reference
-from webrnn.shapes.facts import Fact, fact_of_array
+from webrnn.shapes.facts import UNKNOWN, Fact, fact_of_array
 
 from .check import NO_TENSOR, Check
 from .types import decide
@@ -33,4 +33,6 @@ def check_arrays(op_type: str, domain: str, inputs: Sequence[Any], attrs: Mappin
 
 
 def _fact(value: Any) -> Fact:
-    return fact_of_array(value) if isinstance(value, np.ndarray) else NO_TENSOR
+    if isinstance(value, np.ndarray):
+        return fact_of_array(value)
+    return NO_TENSOR if isinstance(value, list) else UNKNOWN
