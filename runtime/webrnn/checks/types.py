@@ -149,7 +149,7 @@ def decide(c: Check, domain: str) -> None:
             check_types(c, row)
         if rule is not None:
             rule(c)
-        elif row is None or len(signature(row.operands)) > 1:  # how several operands fit together only a run decides
+        elif row is not None and len(signature(row.operands)) > 1:  # how these fit together only a run decides
             c.reads_unknown = True
     except Error as error:
         raise type(error)(error.message, op=c.op, attribute=error.attribute) from error
