@@ -7,6 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from webrnn.checks import arrays
+
 from .onnxruntime_oracle import check, ints
 
 COORDINATES = ["half_pixel", "asymmetric", "align_corners", "pytorch_half_pixel"]
@@ -39,3 +41,8 @@ def test_grid_sample(mode, padding_mode, align_corners):
         rng.uniform(-1.5, 1.5, (2, 3, 6, 2)).astype(np.float32),
     )
     check("GridSample", x, grid, mode=mode, padding_mode=padding_mode, align_corners=align_corners, atol=1e-4)
+
+
+def test_grid_sample_of_an_empty_batch():
+    (y,) = arrays.call("GridSample", "", [np.ones((0, 2, 3, 3), np.float32), np.ones((0, 4, 5, 2), np.float32)], {})
+    assert y.shape == (0, 2, 4, 5)
