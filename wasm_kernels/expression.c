@@ -115,20 +115,22 @@ static void expression_op(const Operation *op, Register a, Register b, Register 
 /* The n elements of a tensor from `at` on, `stride` apart, as a tile */
 static Register load_tile(const Tensor *t, const char *at, int32_t stride, int32_t n, char *tile) {
   if (stride == 0 || stride == 1) return (Register){(char *)at, stride};
-  for (int32_t i = 0; i < n; i++, at += (ptrdiff_t)stride * ITEM[t->dtype]) switch (t->dtype) {
-    case DTYPE_F32:
-    case DTYPE_I32: __builtin_memcpy((int32_t *)tile + i, at, 4); break;
-    case DTYPE_I64: ((int64_t *)tile)[i] = *(const int64_t *)at; break;
+  const int item = ITEM[t->dtype];
+  for (int32_t i = 0; i < n; i++, at += (ptrdiff_t)stride * item) switch (item) {
+    case 8: ((int64_t *)tile)[i] = *(const int64_t *)at; break;
+    case 4: __builtin_memcpy((int32_t *)tile + i, at, 4); break;
+    case 2: ((int16_t *)tile)[i] = *(const int16_t *)at; break;
     default: ((uint8_t *)tile)[i] = *(const uint8_t *)at;
     }
   return (Register){tile, 1};
 }
 
 static void store_tile_at(const Tensor *t, char *at, int32_t stride, int32_t n, Register from) {
-  for (int32_t i = 0; i < n; i++, at += (ptrdiff_t)stride * ITEM[t->dtype]) switch (t->dtype) {
-    case DTYPE_F32:
-    case DTYPE_I32: __builtin_memcpy(at, (const int32_t *)from.data + i * from.step, 4); break;
-    case DTYPE_I64: *(int64_t *)at = ((const int64_t *)from.data)[i * from.step]; break;
+  const int item = ITEM[t->dtype];
+  for (int32_t i = 0; i < n; i++, at += (ptrdiff_t)stride * item) switch (item) {
+    case 8: *(int64_t *)at = ((const int64_t *)from.data)[i * from.step]; break;
+    case 4: __builtin_memcpy(at, (const int32_t *)from.data + i * from.step, 4); break;
+    case 2: *(int16_t *)at = ((const int16_t *)from.data)[i * from.step]; break;
     default: *(uint8_t *)at = ((const uint8_t *)from.data)[i * from.step];
     }
 }

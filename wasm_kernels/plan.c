@@ -227,7 +227,7 @@ static int check_block(const int32_t *plan, int32_t from, int32_t to, int depth,
   for (int32_t at = from; at < to;) {
     const int32_t *w = code_of(plan) + at;
     REQUIRE(to - at >= 2 && below(w[0], I_COUNT) && w[1] >= 0 && w[1] <= to - at - 2, BAD_INSTRUCTION);
-    const char *form = FORMS[w[0]];
+    const uint8_t *form = (const uint8_t *)FORMS[w[0]];
     int n = 0;
     for (; form[n] && form[n] != OPERAND_LIST; n++) REQUIRE(n < w[1] && check_word(plan, form[n], w[2 + n]), BAD_INSTRUCTION);
     REQUIRE(form[n] == OPERAND_LIST || n == w[1], BAD_INSTRUCTION);
@@ -388,7 +388,7 @@ static int bind_access(const Vm *vm, int32_t tensor, int written) {
 }
 
 static int bind_accesses(const Vm *vm, const int32_t *w) {
-  const char *form = FORMS[w[0]];
+  const uint8_t *form = (const uint8_t *)FORMS[w[0]];
   int error = OK;
   for (int i = 0; !error && form[i]; i++)
     if (form[i] & OPERAND_TENSOR && w[2 + i] >= 0) error = bind_access(vm, w[2 + i], form[i] & OPERAND_WRITTEN);

@@ -130,7 +130,7 @@ class Trial:
             if min(shape, default=0) < 0 or n_bytes > MOST_BYTES // 2:
                 raise self.webrnn.ShapeError("too large to feed")
             array = np.zeros(shape, ARRAY_TYPES[port.dtype])
-            array[...] = self.rng.choice((0, 1, 2, -1, 5)) if port.dtype != "u8" else self.rng.random() < 0.5
+            array[...] = self.rng.choice((0, 1, 2, -1, 5)) if port.dtype != "bool" else self.rng.random() < 0.5
             found[port.name] = array
         return found
 

@@ -60,8 +60,8 @@ def _whole() -> list[Sample]:
         pairs = [(a, b) for a in file.inputs for b in file.outputs if (a.dtype, a.shape) == (b.dtype, b.shape)]
         if pairs:
             port, after = pairs[0]
-            start = np.ones([1] * len(port.shape), np.bool_ if port.dtype == "u8" else np.float32)
-            states = [PlanState(port.name, after.name, start if port.dtype in ("f32", "u8") else None)]
+            start = np.ones([1] * len(port.shape), np.bool_ if port.dtype == "bool" else np.float32)
+            states = [PlanState(port.name, after.name, start if port.dtype in ("f32", "bool") else None)]
             found.append(Sample(f"{sample.name}, a stream", encode_again(file, states, {"rate": 1}), sample.symbols))
     return found
 
@@ -200,7 +200,7 @@ def _name(file: _Words, rng: random.Random) -> None:
 
 
 def _dtype(file: _Words, rng: random.Random) -> None:
-    _port(file, rng)["dtype"] = rng.choice((*opcodes.DTYPES, "f64", "", 0))
+    _port(file, rng)["dtype"] = rng.choice((*opcodes.DTYPES, "f8", "", 0))
 
 
 def _size_of_port(file: _Words, rng: random.Random) -> None:

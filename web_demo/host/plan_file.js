@@ -2,7 +2,7 @@
 
 // Written by web_demo/packaging/plan_constants.py:
 const MAGIC = 0x4e4e5257;
-const VERSION = 2;
+const VERSION = 3;
 const HEADER = [
   "magic", "version", "words", "symbols", "sizes", "buffers", "slots", "tensors", "externals", "moves", "code_words",
   "data_offset", "data_bytes", "meta_offset", "meta_bytes",
@@ -12,7 +12,7 @@ const SIZE_KINDS = ["number", "symbol", "sum", "product", "quotient"];
 const BUFFER_WORDS = 4; // kind, element type, row of the table of sizes, place
 const EXTERNAL = 2; // a kind of buffer
 const WRITABLE = 1 << 30; // in the place of an external
-const ITEM_BYTES = [4, 8, 1, 4];
+const ITEM_BYTES = [4, 8, 1, 4, 2, 2, 8, 1, 1, 2, 2, 4, 8];
 const MOST_AXES = 32; // of an input or output
 /** What the VM returns, by number; for {} stands a limit. */
 export const ERRORS = [
@@ -40,7 +40,16 @@ const TYPES = {
   f32: { type: "float32", Array: Float32Array },
   i32: { type: "int32", Array: Int32Array },
   i64: { type: "int64", Array: BigInt64Array },
-  u8: { type: "bool", Array: Uint8Array },
+  bool: { type: "bool", Array: Uint8Array },
+  f16: { type: "float16", Array: globalThis.Float16Array ?? Uint16Array }, // the bits where JavaScript lacks the type
+  bf16: { type: "bfloat16", Array: Uint16Array }, // the bits
+  f64: { type: "float64", Array: Float64Array },
+  u8: { type: "uint8", Array: Uint8Array },
+  i8: { type: "int8", Array: Int8Array },
+  u16: { type: "uint16", Array: Uint16Array },
+  i16: { type: "int16", Array: Int16Array },
+  u32: { type: "uint32", Array: Uint32Array },
+  u64: { type: "uint64", Array: BigUint64Array },
 };
 
 /** Base of the errors of a plan; `node` names the part of the model, where that is known. */

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from webrnn.errors import PlanError, ShapeError
+from webrnn.ir import DType
 from webrnn.ir.dims import floor_divide
 
 from . import opcodes
@@ -20,8 +21,17 @@ from . import opcodes
 ARRAY_TYPES: dict[str, np.dtype[Any]] = {
     "f32": np.dtype(np.float32),
     "i64": np.dtype(np.int64),
-    "u8": np.dtype(np.bool_),
+    "bool": np.dtype(np.bool_),
     "i32": np.dtype(np.int32),
+    "f16": np.dtype(np.float16),
+    "bf16": DType.BFLOAT16.array_type,
+    "f64": np.dtype(np.float64),
+    "u8": np.dtype(np.uint8),
+    "i8": np.dtype(np.int8),
+    "u16": np.dtype(np.uint16),
+    "i16": np.dtype(np.int16),
+    "u32": np.dtype(np.uint32),
+    "u64": np.dtype(np.uint64),
 }
 
 
@@ -278,7 +288,7 @@ def _read_start(row: Any, port: PlanPort, file: PlanFile) -> np.ndarray:
     if not 0 <= offset <= length - n_bytes or not 0 <= first <= len(file.data) - length:
         raise damaged
     elements = np.frombuffer(file.data[first + offset :][:n_bytes], np.uint8)
-    array = elements != 0 if port.dtype == "u8" else elements.view(ARRAY_TYPES[port.dtype])
+    array = elements != 0 if port.dtype == "bool" else elements.view(ARRAY_TYPES[port.dtype])
     return array.reshape(shape)
 
 

@@ -41,7 +41,9 @@ EXACT, UNLIMITED, LIMITED, CHUNKS = range(4)
 NAMES = {"reduction": REDUCTIONS, "pooling": POOLINGS, "fft": FFTS, "strictness": STRICTNESS}
 """What numbers stand for; `activation` stands for a name of webrnn.ir.activations."""
 
-ELEMENT_TYPES = ("f32", "i64", "u8", "i32", "any")
+ELEMENT_TYPES = (
+    "f32", "i64", "bool", "i32", "f16", "bf16", "f64", "u8", "i8", "u16", "i16", "u32", "u64", "any",
+)  # fmt: skip
 
 
 class OperandRow(NamedTuple):
@@ -143,16 +145,30 @@ INSTRUCTIONS = (
     _row("conv", f"x:f32 w:f32 bias:f32? y:f32! scratch:f32! {_WINDOW} groups:int", "matrix"),
     _row("pool", f"x:f32 y:f32! kind:pooling {_WINDOW}", "reduction"),
     _row("gather", "x:any index:i64 y:any!", "copy"),  # x[outer, size, inner], index[count], y[outer, count, inner]
-    _row("branch", "condition:u8 then:block otherwise:block", "control", (("then", "control"), ("else", "control"))),
+    _row("branch", "condition:bool then:block otherwise:block", "control", (("then", "control"), ("else", "control"))),
     # Moves: tensor, stride (a size), steps before it moves (a size), or -1 and the tensor to follow
     _row(
         "loop",
-        "steps:size? steps_tensor:i64? most:size condition:u8? body_condition:u8? iteration:i64!? taken:i64!?"
+        "steps:size? steps_tensor:i64? most:size condition:bool? body_condition:bool? iteration:i64!? taken:i64!?"
         " first_move:int moves:int body:block epilogue:block strictness:strictness ...",
         "control",
         (("steps", "control"), ("end", "control")),
     ),
     _row("fft", "x:f32 twiddles:f32 y:f32! scratch:f32! kind:fft", "transform"),  # x[rows, n numbers], y the same
+
+    # --- sizes that are known only while running
+
+    # --- indexing and sorting
+
+    # --- windows and images
+
+    # --- reductions, normalizations and transforms
+
+    # --- integers and quantized numbers
+
+    # --- random numbers
+
+    # --- end
 )  # fmt: skip
 
 ROWS = {row.name: row for row in INSTRUCTIONS}

@@ -22,7 +22,12 @@ from .draft import ExpressionInstruction, ExpressionOp, Instruction, Operand
 from .opcodes import GRAIN, MAX_RANK, PANEL
 from .views import Sizes, Storage, View, collapsed, count_of, dense_like, dense_view
 
-DTYPES = {DType.FLOAT: "f32", DType.INT64: "i64", DType.BOOL: "u8", DType.INT32: "i32"}
+DTYPES = {
+    DType.FLOAT: "f32", DType.INT64: "i64", DType.BOOL: "bool", DType.INT32: "i32", DType.FLOAT16: "f16",
+    DType.BFLOAT16: "bf16", DType.DOUBLE: "f64", DType.UINT8: "u8", DType.INT8: "i8", DType.UINT16: "u16",
+    DType.INT16: "i16", DType.UINT32: "u32", DType.UINT64: "u64",
+}  # fmt: skip
+"""Of tensors that plans have."""
 
 
 class NotLowered(Exception):
@@ -110,7 +115,7 @@ class Lowering:
     def dtype(self, value: Value) -> str:
         found = DTYPES.get(self.facts.dtype(value) or DType.STRING)
         if found is None or value.container:
-            raise self.refuse(f"{value.name} is not a tensor of float, int64, int32 or bool")
+            raise self.refuse(f"{value.name} is not a tensor of a type that plans have")
         return found
 
     def ints(self, value: Value | None) -> list[int]:
@@ -139,7 +144,7 @@ class Lowering:
         key = (id(array), dtype)
         if key not in self._constants:
             self._kept.append(array)
-            stored = array.astype(np.uint8) if dtype == "u8" else array
+            stored = array.astype(np.uint8) if dtype == "bool" else array
             self._constants[key] = Storage("constant", dtype, array.size, stored, writable=False)
         return dense_view(self._constants[key], array.shape)
 

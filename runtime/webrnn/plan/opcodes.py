@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 MAGIC = 0x4E4E5257  # "WRNN"
-VERSION = 2
+VERSION = 3
 
 HEADER = (
     "magic", "version", "words", "symbols", "sizes", "buffers", "slots", "tensors", "externals", "moves", "code_words",
@@ -34,8 +34,8 @@ MAX_REGISTERS = 64
 PANEL, GRAIN = 24, 8
 """Rows of a panel of packed weights, and the step in which the last may be narrower; the same for all targets."""
 
-DTYPES = ("f32", "i64", "u8", "i32")
-ITEM_BYTES = (4, 8, 1, 4)
+DTYPES = ("f32", "i64", "bool", "i32", "f16", "bf16", "f64", "u8", "i8", "u16", "i16", "u32", "u64")
+ITEM_BYTES = (4, 8, 1, 4, 2, 2, 8, 1, 1, 2, 2, 4, 8)
 
 BUFFER_KINDS = ("constant", "arena", "external")
 BUFFER_WORDS = 4  # kind, dtype, size (elements), place: byte offset in the data, slot or external; see WRITABLE

@@ -341,5 +341,12 @@ OPERAND_RULES: dict[str, Callable[..., bool]] = {
     "gather": _gather,
     "branch": _branch,
     "fft": _fft,
+    # --- sizes that are known only while running
+    # --- indexing and sorting
+    # --- windows and images
+    # --- reductions, normalizations and transforms
+    # --- integers and quantized numbers
+    # --- random numbers
+    # --- end
 }
 """Not of "expression" and "loop", whose operands are lists: verify.py has theirs."""

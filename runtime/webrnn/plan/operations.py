@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 OPERATION_WORDS = 7
 
-LETTERS = {"f": "f32", "i": "i64", "j": "i32", "u": "u8"}
+LETTERS = {"f": "f32", "i": "i64", "j": "i32", "u": "bool"}
 """Of element types, in names of operations."""
 
 
@@ -57,7 +57,7 @@ def _binary(name: str, op: str) -> OperationRow:
 
 
 def _compare(name: str, op: str) -> OperationRow:
-    return OperationRow(name, name, ("f32", "f32"), "u8", "compare", 0, op)
+    return OperationRow(name, name, ("f32", "f32"), "bool", "compare", 0, op)
 
 
 def _typed(bases: str, letters: Iterable[str], form: str, op: str = "", flops: int = 1) -> Iterator[OperationRow]:
@@ -104,8 +104,8 @@ OPERATIONS = (
     _compare("less_or_equal", "LessOrEqual"),
     _compare("greater", "Greater"),
     _compare("greater_or_equal", "GreaterOrEqual"),
-    OperationRow("select", "select", ("u8", "f32", "f32"), "f32", op="Where"),
-    OperationRow("isnan", "isnan", ("f32",), "u8", op="IsNaN"),
+    OperationRow("select", "select", ("bool", "f32", "f32"), "f32", op="Where"),
+    OperationRow("isnan", "isnan", ("f32",), "bool", op="IsNaN"),
     *_typed("add sub mul div min max", "i", "ttt"),
     *_typed("add sub mul div min max", "j", "ttt"),
     *_typed("equal less less_or_equal greater greater_or_equal", "ij", "ttu"),

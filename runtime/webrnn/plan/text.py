@@ -264,5 +264,5 @@ def _is_wrapped(text: str) -> bool:
 
 def _constant_text(dtype: str, number: float | int) -> str:
     if dtype != "f32":
-        return str(bool(number)).lower() if dtype == "u8" else str(number)
+        return str(bool(number)).lower() if dtype == "bool" else str(number)
     return f"{number:g}" if isinf(number) or number != number else f"{number:.9g}"

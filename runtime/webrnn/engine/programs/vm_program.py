@@ -147,7 +147,7 @@ class SplitProgram:
         refused: set[Node] = set()
         for node in graph.nodes:
             if has_foreign_operands(node, facts):
-                setting.say(f"in numpy: {node.op} {node.label}: it is not of float, int64, int32 or bool")
+                setting.say(f"in numpy: {node.op} {node.label}: it is not of tensors of types that plans have")
             elif opens_a_shape(node, facts):
                 setting.say(f"in numpy: {node.op} {node.label}: the shape of its result is known only when it has run")
             else:

@@ -9,7 +9,7 @@ from webrnn.ir import WEBRNN, DType, Graph, Node, Value
 from ..draft import ExpressionOp
 from ..lowering import DTYPES, Lowering, attribute, present, rule
 from ..opcodes import MAX_REGISTERS
-from ..operations import OPERATIONS, RETIRED, OperationRow
+from ..operations import LETTERS, OPERATIONS, RETIRED, OperationRow
 from ..views import View
 
 _BY_OP = {row.op: row for row in OPERATIONS if row.op}
@@ -33,7 +33,7 @@ class _Writer:
     def operand(self, value: Value) -> tuple[str, int]:
         if value not in self._seen:
             array = self.l.array(value)
-            if array is not None and array.size == 1 and DType.of(array) in DTYPES:
+            if array is not None and array.size == 1 and DTYPES.get(DType.of(array)) in LETTERS.values():
                 number = array.reshape(-1)[0]
                 dtype = DTYPES[DType.of(array)]
                 self.constants.append((dtype, float(number) if dtype == "f32" else int(number)))
@@ -57,7 +57,11 @@ class _Writer:
 
     def cast(self, operand: tuple[str, int], to: str) -> tuple[str, int]:
         source = self.types[operand]
-        return operand if source == to else self._add(_CASTS[source, to], (operand,))
+        if source == to:
+            return operand
+        if (source, to) not in _CASTS:
+            raise self.l.refuse(f"a cast of {source} to {to}")
+        return self._add(_CASTS[source, to], (operand,))
 
     def _add(
         self, row: OperationRow, operands: tuple[tuple[str, int], ...], alpha: float = 0.0, beta: float = 0.0
