@@ -1,4 +1,4 @@
-"""Element-wise ops and expressions of them. An op is computed in a type that has arithmetic, and its result rounded to its own."""
+"""Element-wise ops and expressions of them. An op is computed in a type that has arithmetic, its result is rounded."""
 
 from __future__ import annotations
 
@@ -259,9 +259,8 @@ def _prelu(w: Writer, node: Node, operands: Operands) -> Register:
 def _celu(w: Writer, node: Node, operands: Operands) -> Register:
     alpha, x = attribute(node, "alpha", 1.0), operands[0]
     if w.types[x] == "f32" and alpha > 0:
-        return w.op(
-            "select", w.op("less", x, 0.0), w.op("mul", w.op("elu", w.op("div", x, alpha), alpha=1.0), alpha), x
-        )
+        below = w.op("mul", w.op("elu", w.op("div", x, alpha), alpha=1.0), alpha)
+        return w.op("select", w.op("less", x, 0.0), below, x)
     below = w.op("mul", w.op("expm1", w.op("div", x, alpha)), alpha)
     return w.op("add", w.op("max", x, 0.0), w.op("min", below, 0.0))
 

@@ -1,7 +1,7 @@
 """Functions that are made of the operations of expressions.
 
-`FUNCTIONS` are ops without an operation of their own. `COMPOSED` are operations that only some types have, for the other
-types. Float32 goes by way of float64 where a function of it is needed, so that nothing is lost in between.
+`FUNCTIONS` are ops without an operation of their own. `COMPOSED` are operations that only some types have, for other
+types. Float32 goes by way of float64 where only that has a function, so that nothing is lost in between.
 """
 
 from __future__ import annotations
