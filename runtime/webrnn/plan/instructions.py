@@ -157,6 +157,9 @@ INSTRUCTIONS = (
     _row("fft", "x:f32 twiddles:f32 y:f32! scratch:f32! kind:fft", "transform"),  # x[rows, n numbers], y the same
 
     # --- sizes that are known only while running
+    _row("let", "size:size value:i64 least:int", "control"),  # sets a late size, which is not below `least`
+    _row("demand", "condition:bool", "control"),  # that all elements are true
+    _row("nonzero", "x:any y:i64!? count:i64!?", "copy"),  # y[rank, count]: where the elements are that are not zero
 
     # --- indexing and sorting
 

@@ -316,6 +316,15 @@ def _fft(x: BoundTensor, twiddles: BoundTensor, y: BoundTensor, scratch: BoundTe
     )
 
 
+def _nonzero(x: BoundTensor, y: Maybe, count: Maybe) -> bool:
+    return (
+        x.is_contiguous
+        and (y is not None or count is not None)
+        and (count is None or count.count == 1)
+        and (y is None or (is_dense(y, 2) and y.shape[0] == x.rank))
+    )
+
+
 OPERAND_RULES: dict[str, Callable[..., bool]] = {
     "require": lambda size: size >= 0,
     "copy": _copy,
@@ -342,6 +351,9 @@ OPERAND_RULES: dict[str, Callable[..., bool]] = {
     "branch": _branch,
     "fft": _fft,
     # --- sizes that are known only while running
+    "let": lambda size, value, least: value.count == 1,
+    "demand": lambda condition: condition.is_contiguous,
+    "nonzero": _nonzero,
     # --- indexing and sorting
     # --- windows and images
     # --- reductions, normalizations and transforms
