@@ -1,6 +1,6 @@
 """Real models with inputs, and what is asked of each: it opens, is right, and is one plan that runs everywhere.
 
-`make real-models` (`python -m tests.models.real_models [name ...]`) tries all of them natively, in Node and in Chromium.
+`make real-models` (`python -m tests.models.real_models [name ...]`) tries them natively, in Node and in Chromium.
 """
 
 from __future__ import annotations
@@ -202,7 +202,7 @@ def main() -> None:
         if not arguments.native_only:
             for place, run in (("Node", in_node), ("Chromium", in_chromium)):
                 differences = run(site, plans)
-                print(f"{place}: {len(plans)} plans, bits {'as natively' if not differences else differences}")
+                print(f"{place}: {len(plans)} plans, bits {differences or 'as natively'}")
 
 
 if __name__ == "__main__":
