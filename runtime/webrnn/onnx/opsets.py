@@ -290,6 +290,8 @@ def batch_normalization_in_a_test(b: GraphBuilder, node: Node) -> Node:
     return node
 
 
+_WITH_BROADCAST = "Add And Div Equal Greater Less Mul Or Pow Sub Xor"
+
 _CONSUMED_INPUTS = """
     Abs Ceil Elu Exp Floor HardSigmoid InstanceNormalization LeakyRelu Log Max Mean Min Neg Reciprocal Relu Sigmoid Sqrt
     Sum Tanh
@@ -298,7 +300,7 @@ _CONSUMED_INPUTS = """
 
 ADAPTERS: dict[str, list[tuple[int, Adapter]]] = {
     **{op: [(18, attribute_to_input("axes", 1))] for op in REDUCTIONS},
-    **{op: [(7, broadcast_along_axis)] for op in "Add And Div Equal Greater Less Mul Or Pow Sub Xor".split()},
+    **{op: [(7, broadcast_along_axis)] for op in _WITH_BROADCAST.split()},
     **{op: [(7, drop_attributes("output_sequence"))] for op in ("GRU", "LSTM", "RNN")},
     **{op: [(6, drop_attributes())] for op in _CONSUMED_INPUTS.split()},
     "BatchNormalization": [(7, batch_normalization_in_a_test), (14, batch_normalization_for_inference)],
