@@ -234,7 +234,7 @@ static int check_block(const int32_t *plan, int32_t from, int32_t to, int depth,
     at += 2 + w[1];
     int error = OK;
     if (w[0] == I_expression) error = check_expression_words(plan, (const expression_operands *)(w + 2));
-    if (w[0] == I_sizes)
+    if (w[0] == I_sizes || w[0] == I_flat_index)
       for (int i = n; i < w[1]; i++) REQUIRE(below(w[2 + i], plan[HEADER_SIZES]), BAD_INSTRUCTION);
     if (w[0] == I_loop) error = check_loop_words(plan, (const loop_operands *)(w + 2), moves);
     REQUIRE(error == OK, error);
