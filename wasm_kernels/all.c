@@ -11,6 +11,7 @@
 #include "expression.c"
 #include "instructions.c"
 #include "late.c"
+#include "indexing.c"
 #include "vm.c"
 #include "limits.c"
 

@@ -248,7 +248,7 @@ static int check_block(const int32_t *plan, int32_t from, int32_t to, int depth,
     int error = OK;
     const int32_t code = CODE(w);
     if (code == I_expression) error = check_expression_words(plan, (const expression_operands *)(w + 2));
-    if (code == I_sizes)
+    if (code == I_sizes || code == I_flat_index)
       for (int i = n; i < w[1]; i++) REQUIRE(below(w[2 + i], plan[HEADER_SIZES]), BAD_INSTRUCTION);
     if (code == I_let) REQUIRE(size_table(plan)[SIZE_WORDS * w[2]] == SIZE_LATE, BAD_INSTRUCTION);
     if (code == I_loop) error = check_loop_words(plan, (const loop_operands *)(w + 2), moves);

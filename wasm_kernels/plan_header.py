@@ -54,6 +54,8 @@ def c_header() -> str:
         _enum("FFT", INSTRUCTIONS.FFTS),
         _names("FFTS", INSTRUCTIONS.FFTS),
         _enum("STEPS", INSTRUCTIONS.STRICTNESS),
+        _enum("SCATTER", INSTRUCTIONS.SCATTERS),
+        _enum("CUMULATION", INSTRUCTIONS.CUMULATIONS),
         f"enum {{ {_list(f'I_{row.name}' for row in rows)}, I_COUNT }};",
         f"static const char *const FORMS[] = {{{_list(_form(row) for row in rows)}}};",
         *_operand_structs(rows),

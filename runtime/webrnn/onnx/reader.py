@@ -191,6 +191,8 @@ class ModelReader:
         attrs = {item.name: python_value(item, self.tensors) for item in attributes} if attributes else {}
         if len(attrs) != len(attributes):
             raise ModelError("an attribute is given twice")
+        if attrs.get("auto_pad") == "":  # how some exporters write the default
+            del attrs["auto_pad"]
         inputs = [scope.lookup(name) if name else None for name in proto.inputs]
         outputs = [scope.produce(name) if name else None for name in proto.outputs]
         node = Node(proto.op, inputs, outputs, attrs, proto.name, domain)

@@ -67,7 +67,7 @@ Gelu                       elementwise  .            .            compute  1    
 Shrink                     elementwise  .            .            compute  1               T:number                map total
 Softmax                    elementwise  reductions   reductions   compute  5               T:float                 total like
 LogSoftmax                 elementwise  reductions   reductions   compute  5               T:float                 total like
-Hardmax                    elementwise  reductions   .            compute  2               T:float                 like
+Hardmax                    elementwise  reductions   sorting      compute  2               T:float                 like
 
 [arithmetic]
 Add                        elementwise  elementwise  elementwise  compute  1               T:number,T              binary total
@@ -106,9 +106,9 @@ Constant                   .            .            .            .        0    
 ConstantOfShape            indexing     layout       layout       layout   0               T1:i64                  first
 Shape                      layout       .            .            .        0               T:any                   total size
 Size                       layout       .            .            .        0               T:any                   total size
-Range                      indexing     layout       .            .        0               T:signed-int8,T,T
-EyeLike                    indexing     layout       .            .        0               T1:number+bool
-OneHot                     indexing     layout       .            layout   0               T1:number,T2:number,T3:any
+Range                      indexing     layout       indexing     .        0               T:signed-int8,T,T
+EyeLike                    indexing     layout       indexing     .        0               T1:number+bool
+OneHot                     indexing     layout       indexing     layout   0               T1:number,T2:number,T3:any
 
 [conv]
 Conv                       windows      windows      windows      compute  conv            T:float,T,T             product weights total
@@ -120,12 +120,12 @@ NonMaxSuppression          .            .            .            .        .    
 RoiAlign                   .            .            .            .        .               T1:float,T1,T2:i64
 
 [gather_scatter]
-Gather                     indexing     indexing     layout       layout   0               T:any,Tind:index        view
-GatherElements             indexing     indexing     .            .        0               T:any,Tind:index
-GatherND                   indexing     indexing     .            .        0               T:any,:i64
-ScatterElements            indexing     indexing     .            .        0               T:any,Tind:index,T      scatter
-ScatterND                  indexing     indexing     .            .        0               T:any,:i64,T            scatter
-TensorScatter              indexing     indexing     .            .        0               T:any,T,:i64            scatter
+Gather                     indexing     indexing     indexing     layout   0               T:any,Tind:index        view
+GatherElements             indexing     indexing     indexing     .        0               T:any,Tind:index
+GatherND                   indexing     indexing     indexing     .        0               T:any,:i64
+ScatterElements            indexing     indexing     indexing     .        0               T:any,Tind:index,T      scatter
+ScatterND                  indexing     indexing     indexing     .        0               T:any,:i64,T            scatter
+TensorScatter              indexing     indexing     indexing     .        0               T:any,T,:i64            scatter
 Compress                   .            reductions   .            .        .               T:any,T1:bool
 NonZero                    indexing     .            .            .        0               T:any
 
@@ -210,10 +210,10 @@ ReduceL2                   reductions   reductions   .            compute  2/in 
 ReduceSumSquare            reductions   reductions   reductions   compute  2/in            T:wide,:i64             reduction first total nonnegative
 ReduceLogSum               reductions   reductions   .            compute  1/in            T:float,:i64            reduction
 ReduceLogSumExp            reductions   reductions   .            compute  3/in            T:float,:i64            reduction
-ArgMax                     reductions   reductions   .            compute  1/in            T:number
-ArgMin                     reductions   reductions   .            compute  1/in            T:number
-CumSum                     elementwise  reductions   .            compute  1               T:wide,T2:index         like
-CumProd                    elementwise  reductions   .            compute  1               T:wide,T2:index         like
+ArgMax                     reductions   reductions   sorting      compute  1/in            T:number
+ArgMin                     reductions   reductions   sorting      compute  1/in            T:number
+CumSum                     elementwise  reductions   sorting      compute  1               T:wide,T2:index         like
+CumProd                    elementwise  reductions   sorting      compute  1               T:wide,T2:index         like
 
 [resize]
 Resize                     resize       .            .            compute  7               T1:any,T2:float-bfloat16,:f32,:i64
@@ -247,8 +247,8 @@ Pad                        layout       layout       layout       layout   0    
 CenterCropPad              .            layout       .            .        .               T:any,Tind:index
 DepthToSpace               layout       layout       .            .        0               T:any
 SpaceToDepth               .            layout       .            .        0               T:any
-Trilu                      elementwise  layout       .            compute  0               T:any,:i64              like
-ReverseSequence            elementwise  layout       .            layout   0               T:any,:i64              like
+Trilu                      elementwise  layout       indexing     compute  0               T:any,:i64              like
+ReverseSequence            elementwise  layout       indexing     layout   0               T:any,:i64              like
 
 [signal]
 DFT                        signal       signal       signal       compute  dft             T1:float,T2:index,:i64  first
@@ -259,7 +259,7 @@ BlackmanWindow             signal       signal       .            .        7    
 MelWeightMatrix            signal       signal       .            .        2               T1:index,T1,T1,T2:float,T2
 
 [sort]
-TopK                       reductions   reductions   .            compute  1/in            T:number,:i64>2
+TopK                       reductions   reductions   sorting      compute  1/in            T:number,:i64>2
 Unique                     .            reductions   .            .        .               T:any>4
 
 [text]
@@ -296,5 +296,5 @@ webrnn:GruReset            linear       linear       cells        compute  cell 
 webrnn:GruUpdate           linear       linear       cells        compute  cell            T:float,T,T,T           cell
 webrnn:LstmCell            linear       linear       cells        compute  cell            T:float,T,T,T>2         cell
 webrnn:ExpectShape         indexing     .            layout       layout   0               .
-webrnn:SequenceMask        indexing     .            .            layout   0               .
+webrnn:SequenceMask        indexing     .            indexing     layout   0               .
 """

@@ -13,7 +13,7 @@ import numpy as np
 from webrnn.errors import PlanError
 
 from . import opcodes
-from .instructions import INSTRUCTIONS, InstructionRow, OperandRow
+from .instructions import HAS_SIZES, INSTRUCTIONS, InstructionRow, OperandRow
 from .operations import OPERATION_WORDS, OPERATIONS, RETIRED, OperationRow
 
 MOST = 1 << 24
@@ -78,7 +78,7 @@ class Decoded:
     row: InstructionRow
     operands: list[int]
     rest: list[int] = field(default_factory=list)
-    """The sizes of "sizes"."""
+    """The sizes of those that have a list of them."""
     expression: Expression | None = None
     moves: list[Move] = field(default_factory=list)
     is_checked: bool = False
@@ -230,7 +230,7 @@ class _Decoder:
             self._check_operand(form, word, where)
         found = Decoded(at, row, words[:n_operands], is_checked=is_checked)
         at += 2 + length
-        if row.name == "sizes":
+        if row.name in HAS_SIZES:
             found.rest = words[n_operands:]
             _require(all(map(self._is_size, found.rest)), f"{where}: a size is out of range")
         elif row.name == "let":

@@ -15,7 +15,7 @@ An instruction is [number, number of operand words, operands ...]; an operand is
     a:reduction  a number that stands for a name of NAMES; `a:activation*2` two of them, a byte each
 
 A question mark is for an operand that may be left out, which is -1. `...` at the end stands for a list of words whose
-form the instruction itself knows.
+form the instruction itself knows; those of HAS_SIZES are indices into the table of sizes.
 """
 
 from __future__ import annotations
@@ -38,7 +38,13 @@ tensor asks for more than `most`; CHUNKS takes n_steps too, each of them a chunk
 loop that limits are for."""
 EXACT, UNLIMITED, LIMITED, CHUNKS = range(4)
 
-NAMES = {"reduction": REDUCTIONS, "pooling": POOLINGS, "fft": FFTS, "strictness": STRICTNESS}
+SCATTERS = ("none", "add", "mul", "max", "min")
+CUMULATIONS = ("sum", "prod")
+
+NAMES = {
+    "reduction": REDUCTIONS, "pooling": POOLINGS, "fft": FFTS, "strictness": STRICTNESS, "scatter": SCATTERS,
+    "cumulation": CUMULATIONS,
+}  # fmt: skip
 """What numbers stand for; `activation` stands for a name of webrnn.ir.activations."""
 
 ELEMENT_TYPES = (
@@ -162,6 +168,13 @@ INSTRUCTIONS = (
     _row("nonzero", "x:any y:i64!? count:i64!?", "copy"),  # y[rank, count]: where the elements are that are not zero
 
     # --- indexing and sorting
+    _row("flat_index", "index:i64 y:i64! ...", "copy"),  # index[..., depth], y[...], then sizes: see indexing.c
+    _row("scatter", "index:i64 updates:any y:any! kind:scatter", "copy"),  # index[n], updates[n, inner], y[rows, inner]
+    _row("in_range", "x:i64 least:size most:size", "control"),  # else a ShapeError
+    _row("iota", "y:i64!", "copy"),  # 0, 1, 2 ...
+    _row("cumulate", "x:any y:any! kind:cumulation exclusive:int", "reduction"),  # x[outer, n, inner], y the same
+    # x[outer, n, inner], values and indices [outer, k, inner]
+    _row("top", "x:any values:any!? indices:i64! smallest:int last:int nan_first:int", "reduction"),
 
     # --- windows and images
 
@@ -173,6 +186,8 @@ INSTRUCTIONS = (
 
     # --- end
 )  # fmt: skip
+
+HAS_SIZES = ("sizes", "flat_index")
 
 ROWS = {row.name: row for row in INSTRUCTIONS}
 CODES = {row.name: code for code, row in enumerate(INSTRUCTIONS)}

@@ -13,7 +13,7 @@ from math import prod
 
 from webrnn.ir.activations import ACTIVATIONS
 
-from .instructions import FFT_SLACK, FFTS, MAX_FFT, MIN_FFT, POOLINGS, REDUCTIONS
+from .instructions import CUMULATIONS, FFT_SLACK, FFTS, MAX_FFT, MIN_FFT, POOLINGS, REDUCTIONS, SCATTERS
 from .opcodes import DTYPES, GRAIN, ITEM_BYTES, PANEL
 
 INT_MAX = 2**31 - 1
@@ -325,6 +325,45 @@ def _nonzero(x: BoundTensor, y: Maybe, count: Maybe) -> bool:
     )
 
 
+SUMMED = ("f32", "i64", "i32", "f64")
+"""The element types that scatter and cumulate calculate with."""
+
+
+def _flat_index(index: BoundTensor, y: BoundTensor, *sizes: int) -> bool:
+    return (
+        index.rank == y.rank + 1
+        and y.is_contiguous
+        and index.shape[:-1] == y.shape
+        and len(sizes) == y.rank + 2 * index.shape[-1]
+    )
+
+
+def _scatter(index: BoundTensor, updates: BoundTensor, y: BoundTensor, kind: int) -> bool:
+    return (
+        is_dense(updates, 2)
+        and is_dense(y, 2)
+        and updates.dtype == y.dtype
+        and updates.shape[1] == y.shape[1]
+        and is_vector(index, updates.shape[0])
+        and 0 <= kind < len(SCATTERS)
+        and (SCATTERS[kind] == "none" or y.dtype in SUMMED)
+    )
+
+
+def _cumulate(x: BoundTensor, y: BoundTensor, kind: int, exclusive: int) -> bool:
+    return x.rank == 3 and _copy(x, y) and x.dtype in SUMMED and 0 <= kind < len(CUMULATIONS)
+
+
+def _top(x: BoundTensor, values: Maybe, indices: BoundTensor, smallest: int, last: int, nan_first: int) -> bool:
+    return (
+        is_dense(x, 3)
+        and is_dense(indices, 3)
+        and (x.shape[0], x.shape[2]) == (indices.shape[0], indices.shape[2])
+        and indices.shape[1] <= x.shape[1]
+        and (values is None or (is_dense(values, 3) and (values.dtype, values.shape) == (x.dtype, indices.shape)))
+    )
+
+
 OPERAND_RULES: dict[str, Callable[..., bool]] = {
     "require": lambda size: size >= 0,
     "copy": _copy,
@@ -355,6 +394,12 @@ OPERAND_RULES: dict[str, Callable[..., bool]] = {
     "demand": lambda condition: condition.is_contiguous,
     "nonzero": _nonzero,
     # --- indexing and sorting
+    "flat_index": _flat_index,
+    "scatter": _scatter,
+    "in_range": lambda x, least, most: x.is_contiguous,
+    "iota": lambda y: y.is_contiguous,
+    "cumulate": _cumulate,
+    "top": _top,
     # --- windows and images
     # --- reductions, normalizations and transforms
     # --- integers and quantized numbers

@@ -18,7 +18,7 @@ from webrnn.tables import bytes_text, table
 
 from .decode import Decoded, Expression, Operation, Tables, decode, float_of
 from .file import PlanFile, PlanPort, evaluated
-from .instructions import NAMES, OperandRow
+from .instructions import HAS_SIZES, NAMES, OperandRow
 from .verify import arena_bytes, bound_sizes, verify
 from .views import dense_strides
 
@@ -189,8 +189,8 @@ class _Printer:
                 numbers.append(f"{form.name}={self._number(form, word)}")
         if instruction.name == "let":
             return f"let {numbers[0].removeprefix('size=')} = {reads[0].removeprefix('value=')}, {numbers[1]}"
-        if instruction.name == "sizes":
-            reads = [self._list(tuple(instruction.rest))]
+        if instruction.name in HAS_SIZES:
+            reads.append(self._list(tuple(instruction.rest)))
         arrow = f" -> {', '.join(writes)}" if writes else ""
         return f"{instruction.name} {', '.join([*reads, *numbers])}{arrow}"
 

@@ -107,40 +107,6 @@ def _concat(l: Lowering, node: Node) -> None:
         start = start + source.shape[axis]
 
 
-@rule("Gather")
-def _gather(l: Lowering, node: Node) -> None:
-    source, index = l.view(present(node.inputs[0])), present(node.inputs[1])
-    output = present(node.outputs[0])
-    axis = attribute(node, "axis", 0) % source.rank
-    numbers = l.facts.of(index).ints
-    if numbers is not None and l.facts.of(index).shape == ():
-        size = source.shape[axis]
-        if isinstance(size, int) and not -size <= numbers[0] < size:
-            raise l.refuse("its index is out of range")
-        if isinstance(size, int) or numbers[0] < 0:
-            at: Dim = numbers[0] if numbers[0] >= 0 else size + numbers[0]
-            if isinstance(size, int):
-                l.views[output] = source.without_axis(axis, at)
-                return
-    target = l.dense_output(output)
-    outer, inner = source.shape[:axis], source.shape[axis + 1 :]
-    rows = l.reshaped(source, (count_of(outer), source.shape[axis], count_of(inner)))
-    indices = l.dense(_as_i64(l, l.view(index)))
-    count = indices.count
-    shaped, flat = target.reshaped((count_of(outer), count, count_of(inner))), indices.reshaped((count,))
-    l.emit("gather", l.dense(rows), flat, shaped)
-
-
-def _as_i64(l: Lowering, view: View) -> View:
-    if view.dtype == "i64":
-        return view
-    if view.dtype != "i32":
-        raise l.refuse("its indices are not integers")
-    widened = l.temporary(view.shape, "i64")
-    l.expression([view], [(widened, 1)], [], [ExpressionOp("j_to_i", (0,))])
-    return widened
-
-
 @rule("Pad")
 def _pad(l: Lowering, node: Node) -> None:
     output = present(node.outputs[0])
