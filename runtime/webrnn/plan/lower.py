@@ -21,6 +21,8 @@ from .lowering import DTYPES, Lowering, NotLowered, Rule, attribute, present, ru
 from .views import Storage, count_of, dense_view
 
 _READS_FIRST_ONLY = with_trait("first")
+_READS_TOO = {"Pad": 2}
+"""Of these, another operand whose elements are read: the value of what is added."""
 
 
 def lower(
@@ -162,7 +164,10 @@ class _Walk(Lowering):
         """The operands whose elements its instructions read: not those that only say how, such as a shape."""
         if all(self._is_known(output) for output in node.outputs if output is not None):
             return []
-        inputs = node.inputs[:1] if not node.domain and node.op in _READS_FIRST_ONLY else node.inputs
+        inputs = node.inputs
+        if not node.domain and node.op in _READS_FIRST_ONLY:
+            other = _READS_TOO.get(node.op, len(inputs))
+            inputs = [*inputs[:1], *inputs[other : other + 1]]
         return [value for value in inputs if value is not None]
 
     def _lower_node(self, node: Node) -> None:

@@ -22,7 +22,7 @@ header included; data (64-byte aligned) and meta (JSON for hosts) are placed in 
 SIZE_KINDS = ("number", "symbol", "sum", "product", "quotient")
 SIZE_WORDS = 3  # kind, a, b: a number, a symbol, or earlier sizes; the divisor of a quotient is a positive number
 
-MAX_RANK = 6
+MAX_RANK = 8
 MOST_AXES = 32
 """Of an input or output: what every numpy can have."""
 MAX_DEPTH = 16
