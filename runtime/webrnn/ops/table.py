@@ -103,7 +103,7 @@ BitCast                    .            elementwise  .            .        .    
 
 [constant]
 Constant                   .            .            .            .        0               .
-ConstantOfShape            indexing     layout       layout       layout   0               T1:i64                  first
+ConstantOfShape            indexing     layout       pads         layout   0               T1:i64                  first
 Shape                      layout       .            .            .        0               T:any                   total size
 Size                       layout       .            .            .        0               T:any                   total size
 Range                      indexing     layout       indexing     .        0               T:signed-int8,T,T
@@ -239,14 +239,14 @@ Squeeze                    layout       layout       layout       layout   0    
 Unsqueeze                  layout       layout       layout       layout   0               T:any,:i64              reshape first total
 Transpose                  layout       layout       layout       layout   0               T:any                   view total
 Expand                     layout       layout       layout       layout   0               T:any,:i64              view first
-Tile                       layout       layout       .            layout   0               T:any,T1:i64
+Tile                       layout       layout       pads         layout   0               T:any,T1:i64            first
 Concat                     layout       layout       layout       layout   0               T:any*                  total
 Split                      layout       layout       layout       layout   0               T:any,:i64>many         view first total
 Slice                      indexing     layout       layout       layout   0               T:any,Tind:index,Tind,Tind,Tind  view first
-Pad                        layout       layout       layout       layout   0               T:any,:i64,T,Tind:index  first
-CenterCropPad              .            layout       .            .        .               T:any,Tind:index
-DepthToSpace               layout       layout       .            .        0               T:any
-SpaceToDepth               .            layout       .            .        0               T:any
+Pad                        layout       layout       pads         layout   0               T:any,:i64,T,Tind:index  first
+CenterCropPad              layout       layout       pads         .        .               T:any,Tind:index        first
+DepthToSpace               layout       layout       pads         .        0               T:any
+SpaceToDepth               layout       layout       pads         .        0               T:any
 Trilu                      elementwise  layout       indexing     compute  0               T:any,:i64              like
 ReverseSequence            elementwise  layout       indexing     layout   0               T:any,:i64              like
 
@@ -259,7 +259,7 @@ BlackmanWindow             signal       signal       .            .        7    
 MelWeightMatrix            signal       signal       .            .        2               T1:index,T1,T1,T2:float,T2
 
 [sort]
-TopK                       reductions   reductions   sorting      compute  1/in            T:number,:i64>2
+TopK                       reductions   reductions   sorting      compute  1/in            T:number,:i64>2         first
 Unique                     .            reductions   .            .        .               T:any>4
 
 [text]

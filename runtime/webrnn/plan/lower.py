@@ -24,6 +24,8 @@ from .lowering import DTYPES, Lowering, NotLowered, Rule, attribute, present, ru
 from .views import Storage, count_of, dense_view
 
 _READS_FIRST_ONLY = with_trait("first")
+_READS_TOO = {"Pad": 2}
+"""Of these, another operand whose elements are read: the value of what is added."""
 
 
 def lower(
@@ -165,13 +167,16 @@ class _Walk(Lowering):
         """The operands whose elements its instructions read: not those that only say how, such as a shape."""
         if all(self._is_known(output) for output in node.outputs if output is not None):
             return []
-        inputs = [value for value in node.inputs if value is not None]
-        if node.domain or node.op not in _READS_FIRST_ONLY:
-            return inputs
-        return [*inputs[:1], *(value for value in inputs[1:] if self._is_unsaid(value))]
+        inputs = dict(enumerate(node.inputs))
+        if not node.domain and node.op in _READS_FIRST_ONLY:
+            read = (0, _READS_TOO.get(node.op))
+            inputs = {i: value for i, value in inputs.items() if i in read or self._is_unsaid(value)}
+        return [value for value in inputs.values() if value is not None]
 
-    def _is_unsaid(self, value: Value) -> bool:
+    def _is_unsaid(self, value: Value | None) -> bool:
         """Whether the elements of an operand that says how are not known before it runs."""
+        if value is None:
+            return False
         content = self.facts.of(value).content
         return value not in self.arrays and (content is None or None in content)
 

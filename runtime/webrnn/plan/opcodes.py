@@ -29,7 +29,7 @@ CHECKED = 1 << 24
 LATE_BYTES = 1 << 10
 """Room that a buffer of a late size has at first."""
 
-MAX_RANK = 6
+MAX_RANK = 8
 MOST_AXES = 32
 """Of an input or output: what every numpy can have."""
 MAX_DEPTH = 16

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from webrnn.ir import Dim, Node, Value
+from webrnn.ir import Dim, Node
 
 from ..draft import Instruction
 from ..instructions import CUMULATIONS
@@ -48,6 +48,9 @@ def _hardmax(l: Lowering, node: Node) -> None:
     view, output = l.view(present(node.inputs[0])), present(node.outputs[0])
     axis = attribute(node, "axis", -1) % view.rank
     n = view.shape[axis]
+    if n == 0:
+        l.output(output)
+        return
     l.require_not_negative(n - 1)
     largest = l.temporary(_line_shape(view, axis, 1), "i64")
     l.emit("top", _lines(l, view, axis), None, largest, 0, 0, 1)
