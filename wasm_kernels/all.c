@@ -10,6 +10,7 @@
 #include "plan.c"
 #include "expression.c"
 #include "instructions.c"
+#include "numbers.c"
 #include "vm.c"
 #include "limits.c"
 

@@ -166,11 +166,11 @@ NegativeLogLikelihoodLoss  .            .            .            .        .    
 SoftmaxCrossEntropyLoss    .            .            .            .        .               T:float,Tind:index,T>2
 
 [normalize]
-BatchNormalization         elementwise  normalize    reductions   compute  4               T:float,T1:float,T1,T2:float,T2>3  total
-InstanceNormalization      elementwise  normalize    reductions   compute  8               T:float,T,T             like
+BatchNormalization         elementwise  normalize    normalize    compute  4               T:float,T1:float,T1,T2:float,T2>3  total
+InstanceNormalization      elementwise  normalize    normalize    compute  8               T:float,T,T             like
 GroupNormalization         elementwise  normalize    .            compute  8               T:float,T,T             like
-LayerNormalization         elementwise  normalize    reductions   compute  8               T:float,T,T>3           total
-RMSNormalization           .            normalize    .            compute  5               T:float,V:float
+LayerNormalization         elementwise  normalize    normalize    compute  8               T:float,T,T>3           total
+RMSNormalization           elementwise  normalize    .            compute  5               T:float,V:float
 MeanVarianceNormalization  elementwise  normalize    .            compute  7               T:float                 like
 LpNormalization            elementwise  reductions   .            compute  3               T:float                 like
 LRN                        elementwise  normalize    .            compute  8               T:float                 like
@@ -205,11 +205,11 @@ ReduceProd                 reductions   reductions   reductions   compute  1/in 
 ReduceMean                 reductions   reductions   reductions   compute  1/in            T:wide,:i64             reduction first
 ReduceMax                  reductions   reductions   reductions   compute  1/in            T:wide+bool+byte,:i64   reduction first total
 ReduceMin                  reductions   reductions   reductions   compute  1/in            T:wide+bool+byte,:i64   reduction first total
-ReduceL1                   reductions   reductions   .            compute  2/in            T:wide,:i64             reduction total nonnegative
-ReduceL2                   reductions   reductions   .            compute  2/in            T:wide,:i64             reduction total nonnegative
+ReduceL1                   reductions   reductions   reductions   compute  2/in            T:wide,:i64             reduction first total nonnegative
+ReduceL2                   reductions   reductions   reductions   compute  2/in            T:wide,:i64             reduction first total nonnegative
 ReduceSumSquare            reductions   reductions   reductions   compute  2/in            T:wide,:i64             reduction first total nonnegative
-ReduceLogSum               reductions   reductions   .            compute  1/in            T:float,:i64            reduction
-ReduceLogSumExp            reductions   reductions   .            compute  3/in            T:float,:i64            reduction
+ReduceLogSum               reductions   reductions   reductions   compute  1/in            T:float,:i64            reduction first
+ReduceLogSumExp            reductions   reductions   reductions   compute  3/in            T:float,:i64            reduction first
 ArgMax                     reductions   reductions   .            compute  1/in            T:number
 ArgMin                     reductions   reductions   .            compute  1/in            T:number
 CumSum                     elementwise  reductions   .            compute  1               T:wide,T2:index         like

@@ -18,6 +18,13 @@ from .rewriting import Additions
 _MODULES = {
     "Attention": "attention",
     "RotaryEmbedding": "attention",
+    "BatchNormalization": "normalize",
+    "GroupNormalization": "normalize",
+    "LpNormalization": "normalize",
+    "MeanVarianceNormalization": "normalize",
+    "RMSNormalization": "normalize",
+    "NegativeLogLikelihoodLoss": "loss",
+    "SoftmaxCrossEntropyLoss": "loss",
 #    "QuantizeLinear": "quantize",
 #    "DequantizeLinear": "quantize",
 #    "DynamicQuantizeLinear": "quantize",
