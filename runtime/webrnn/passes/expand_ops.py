@@ -18,6 +18,7 @@ from .rewriting import Additions
 _MODULES = {
     "Attention": "attention",
     "RotaryEmbedding": "attention",
+    "Einsum": "einsum",
     "BatchNormalization": "normalize",
     "GroupNormalization": "normalize",
     "LpNormalization": "normalize",

@@ -59,7 +59,7 @@ PASSES: tuple[Step, ...] = (
     Step(
         "expand_ops",
         "Attention RotaryEmbedding QuantizeLinear DequantizeLinear DynamicQuantizeLinear QLinearMatMul QLinearConv"
-        " ConvInteger BatchNormalization GroupNormalization LpNormalization MeanVarianceNormalization RMSNormalization"
+        " ConvInteger Einsum BatchNormalization GroupNormalization LpNormalization MeanVarianceNormalization RMSNormalization"
         " NegativeLogLikelihoodLoss SoftmaxCrossEntropyLoss",
     ),
     Step("prune_branches", "If"),
