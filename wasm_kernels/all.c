@@ -12,6 +12,7 @@
 #include "instructions.c"
 #include "late.c"
 #include "indexing.c"
+#include "numbers.c"
 #include "vm.c"
 #include "limits.c"
 

@@ -50,6 +50,7 @@ def c_header() -> str:
         _enum("SIZE", FORMAT.SIZE_KINDS),
         _enum("REDUCTION", INSTRUCTIONS.REDUCTIONS),
         _names("REDUCTIONS", INSTRUCTIONS.REDUCTIONS),
+        _enum("NUMBER_REDUCTION", INSTRUCTIONS.NUMBER_REDUCTIONS),
         _enum("POOLING", INSTRUCTIONS.POOLINGS),
         _enum("FFT", INSTRUCTIONS.FFTS),
         _names("FFTS", INSTRUCTIONS.FFTS),

@@ -75,7 +75,7 @@ Sub                        elementwise  elementwise  elementwise  compute  1    
 Mul                        elementwise  elementwise  elementwise  compute  1               T:number,T              binary total
 Div                        elementwise  elementwise  elementwise  compute  1               T:number,T              binary total
 Mod                        elementwise  elementwise  .            compute  1               T:number,T              binary
-Pow                        elementwise  elementwise  .            compute  1               T:float+index,T1:number  elementwise
+Pow                        elementwise  elementwise  .            compute  1               T:float+index,T1:number elementwise
 Neg                        elementwise  .            elementwise  compute  1               T:signed                map total involution
 Abs                        elementwise  .            elementwise  compute  1               T:number                map total idempotent nonnegative
 Sign                       elementwise  .            .            compute  1               T:number                map total idempotent
@@ -166,15 +166,15 @@ NegativeLogLikelihoodLoss  .            .            .            .        .    
 SoftmaxCrossEntropyLoss    .            .            .            .        .               T:float,Tind:index,T>2
 
 [normalize]
-BatchNormalization         elementwise  normalize    reductions   compute  4               T:float,T1:float,T1,T2:float,T2>3  total
-InstanceNormalization      elementwise  normalize    reductions   compute  8               T:float,T,T             like
+BatchNormalization         elementwise  normalize    normalize    compute  4               T:float,T1:float,T1,T2:float,T2>3 total
+InstanceNormalization      elementwise  normalize    normalize    compute  8               T:float,T,T             like
 GroupNormalization         elementwise  normalize    .            compute  8               T:float,T,T             like
-LayerNormalization         elementwise  normalize    reductions   compute  8               T:float,T,T>3           total
-RMSNormalization           .            normalize    .            compute  5               T:float,V:float
+LayerNormalization         elementwise  normalize    normalize    compute  8               T:float,T,T>3           total
+RMSNormalization           elementwise  normalize    .            compute  5               T:float,V:float
 MeanVarianceNormalization  elementwise  normalize    .            compute  7               T:float                 like
 LpNormalization            elementwise  reductions   .            compute  3               T:float                 like
 LRN                        elementwise  normalize    .            compute  8               T:float                 like
-Dropout                    elementwise  normalize    .            compute  1               T:float_or_8,T1:float_or_8,T2:bool>2  random
+Dropout                    elementwise  normalize    .            compute  1               T:float_or_8,T1:float_or_8,T2:bool>2 random
 
 [pool]
 MaxPool                    windows      windows      windows      compute  pool            T:float+byte>2
@@ -189,11 +189,11 @@ MaxUnpool                  .            windows      .            .        .    
 QuantizeLinear             elementwise  quantize     .            compute  3               T1:float-double+i32,T2:scale+i32,T3:bits
 DequantizeLinear           elementwise  quantize     .            compute  2               T1:bits+int32,T2:scale,T1
 DynamicQuantizeLinear      .            .            .            compute  .               T1:f32>3
-QLinearMatMul              .            quantize     .            compute  matmul          T1:quantized,TS:float-double,T1,T2:quantized,TS,T2,TS,T3:quantized  product
-QLinearConv                .            windows      .            compute  .               T1:byte,:f32,T1,T2:byte,:f32,T2,:f32,T3:byte,T4:i32  product
+QLinearMatMul              .            quantize     .            compute  matmul          T1:quantized,TS:float-double,T1,T2:quantized,TS,T2,TS,T3:quantized product
+QLinearConv                .            windows      .            compute  .               T1:byte,:f32,T1,T2:byte,:f32,T2,:f32,T3:byte,T4:i32 product
 
 [quantized_lstm]
-com.microsoft:DynamicQuantizeLSTM  .            .            .            .        .               .
+com.microsoft:DynamicQuantizeLSTM .            .            .            .        .               .
 
 [recurrent]
 LinearAttention            .            .            .            .        .               T:float-double,T,T,S:float-double,T,T>2
@@ -205,11 +205,11 @@ ReduceProd                 reductions   reductions   reductions   compute  1/in 
 ReduceMean                 reductions   reductions   reductions   compute  1/in            T:wide,:i64             reduction first
 ReduceMax                  reductions   reductions   reductions   compute  1/in            T:wide+bool+byte,:i64   reduction first total
 ReduceMin                  reductions   reductions   reductions   compute  1/in            T:wide+bool+byte,:i64   reduction first total
-ReduceL1                   reductions   reductions   .            compute  2/in            T:wide,:i64             reduction total nonnegative
-ReduceL2                   reductions   reductions   .            compute  2/in            T:wide,:i64             reduction total nonnegative
+ReduceL1                   reductions   reductions   reductions   compute  2/in            T:wide,:i64             reduction first total nonnegative
+ReduceL2                   reductions   reductions   reductions   compute  2/in            T:wide,:i64             reduction first total nonnegative
 ReduceSumSquare            reductions   reductions   reductions   compute  2/in            T:wide,:i64             reduction first total nonnegative
-ReduceLogSum               reductions   reductions   .            compute  1/in            T:float,:i64            reduction
-ReduceLogSumExp            reductions   reductions   .            compute  3/in            T:float,:i64            reduction
+ReduceLogSum               reductions   reductions   reductions   compute  1/in            T:float,:i64            reduction first
+ReduceLogSumExp            reductions   reductions   reductions   compute  3/in            T:float,:i64            reduction first
 ArgMax                     reductions   reductions   sorting      compute  1/in            T:number
 ArgMin                     reductions   reductions   sorting      compute  1/in            T:number
 CumSum                     elementwise  reductions   sorting      compute  1               T:wide,T2:index         like
@@ -242,8 +242,8 @@ Expand                     layout       layout       layout       layout   0    
 Tile                       layout       layout       pads         layout   0               T:any,T1:i64            first
 Concat                     layout       layout       layout       layout   0               T:any*                  total
 Split                      layout       layout       layout       layout   0               T:any,:i64>many         view first total
-Slice                      indexing     layout       layout       layout   0               T:any,Tind:index,Tind,Tind,Tind  view first
-Pad                        layout       layout       pads         layout   0               T:any,:i64,T,Tind:index  first
+Slice                      indexing     layout       layout       layout   0               T:any,Tind:index,Tind,Tind,Tind view first
+Pad                        layout       layout       pads         layout   0               T:any,:i64,T,Tind:index first
 CenterCropPad              layout       layout       pads         .        .               T:any,Tind:index        first
 DepthToSpace               layout       layout       pads         .        0               T:any
 SpaceToDepth               layout       layout       pads         .        0               T:any

@@ -23,6 +23,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 REDUCTIONS = ("sum", "mean", "sum_square", "prod", "max", "min")
+NUMBER_REDUCTIONS = (*REDUCTIONS, "l1", "l2", "log_sum", "log_sum_exp")
+NUMBERS = ("i64", "bool", "i32", "f64", "u8", "i8", "u16", "i16", "u32", "u64")
+"""What reduce_numbers reduces; logarithms are of f64 only."""
 POOLINGS = ("max", "average", "average_with_padding")
 
 FFTS = ("rfft", "irfft", "fft", "ifft")
@@ -42,9 +45,14 @@ SCATTERS = ("none", "add", "mul", "max", "min")
 CUMULATIONS = ("sum", "prod")
 
 NAMES = {
-    "reduction": REDUCTIONS, "pooling": POOLINGS, "fft": FFTS, "strictness": STRICTNESS, "scatter": SCATTERS,
+    "reduction": REDUCTIONS,
+    "number_reduction": NUMBER_REDUCTIONS,
+    "pooling": POOLINGS,
+    "fft": FFTS,
+    "strictness": STRICTNESS,
+    "scatter": SCATTERS,
     "cumulation": CUMULATIONS,
-}  # fmt: skip
+}
 """What numbers stand for; `activation` stands for a name of webrnn.ir.activations."""
 
 ELEMENT_TYPES = (
@@ -179,6 +187,7 @@ INSTRUCTIONS = (
     # --- windows and images
 
     # --- reductions, normalizations and transforms
+    _row("reduce_numbers", "x:any y:any! kind:number_reduction", "reduction"),  # as reduce
 
     # --- integers and quantized numbers
 

@@ -13,7 +13,18 @@ from math import prod
 
 from webrnn.ir.activations import ACTIVATIONS
 
-from .instructions import CUMULATIONS, FFT_SLACK, FFTS, MAX_FFT, MIN_FFT, POOLINGS, REDUCTIONS, SCATTERS
+from .instructions import (
+    CUMULATIONS,
+    FFT_SLACK,
+    FFTS,
+    MAX_FFT,
+    MIN_FFT,
+    NUMBER_REDUCTIONS,
+    NUMBERS,
+    POOLINGS,
+    REDUCTIONS,
+    SCATTERS,
+)
 from .opcodes import DTYPES, GRAIN, ITEM_BYTES, PANEL
 
 INT_MAX = 2**31 - 1
@@ -226,13 +237,16 @@ def _lstm_sequence(
 
 
 def _reduce(x: BoundTensor, y: BoundTensor, kind: int) -> bool:
-    return (
-        is_dense(x, 3)
-        and is_dense(y, 2)
-        and (x.shape[0], x.shape[2]) == y.shape
-        and 0 <= kind < len(REDUCTIONS)
-        and (REDUCTIONS[kind] not in ("max", "min") or x.shape[1] > 0)
-    )
+    return _takes_middle_away(x, y) and 0 <= kind < len(REDUCTIONS)
+
+
+def _reduce_numbers(x: BoundTensor, y: BoundTensor, kind: int) -> bool:
+    is_known = x.dtype == y.dtype and x.dtype in NUMBERS and 0 <= kind < len(NUMBER_REDUCTIONS)
+    return is_known and _takes_middle_away(x, y)
+
+
+def _takes_middle_away(x: BoundTensor, y: BoundTensor) -> bool:
+    return is_dense(x, 3) and is_dense(y, 2) and (x.shape[0], x.shape[2]) == y.shape
 
 
 def _softmax(x: BoundTensor, y: BoundTensor, logarithm: int) -> bool:
@@ -402,6 +416,7 @@ OPERAND_RULES: dict[str, Callable[..., bool]] = {
     "top": _top,
     # --- windows and images
     # --- reductions, normalizations and transforms
+    "reduce_numbers": _reduce_numbers,
     # --- integers and quantized numbers
     # --- random numbers
     # --- end
