@@ -10,6 +10,7 @@
 #include "plan.c"
 #include "expression.c"
 #include "instructions.c"
+#include "integers.c"
 #include "vm.c"
 #include "limits.c"
 

@@ -18,12 +18,14 @@ from .rewriting import Additions
 _MODULES = {
     "Attention": "attention",
     "RotaryEmbedding": "attention",
-#    "QuantizeLinear": "quantize",
-#    "DequantizeLinear": "quantize",
-#    "DynamicQuantizeLinear": "quantize",
-#    "QLinearMatMul": "quantize",
-#    "QLinearConv": "quantize",
-#    "ConvInteger": "quantize",
+    "QuantizeLinear": "quantize",
+    "DequantizeLinear": "quantize",
+    "DynamicQuantizeLinear": "quantize",
+    "QLinearMatMul": "quantize",
+    "QLinearConv": "quantize",
+    "ConvInteger": "quantize",
+    "MatMulInteger": "quantize",
+    "Gemm": "quantize",
 }
 """The module of `expansions` that has the expansion of an op."""
 

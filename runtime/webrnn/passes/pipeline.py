@@ -59,7 +59,7 @@ PASSES: tuple[Step, ...] = (
     Step(
         "expand_ops",
         "Attention RotaryEmbedding QuantizeLinear DequantizeLinear DynamicQuantizeLinear QLinearMatMul QLinearConv"
-        " ConvInteger",
+        " ConvInteger MatMulInteger Gemm",
     ),
     Step("prune_branches", "If"),
     Step("inline_if", "If"),
