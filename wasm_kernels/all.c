@@ -13,6 +13,7 @@
 #include "late.c"
 #include "indexing.c"
 #include "numbers.c"
+#include "integers.c"
 #include "vm.c"
 #include "limits.c"
 

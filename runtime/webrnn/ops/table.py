@@ -139,7 +139,7 @@ Col2Im                     .            .            .            .        .    
 MatMul                     linear       linear       linear       compute  matmul          T:wide,T                product weights total
 Gemm                       linear       linear       .            compute  gemm            T:wide,T,T              product weights total
 Einsum                     linear       linear       .            compute  einsum          T:number*               product
-MatMulInteger              linear       linear       .            compute  matmul          T1:byte,T2:byte,T1,T2   product
+MatMulInteger              linear       linear       integers       compute  matmul          T1:byte,T2:byte,T1,T2   product
 Det                        .            linear       .            .        .               T:float
 
 [logic]

@@ -191,6 +191,10 @@ INSTRUCTIONS = (
 
     # --- integers and quantized numbers
 
+    # x[m, k] of bytes, zero[1] or [m], packed: integer_panels, shift[n], y[m, n] = (x - zero)(weights - shift)
+    _row("integer_gemm", "x:any zero:any? packed:i8 shift:i32? y:i32! scratch:i16!", "matrix"),
+    _row("plain_matmul", "a:any b:any y:any!", "matrix"),  # a[b, m, k], b[b, k, n], y[b, m, n] of integers or f64
+
     # --- random numbers
 
     # --- end

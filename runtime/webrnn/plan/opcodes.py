@@ -41,6 +41,9 @@ MAX_REGISTERS = 64
 PANEL, GRAIN = 24, 8
 """Rows of a panel of packed weights, and the step in which the last may be narrower; the same for all targets."""
 
+INTEGER_PANEL, INTEGER_ROWS = 16, 4
+"""Columns of a panel of packed bytes, and how many rows are multiplied with it at a time."""
+
 DTYPES = ("f32", "i64", "bool", "i32", "f16", "bf16", "f64", "u8", "i8", "u16", "i16", "u32", "u64")
 ITEM_BYTES = (4, 8, 1, 4, 2, 2, 8, 1, 1, 2, 2, 4, 8)
 

@@ -25,7 +25,7 @@ from .instructions import (
     REDUCTIONS,
     SCATTERS,
 )
-from .opcodes import DTYPES, GRAIN, ITEM_BYTES, PANEL
+from .opcodes import DTYPES, GRAIN, INTEGER_PANEL, INTEGER_ROWS, ITEM_BYTES, PANEL
 
 INT_MAX = 2**31 - 1
 
@@ -310,6 +310,34 @@ def _pool(x: BoundTensor, y: BoundTensor, kind: int, *window: int) -> bool:
     return x.rank == y.rank == 4 and x.shape[1] == y.shape[1] and 0 <= kind < len(POOLINGS) and _window(x, y, window)
 
 
+def _integer_gemm(
+    x: BoundTensor, zero: Maybe, packed: BoundTensor, shift: Maybe, y: BoundTensor, scratch: BoundTensor
+) -> bool:
+    if x.dtype not in ("u8", "i8") or not is_dense(x, 2) or not has_rows(y) or x.shape[0] != y.shape[0]:
+        return False
+    rows, k = x.shape
+    terms, width = k + k % 2, -(-y.shape[1] // INTEGER_PANEL) * INTEGER_PANEL
+    return (
+        k < 2**16
+        and is_dense(packed, 1)
+        and packed.count >= width * terms
+        and (zero is None or (zero.dtype == x.dtype and (is_vector(zero, 1) or is_vector(zero, rows))))
+        and (shift is None or is_vector(shift, y.shape[1]))
+        and is_dense(scratch, 1)
+        and scratch.count >= INTEGER_ROWS * terms
+    )
+
+
+def _plain_matmul(a: BoundTensor, b: BoundTensor, y: BoundTensor) -> bool:
+    if not a.rank == b.rank == y.rank == 3 or not a.dtype == b.dtype == y.dtype:
+        return False
+    batch, rows, columns = y.shape
+    k = a.shape[2]
+    return (
+        y.dtype in ("i32", "u32", "i64", "u64", "f64") and a.shape == (batch, rows, k) and b.shape == (batch, k, columns)
+    )
+
+
 def _branch(condition: BoundTensor, then: int, other: int) -> bool:
     return condition.count == 1
 
@@ -418,6 +446,8 @@ OPERAND_RULES: dict[str, Callable[..., bool]] = {
     # --- reductions, normalizations and transforms
     "reduce_numbers": _reduce_numbers,
     # --- integers and quantized numbers
+    "integer_gemm": _integer_gemm,
+    "plain_matmul": _plain_matmul,
     # --- random numbers
     # --- end
 }
