@@ -10,6 +10,7 @@
 #include "plan.c"
 #include "expression.c"
 #include "instructions.c"
+#include "images.c"
 #include "vm.c"
 #include "limits.c"
 

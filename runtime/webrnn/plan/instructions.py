@@ -23,7 +23,19 @@ from __future__ import annotations
 from typing import NamedTuple
 
 REDUCTIONS = ("sum", "mean", "sum_square", "prod", "max", "min")
-POOLINGS = ("max", "average", "average_with_padding")
+POOLINGS = ("max", "average", "average_with_padding", "sum")
+"""`pool` has all but the sum."""
+
+INTERPOLATIONS = ("nearest", "linear", "cubic")
+NEAREST_MODES = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil", "floor_or_ceil")
+"""The last one rounds down where an axis grows, and up where it shrinks."""
+COORDINATES = (
+    "half_pixel", "pytorch_half_pixel", "asymmetric", "align_corners", "half_pixel_symmetric", "tf_half_pixel_for_nn",
+    "tf_crop_and_resize",
+)  # fmt: skip
+PADDINGS = ("zeros", "border", "reflection")
+UNITS = ("pixels", "borders", "centres")
+"""Of coordinates: pixels, or -1 to 1 from border to border, or from the centre of the first pixel to that of the last."""
 
 FFTS = ("rfft", "irfft", "fft", "ifft")
 """Complex numbers are pairs: n samples have a spectrum of n + 2 words with rfft, and of 2 n with fft."""
@@ -38,7 +50,11 @@ tensor asks for more than `most`; CHUNKS takes n_steps too, each of them a chunk
 loop that limits are for."""
 EXACT, UNLIMITED, LIMITED, CHUNKS = range(4)
 
-NAMES = {"reduction": REDUCTIONS, "pooling": POOLINGS, "fft": FFTS, "strictness": STRICTNESS}
+NAMES = {
+    "reduction": REDUCTIONS, "pooling": POOLINGS, "fft": FFTS, "strictness": STRICTNESS,
+    "interpolation": INTERPOLATIONS, "nearest_mode": NEAREST_MODES, "coordinates": COORDINATES, "padding": PADDINGS,
+    "units": UNITS,
+}  # fmt: skip
 """What numbers stand for; `activation` stands for a name of webrnn.ir.activations."""
 
 ELEMENT_TYPES = (
@@ -161,6 +177,28 @@ INSTRUCTIONS = (
     # --- indexing and sorting
 
     # --- windows and images
+    # x[outer, n, inner], y[outer, m, inner]
+    _row(
+        "pool_axis",
+        "x:f32 places:i64? y:f32! index:i64!? kind:pooling kernel:int stride:int dilation:int pad:size after:size"
+        " scale:size plane:size",
+        "reduction",
+    ),
+    _row(
+        "resize",
+        "x:any scale:f32? roi:f32? y:any! mode:interpolation nearest:nearest_mode coordinates:coordinates"
+        " antialias:int exclude_outside:int cubic_a:float extrapolation:float",
+        "reduction",
+        costs_like="Resize",
+    ),
+    # x[n, c, axes ...], grid[n, points, axes], y[n, c, points]
+    _row("sample", "x:f32 grid:f32 y:f32! mode:interpolation padding:padding units:units", "reduction"),
+    _row("affine_grid", "theta:f32 y:f32! align_corners:int", "reduction"),  # theta[n, axes, axes + 1]
+    # x[n, c, h, w], rois[regions, 4]
+    _row(
+        "roi_align", "x:f32 rois:f32 images:i64 y:f32! is_max:int half_pixel:int samples:int scale:float", "reduction"
+    ),
+    _row("det", "x:f32 scratch:f64! y:f32!", "reduction"),  # x[count, n, n]
 
     # --- reductions, normalizations and transforms
 
