@@ -14,6 +14,7 @@
 #include "indexing.c"
 #include "numbers.c"
 #include "integers.c"
+#include "images.c"
 #include "vm.c"
 #include "limits.c"
 

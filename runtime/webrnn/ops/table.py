@@ -112,7 +112,7 @@ OneHot                     indexing     layout       indexing     layout   0    
 
 [conv]
 Conv                       windows      windows      windows      compute  conv            T:float,T,T             product weights total
-ConvTranspose              windows      windows      .            compute  conv_transpose  T:float,T,T             product
+ConvTranspose              windows      windows      windows      compute  conv_transpose  T:float,T,T             product
 ConvInteger                windows      windows      .            compute  conv            T1:byte,T2:byte,T1,T2   product
 
 [detection]
@@ -139,7 +139,7 @@ Col2Im                     .            .            .            .        .    
 MatMul                     linear       linear       linear       compute  matmul          T:wide,T                product weights total
 Gemm                       linear       linear       .            compute  gemm            T:wide,T,T              product weights total
 Einsum                     linear       linear       .            compute  einsum          T:number*               product
-MatMulInteger              linear       linear       integers       compute  matmul          T1:byte,T2:byte,T1,T2   product
+MatMulInteger              linear       linear       integers     compute  matmul          T1:byte,T2:byte,T1,T2   product
 Det                        .            linear       .            .        .               T:float
 
 [logic]
@@ -171,18 +171,18 @@ InstanceNormalization      elementwise  normalize    normalize    compute  8    
 GroupNormalization         elementwise  normalize    .            compute  8               T:float,T,T             like
 LayerNormalization         elementwise  normalize    normalize    compute  8               T:float,T,T>3           total
 RMSNormalization           elementwise  normalize    .            compute  5               T:float,V:float
-MeanVarianceNormalization  elementwise  normalize    .            compute  7               T:float                 like
+MeanVarianceNormalization  elementwise  normalize    pools        compute  7               T:float                 like
 LpNormalization            elementwise  reductions   .            compute  3               T:float                 like
-LRN                        elementwise  normalize    .            compute  8               T:float                 like
+LRN                        elementwise  normalize    pools        compute  8               T:float                 like
 Dropout                    elementwise  normalize    .            compute  1               T:float_or_8,T1:float_or_8,T2:bool>2 random
 
 [pool]
-MaxPool                    windows      windows      windows      compute  pool            T:float+byte>2
-AveragePool                windows      windows      windows      compute  pool            T:float
-LpPool                     windows      windows      .            compute  pool            T:float
-GlobalAveragePool          windows      windows      .            compute  1/in            T:float
-GlobalMaxPool              windows      windows      .            compute  1/in            T:float
-GlobalLpPool               windows      windows      .            compute  2/in            T:float
+MaxPool                    windows      windows      pools        compute  pool            T:float+byte>2
+AveragePool                windows      windows      pools        compute  pool            T:float
+LpPool                     windows      windows      pools        compute  pool            T:float
+GlobalAveragePool          windows      windows      pools        compute  1/in            T:float
+GlobalMaxPool              windows      windows      pools        compute  1/in            T:float
+GlobalLpPool               windows      windows      pools        compute  2/in            T:float
 MaxUnpool                  .            windows      .            .        .               T1:float,T2:i64,T2
 
 [quantize]

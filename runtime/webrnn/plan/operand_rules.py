@@ -14,16 +14,21 @@ from math import prod
 from webrnn.ir.activations import ACTIVATIONS
 
 from .instructions import (
+    COORDINATES,
     CUMULATIONS,
     FFT_SLACK,
     FFTS,
+    INTERPOLATIONS,
     MAX_FFT,
     MIN_FFT,
+    NEAREST_MODES,
     NUMBER_REDUCTIONS,
     NUMBERS,
+    PADDINGS,
     POOLINGS,
     REDUCTIONS,
     SCATTERS,
+    UNITS,
 )
 from .opcodes import DTYPES, GRAIN, INTEGER_PANEL, INTEGER_ROWS, ITEM_BYTES, PANEL
 
@@ -307,7 +312,89 @@ def _conv(
 
 
 def _pool(x: BoundTensor, y: BoundTensor, kind: int, *window: int) -> bool:
-    return x.rank == y.rank == 4 and x.shape[1] == y.shape[1] and 0 <= kind < len(POOLINGS) and _window(x, y, window)
+    return x.rank == y.rank == 4 and x.shape[1] == y.shape[1] and 0 <= kind < POOLINGS.index("sum") and _window(x, y, window)
+
+
+def _along_axis(x: BoundTensor, y: BoundTensor) -> bool:
+    """[outer, n, inner] and [outer, m, inner]"""
+    return is_dense(x, 3) and is_dense(y, 3) and (x.shape[0], x.shape[2]) == (y.shape[0], y.shape[2])
+
+
+def _pool_axis(
+    x: BoundTensor, places: Maybe, y: BoundTensor, index: Maybe, kind: int, kernel: int, stride: int, dilation: int,
+    pad: int, after: int, scale: int, plane: int,
+) -> bool:  # fmt: skip
+    return (
+        _along_axis(x, y)
+        and 0 <= kind < len(POOLINGS)
+        and min(kernel, stride, dilation) > 0
+        and min(pad, after) >= 0
+        and (places is None or (places.is_contiguous and places.shape == x.shape))
+        and (index is None or (index.is_contiguous and index.shape == y.shape))
+    )
+
+
+def _resize(
+    x: BoundTensor, scale: Maybe, roi: Maybe, y: BoundTensor, mode: int, nearest: int, coordinates: int, *numbers: int
+) -> bool:
+    names = ((mode, INTERPOLATIONS), (nearest, NEAREST_MODES), (coordinates, COORDINATES))
+    return (
+        _along_axis(x, y)
+        and x.dtype == y.dtype
+        and (x.shape[1] > 0 or y.count == 0)
+        and all(0 <= number < len(known) for number, known in names)
+        and (scale is None or scale.count == 1)
+        and (roi is not None) == (COORDINATES[coordinates] == "tf_crop_and_resize")
+        and (roi is None or roi.shape == (2,))
+        and (x.dtype == "f32" or (mode == 0 and roi is None))
+    )
+
+
+def _sample(x: BoundTensor, grid: BoundTensor, y: BoundTensor, mode: int, padding: int, units: int) -> bool:
+    return (
+        x.rank >= 3
+        and x.is_contiguous
+        and is_dense(grid, 3)
+        and is_dense(y, 3)
+        and (x.count > 0 or y.count == 0)
+        and y.shape == (x.shape[0], x.shape[1], grid.shape[1])
+        and (grid.shape[0], grid.shape[2]) == (x.shape[0], x.rank - 2)
+        and 0 <= mode < len(INTERPOLATIONS)
+        and 0 <= padding < len(PADDINGS)
+        and 0 <= units < len(UNITS)
+    )
+
+
+def _affine_grid(theta: BoundTensor, y: BoundTensor, align_corners: int) -> bool:
+    axes = y.rank - 2
+    return (
+        axes >= 1
+        and is_dense(theta, 3)
+        and y.is_contiguous
+        and theta.shape == (y.shape[0], axes, axes + 1)
+        and y.shape[-1] == axes
+    )
+
+
+def _roi_align(x: BoundTensor, rois: BoundTensor, images: BoundTensor, y: BoundTensor, *numbers: int) -> bool:
+    return (
+        is_dense(x, 4)
+        and is_dense(y, 4)
+        and is_block(rois, y.shape[0], 4)
+        and is_vector(images, y.shape[0])
+        and x.shape[1] == y.shape[1]
+        and (x.count > 0 or y.count == 0)
+    )
+
+
+def _det(x: BoundTensor, scratch: BoundTensor, y: BoundTensor) -> bool:
+    return (
+        is_dense(x, 3)
+        and x.shape[1] == x.shape[2]
+        and is_vector(y, x.shape[0])
+        and is_dense(scratch, 1)
+        and scratch.count >= x.shape[1] ** 2
+    )
 
 
 def _integer_gemm(
@@ -443,6 +530,12 @@ OPERAND_RULES: dict[str, Callable[..., bool]] = {
     "cumulate": _cumulate,
     "top": _top,
     # --- windows and images
+    "pool_axis": _pool_axis,
+    "resize": _resize,
+    "sample": _sample,
+    "affine_grid": _affine_grid,
+    "roi_align": _roi_align,
+    "det": _det,
     # --- reductions, normalizations and transforms
     "reduce_numbers": _reduce_numbers,
     # --- integers and quantized numbers
