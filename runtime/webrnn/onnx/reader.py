@@ -19,6 +19,7 @@ import numpy as np
 from webrnn.errors import ModelError, ShapeError
 from webrnn.ir import DType, Graph, GraphBuilder, Node, Value
 from webrnn.ir.blame import blame
+from webrnn.ir.containers import mark_containers
 
 from . import controlflow, opsets
 from .attributes import constant_value, python_value
@@ -139,6 +140,7 @@ class ModelReader:
             raise ModelError("the graph has no outputs")
         builder.graph.drop_unused_constants()
         _require_makers(builder.graph)
+        mark_containers(builder.graph)
         return builder.graph
 
     def read_body(self, proto: GraphProto, scope: Scope) -> None:
