@@ -21,12 +21,15 @@ from webrnn.ir import DType, Graph, Node, Scan, State, StateSpec, Trace, TraceSp
 from webrnn.ir.containers import SEQUENCE
 from webrnn.ir.dims import is_static
 from webrnn.shapes.facts import Fact
-from webrnn.shapes.infer import trip_count
+from webrnn.shapes.infer import length_of, trip_count
 
 from .base import Context, PassResult, ScanPass
 from .rewriting import Names
 from .sequence_forms import Elements, Form, Forms, Item, Rearranging, Slices, is_known
 from .sequence_reads import LastRead
+
+MOST_ITEMS = 32
+"""Of longer sequences no element is a state of its own."""
 
 
 class SequencesToTraces(ScanPass):
@@ -61,10 +64,37 @@ class _Change:
         self.grown = Forms(scan.body, context.facts).of(state.body_out)
         self.places = [index for index, each in enumerate(self.grown) if each == Elements(self.carried)]
         names = Names(scan.body)
-        count = len(self.start) if _are_items(self.start) else 0
+        count = self._known_length()
         self.taps: Form = tuple(Item(Value(names.fresh(f"{self.carried.name}_item"))) for _ in range(count))
         """What the body gets if the sequence always has as many tensors as at first."""
         self.last_read = LastRead(self.carried, scan.iteration if not self.start and self._adds_one else None, context)
+
+    def _known_length(self) -> int:
+        """How many elements it has at first, 0 if that is not known."""
+        total = 0
+        for segment in self.start:
+            if isinstance(segment, Elements):
+                return 0
+            count = 1 if isinstance(segment, Item) else length_of(segment.whole, segment.axis, self.context.facts)
+            if not isinstance(count, int):
+                return 0
+            total += count
+        return total if total <= MOST_ITEMS else 0
+
+    def _items(self) -> list[Value]:
+        """The elements that it has at first."""
+        found = []
+        for segment in self.start:
+            if isinstance(segment, Item):
+                found.append(segment.value)
+                continue
+            assert isinstance(segment, Slices)
+            plain = self.before.without_kept_axis(segment)
+            count = length_of(plain.whole, plain.axis, self.context.facts)
+            assert isinstance(count, int)
+            for index in range(count):
+                found.append(self.before.op("Gather", plain.whole, self.before.scalar(index), axis=plain.axis))
+        return found
 
     @property
     def _adds_one(self) -> bool:
@@ -235,13 +265,13 @@ class _Change:
         finals: list[Item] = []
         place = self.scan.states.index(self.state)
         states = []
-        for first, tap, last in zip(self.start, taps, after, strict=True):
-            assert isinstance(first, Item) and isinstance(tap, Item) and isinstance(last, Item)
+        for first, tap, last in zip(self._items(), taps, after, strict=True):
+            assert isinstance(tap, Item) and isinstance(last, Item)
             final = None if self.state.final is None else self.behind.new.value(f"{self.state.final.name}_item")
             if final is not None:
                 finals.append(Item(final))
-            self.context.facts.set(tap.value, self.context.facts.of(first.value))
-            states.append(State(StateSpec(), first.value, [tap.value], last.value, final))
+            self.context.facts.set(tap.value, self.context.facts.of(first))
+            states.append(State(StateSpec(), first, [tap.value], last.value, final))
         self.scan.states[place : place + 1] = states
         inside = Rearranging(body, self.context)
         inside.boxed(taps, self.carried)
