@@ -121,6 +121,7 @@ class ModelReader:
         self._types: dict[TypeProto, ValueType] = {}
         self._constants: dict[Attribute, tuple[np.ndarray, DType]] = {}
         self._nodes_read = 0
+        self._has_containers = False
 
     def read_main_graph(self, proto: GraphProto, fixed: dict[str, Any]) -> Graph:
         builder = GraphBuilder(proto.name or "main")
@@ -142,6 +143,10 @@ class ModelReader:
             raise ModelError("the graph has no outputs")
         builder.graph.drop_unused_constants()
         _require_makers(builder.graph)
+        if self._has_containers:
+            from webrnn.ir.containers import mark_containers  # a page waits for what is imported
+
+            mark_containers(builder.graph)
         return builder.graph
 
     def read_body(self, proto: GraphProto, scope: Scope) -> None:
@@ -199,6 +204,7 @@ class ModelReader:
         inputs = [scope.lookup(name) if name else None for name in proto.inputs]
         outputs = [scope.produce(name) if name else None for name in proto.outputs]
         node = Node(proto.op, inputs, outputs, attrs, proto.name, domain)
+        self._has_containers = self._has_containers or "Sequence" in proto.op or "Optional" in proto.op
         if proto.op in controlflow.READERS:  # graphs inside a node do not see what it makes
             made = {name: scope.names.pop(name) for name in proto.outputs if name}
             self._place(node, scope)

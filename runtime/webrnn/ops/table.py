@@ -219,14 +219,14 @@ CumProd                    elementwise  reductions   sorting      compute  1    
 Resize                     resize       .            .            compute  7               T1:any,T2:float-bfloat16,:f32,:i64
 
 [sequence]
-SequenceConstruct          .            .            .            .        0               T:any*
-SequenceEmpty              .            .            .            .        0               .
-SequenceAt                 .            .            .            .        0               _,I:index
-SequenceInsert             .            .            .            .        0               _,T:any,I:index
-SequenceErase              .            .            .            .        .               _,I:index
-SequenceLength             .            .            .            .        0               .
-ConcatFromSequence         .            .            .            .        .               .
-SplitToSequence            .            .            .            .        0               T:any,I:index
+SequenceConstruct          sequences    .            .            .        0               T:any*
+SequenceEmpty              sequences    .            .            .        0               .
+SequenceAt                 sequences    .            .            .        0               _,I:index
+SequenceInsert             sequences    .            .            .        0               _,T:any,I:index
+SequenceErase              sequences    .            .            .        .               _,I:index
+SequenceLength             sequences    .            .            .        0               .
+ConcatFromSequence         sequences    .            .            .        .               .
+SplitToSequence            sequences    .            .            .        0               T:any,I:index
 Optional                   .            .            .            .        0               .
 OptionalHasElement         .            .            .            .        0               .
 OptionalGetElement         .            .            .            .        0               .
@@ -297,4 +297,5 @@ webrnn:GruUpdate           linear       linear       cells        compute  cell 
 webrnn:LstmCell            linear       linear       cells        compute  cell            T:float,T,T,T>2         cell
 webrnn:ExpectShape         indexing     .            layout       layout   0               .
 webrnn:SequenceMask        indexing     .            indexing     layout   0               .
+webrnn:SequenceJoin        sequences    .            .            .        0               .
 """
