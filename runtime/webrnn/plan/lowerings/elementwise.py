@@ -97,7 +97,7 @@ def _where(w: Writer, node: Node) -> Register:
     condition, *branches = (w.operand(value) for value in _present(node.inputs))
     dtype = _result_type(w, node)
     if dtype in SMALL:
-        return w.bits(w.op("select", condition, *(w.bits(branch, "bool") for branch in branches)), dtype)
+        return w.op("select", condition, *branches)
     return w.narrow(w.op("select", condition, *map(w.wide, branches)), dtype)
 
 
@@ -151,9 +151,18 @@ def _mean(w: Writer, node: Node, operands: Operands) -> Register:
 
 
 def _divide(w: Writer, node: Node, operands: Operands) -> Register:
+    if w.types[operands[1]] in ("i32", "i64") and not _is_never_zero(w, present(node.inputs[1])):
+        operands = [operands[0], w.op("divisor", operands[1])]
     if w.l.facts.dtype(present(node.inputs[0])) is DType.UINT64:
         return w.bits(w.op("div", *(w.bits(operand, "u64") for operand in operands)), "i64")
     return w.op("div", *operands)
+
+
+def _is_never_zero(w: Writer, value: Value) -> bool:
+    array, content = w.l.array(value), w.l.facts.of(value).content
+    return bool(array is not None and array.all()) or (
+        content is not None and all(type(n) is int and n for n in content)
+    )
 
 
 def _mod(w: Writer, node: Node, operands: Operands) -> Register:
