@@ -155,4 +155,3 @@ def expand(builder: GraphBuilder, node: Node) -> bool:
                 raise UnsupportedOp(f"output {index} is not supported")
             builder.op("Identity", result, output=output)
     return True
-

@@ -153,7 +153,11 @@ def is_known(form: Form) -> bool:
 def parts_of(form: Form) -> list[Value]:
     """The values that a form stands on."""
     return [
-        segment.value if isinstance(segment, Item) else segment.whole if isinstance(segment, Slices) else segment.sequence
+        segment.value
+        if isinstance(segment, Item)
+        else segment.whole
+        if isinstance(segment, Slices)
+        else segment.sequence
         for segment in form
     ]
 

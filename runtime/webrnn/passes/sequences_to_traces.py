@@ -183,7 +183,9 @@ class _Change:
         if not is_static(shape) or shape is None or dtype is None:
             return None
         # Nobody reads it before a step has inserted something.
-        return None, self.before.new.constant(np.zeros([int(str(size)) for size in shape], dtype.array_type), "none_yet")
+        return None, self.before.new.constant(
+            np.zeros([int(str(size)) for size in shape], dtype.array_type), "none_yet"
+        )
 
     # --- what becomes of it ------------------------------------------------------------------------------------------
 

@@ -168,9 +168,7 @@ class Lowering:
         if None not in content:
             return [element for element in content if element is not None]
         where = self.reshaped(self.view(value), (count,))
-        return [
-            where.without_axis(0, index) if element is None else element for index, element in enumerate(content)
-        ]
+        return [where.without_axis(0, index) if element is None else element for index, element in enumerate(content)]
 
     def content_now(self, value: Value) -> list[Dim]:
         """The elements of an operand all of which are sizes; from now on they are known as such."""

@@ -1,9 +1,9 @@
 """Integers that say how: sizes, starts, counts. What is known stays a size; the rest is computed while running.
 
-    numbers = Numbers(lowering)
-    start = numbers.of(view)          # an element of a tensor
-    count = numbers.larger(size - start, 0)
-    length = numbers.let(count)       # a size: a known one, or one that is set while running
+numbers = Numbers(lowering)
+start = numbers.of(view)          # an element of a tensor
+count = numbers.larger(size - start, 0)
+length = numbers.let(count)       # a size: a known one, or one that is set while running
 """
 
 from __future__ import annotations

@@ -83,9 +83,7 @@ def _reshape(l: Lowering, node: Node) -> bool:
         n_open = n_open + numbers.where(opened, 1, 0)
     numbers.demand(n_open <= 1, n_open.is_equal(0) | (others - 1 >= 0))
     rest = numbers.of(source.count).divided(others)
-    shape = numbers.let(
-        *(numbers.where(opened, rest, size) for opened, size in zip(is_open, sizes, strict=True))
-    )
+    shape = numbers.let(*(numbers.where(opened, rest, size) for opened, size in zip(is_open, sizes, strict=True)))
     l.require_equal(source.count, count_of(shape))
     l.set_shape(output, shape)
     l.views[output] = l.reshaped(source, shape)

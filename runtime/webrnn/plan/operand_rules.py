@@ -312,7 +312,12 @@ def _conv(
 
 
 def _pool(x: BoundTensor, y: BoundTensor, kind: int, *window: int) -> bool:
-    return x.rank == y.rank == 4 and x.shape[1] == y.shape[1] and 0 <= kind < POOLINGS.index("sum") and _window(x, y, window)
+    return (
+        x.rank == y.rank == 4
+        and x.shape[1] == y.shape[1]
+        and 0 <= kind < POOLINGS.index("sum")
+        and _window(x, y, window)
+    )
 
 
 def _along_axis(x: BoundTensor, y: BoundTensor) -> bool:
@@ -421,7 +426,9 @@ def _plain_matmul(a: BoundTensor, b: BoundTensor, y: BoundTensor) -> bool:
     batch, rows, columns = y.shape
     k = a.shape[2]
     return (
-        y.dtype in ("i32", "u32", "i64", "u64", "f64") and a.shape == (batch, rows, k) and b.shape == (batch, k, columns)
+        y.dtype in ("i32", "u32", "i64", "u64", "f64")
+        and a.shape == (batch, rows, k)
+        and b.shape == (batch, k, columns)
     )
 
 

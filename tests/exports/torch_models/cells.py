@@ -262,7 +262,11 @@ class TuringMachine(nn.Module):
     def __init__(self, slots: int = 5, width: int = 6):
         super().__init__()
         self.controller, self.width = nn.GRUCell(IN + width, HIDDEN), width
-        self.key, self.strength, self.change = nn.Linear(HIDDEN, width), nn.Linear(HIDDEN, 1), nn.Linear(HIDDEN, 2 * width)
+        self.key, self.strength, self.change = (
+            nn.Linear(HIDDEN, width),
+            nn.Linear(HIDDEN, 1),
+            nn.Linear(HIDDEN, 2 * width),
+        )
 
     def forward(self, x: Tensor, h: Tensor, c: Tensor) -> Tuple[Tensor, Tensor]:
         key = torch.tanh(self.key(h)).unsqueeze(1)

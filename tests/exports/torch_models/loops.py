@@ -370,7 +370,11 @@ family.add(
     "y h_out",
     {"h_in": "h_out"},
 )
-family.add("loop_gru_d", Decaying, {"x": X_BATCH_FIRST, "mask": bits("batch", "steps", IN), "delta": positive("batch", "steps", IN)})
+family.add(
+    "loop_gru_d",
+    Decaying,
+    {"x": X_BATCH_FIRST, "mask": bits("batch", "steps", IN), "delta": positive("batch", "steps", IN)},
+)
 family.add("loop_clockwork", Clockwork, {"x": X})
 family.add("loop_autoregressive", Autoregressive, {"x": X})
 family.add("loop_pondering", Pondering, {"x": X})
