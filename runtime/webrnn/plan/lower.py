@@ -15,12 +15,11 @@ from webrnn.ir.dims import TooComplex
 from webrnn.ir.fused import is_expression
 from webrnn.ops.rows import with_trait
 from webrnn.ops.sets import RESHAPES
-
 from webrnn.shapes.infer import infer_node
 
 from .draft import Draft, Port
-from .opening import OPENERS
 from .lowering import DTYPES, Lowering, NotLowered, Rule, attribute, present, rule
+from .opening import OPENERS
 from .views import Storage, count_of, dense_view
 
 _READS_FIRST_ONLY = with_trait("first")
