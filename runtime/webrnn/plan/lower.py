@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -21,6 +22,7 @@ from .draft import Draft, Port
 from .lowering import DTYPES, Lowering, NotLowered, Rule, attribute, present, rule
 from .opening import OPENERS
 from .views import Storage, count_of, dense_view
+from .widening import lower_widened
 
 _READS_FIRST_ONLY = with_trait("first")
 _READS_TOO = {"Pad": 2}
@@ -194,7 +196,7 @@ class _Walk(Lowering):
             found = rule.get(node.domain, node.op)
             if found is None and node.op not in OPENERS:
                 raise NotLowered(node, "it has no instruction")
-            self._apply(lambda _, node: self._lower_open(node, found), node)
+            lower_widened(self, node, partial(self._apply, lambda _, each: self._lower_open(each, found)))
             for output in node.outputs:
                 if output is not None:
                     self._settle(output)
