@@ -208,9 +208,7 @@ class PlanFile:
 
 def _port(row: Any, size_rows: list[list[int]], n_externals: int) -> PlanPort:
     try:
-        port = PlanPort(
-            row["name"], row["dtype"], tuple(row["shape"]), tuple(row["sizes"]), row["external"]
-        )
+        port = PlanPort(row["name"], row["dtype"], tuple(row["shape"]), tuple(row["sizes"]), row["external"])
     except (KeyError, TypeError, AttributeError) as error:
         raise PlanError("the metadata are damaged") from error
     fits = (

@@ -20,7 +20,7 @@ from webrnn.shapes.facts import Facts
 from webrnn.shapes.infer import infer
 
 from .draft import ExpressionInstruction, ExpressionOp, Instruction, Operand
-from .numbers import LEAST, Numbers
+from .numbers import Numbers
 from .opcodes import GRAIN, MAX_RANK, PANEL
 from .views import Sizes, Storage, View, collapsed, count_of, dense_like, dense_view
 
@@ -81,6 +81,10 @@ class Lowering:
 
     def lower_graph(self, graph: Graph) -> None:
         """Emit what the outputs of a graph need; its inputs have views already."""
+        raise NotImplementedError
+
+    def lower_instead(self, node: Node) -> None:
+        """Emit another node in place of the one that is being lowered; its operands have views or are known."""
         raise NotImplementedError
 
     def new_loop(self) -> int:
@@ -168,9 +172,7 @@ class Lowering:
         if None not in content:
             return [element for element in content if element is not None]
         where = self.reshaped(self.view(value), (count,))
-        return [
-            where.without_axis(0, index) if element is None else element for index, element in enumerate(content)
-        ]
+        return [where.without_axis(0, index) if element is None else element for index, element in enumerate(content)]
 
     def content_now(self, value: Value) -> list[Dim]:
         """The elements of an operand all of which are sizes; from now on they are known as such."""
@@ -212,7 +214,7 @@ class Lowering:
             numbers = Numbers(self)
             is_one = numbers.of(have).is_equal(1)
             numbers.demand(is_one | numbers.of(have).is_equal(need))
-            strides += numbers.let(numbers.where(is_one, 0, stride), least=LEAST)
+            strides += numbers.let(numbers.where(is_one, 0, stride), signed=1)
         return view.relaid(shape, strides)
 
     # -----------------------------------------------------------------------------------------------------------------

@@ -248,7 +248,11 @@ def _sequence_mask(l: Lowering, node: Node) -> None:
 @rule("OneHot")
 def _one_hot(l: Lowering, node: Node) -> None:
     """An index below 0 counts from the end; one out of range is nowhere."""
-    index, values, output = indices(l, present(node.inputs[0])), l.view(present(node.inputs[2])), present(node.outputs[0])
+    index, values, output = (
+        indices(l, present(node.inputs[0])),
+        l.view(present(node.inputs[2])),
+        present(node.outputs[0]),
+    )
     shape = l.shape(output)
     axis = attribute(node, "axis", -1) % len(shape)
     w = _Writer(l)
