@@ -20,9 +20,9 @@ from webrnn.shapes.facts import Facts
 from webrnn.shapes.infer import infer
 
 from .draft import ExpressionInstruction, ExpressionOp, Instruction, Operand
-from .numbers import LEAST, Numbers
 from .file import ELEMENT_TYPES
 from .instructions import ROWS
+from .numbers import Numbers
 from .opcodes import GRAIN, MAX_RANK, PANEL
 from .views import Sizes, Storage, View, collapsed, count_of, dense_like, dense_view
 
@@ -80,6 +80,10 @@ class Lowering:
 
     def lower_graph(self, graph: Graph) -> None:
         """Emit what the outputs of a graph need; its inputs have views already."""
+        raise NotImplementedError
+
+    def lower_instead(self, node: Node) -> None:
+        """Emit another node in place of the one that is being lowered; its operands have views or are known."""
         raise NotImplementedError
 
     def new_loop(self) -> int:
@@ -209,7 +213,7 @@ class Lowering:
             numbers = Numbers(self)
             is_one = numbers.of(have).is_equal(1)
             numbers.demand(is_one | numbers.of(have).is_equal(need))
-            strides += numbers.let(numbers.where(is_one, 0, stride), least=LEAST)
+            strides += numbers.let(numbers.where(is_one, 0, stride), signed=1)
         return view.relaid(shape, strides)
 
     # -----------------------------------------------------------------------------------------------------------------

@@ -177,7 +177,9 @@ class _Loop:
         made = {output for node in self.scan.body.nodes for output in node.outputs if output is not None}
         for trace, view in traces:
             value = trace.element
-            if value in made and value not in self.l.destinations and view.is_contiguous and trace.spec.keep is None:
+            if value in made and value not in self.l.destinations and trace not in self.open_elements:
+                if not view.is_contiguous or trace.spec.keep is not None:
+                    continue
                 self.l.destinations[value] = view
 
     def _place_state(self, state: State) -> tuple[State, View, bool]:
