@@ -208,7 +208,6 @@ def test_wrong_shape_of_weights_that_are_computed():
     [
         ("activations", ["Sigmoid", "Tanh"]),
         ("activations", ["Sigmoid", "Tanh", "Cosine"]),
-        ("activation_alpha", [1.0, 2.0, 3.0, 4.0]),
         ("direction", "sideways"),
         ("layout", 2),
         ("clip", "tight"),
@@ -302,7 +301,7 @@ def test_not_a_model(data):
         webrnn.InferenceSession(data)
 
 
-@pytest.mark.parametrize("opset", [6, 29])
+@pytest.mark.parametrize("opset", [29, 1000])
 def test_opset_out_of_range(opset):
     with pytest.raises(webrnn.UnsupportedOp, match=f"opset {opset}"):
         session(model([relu("x", "y", "only")], [floats("x", [1])], [floats("y", [1])], opset=opset))
