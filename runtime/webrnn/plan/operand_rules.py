@@ -14,7 +14,17 @@ from math import prod
 from webrnn.ir.activations import ACTIVATIONS
 
 from .instructions import (
-    COORDINATES, FFT_SLACK, FFTS, INTERPOLATIONS, MAX_FFT, MIN_FFT, NEAREST_MODES, PADDINGS, POOLINGS, REDUCTIONS, UNITS,
+    COORDINATES,
+    FFT_SLACK,
+    FFTS,
+    INTERPOLATIONS,
+    MAX_FFT,
+    MIN_FFT,
+    NEAREST_MODES,
+    PADDINGS,
+    POOLINGS,
+    REDUCTIONS,
+    UNITS,
 )  # fmt: skip
 from .opcodes import DTYPES, GRAIN, ITEM_BYTES, PANEL
 
@@ -295,7 +305,12 @@ def _conv(
 
 
 def _pool(x: BoundTensor, y: BoundTensor, kind: int, *window: int) -> bool:
-    return x.rank == y.rank == 4 and x.shape[1] == y.shape[1] and 0 <= kind < POOLINGS.index("sum") and _window(x, y, window)
+    return (
+        x.rank == y.rank == 4
+        and x.shape[1] == y.shape[1]
+        and 0 <= kind < POOLINGS.index("sum")
+        and _window(x, y, window)
+    )
 
 
 def _along_axis(x: BoundTensor, y: BoundTensor) -> bool:
