@@ -30,7 +30,8 @@ static void add_scaled(const float *x, ptrdiff_t x_stride, float *y, ptrdiff_t y
 }
 
 /* Rare: their size counts for more than their speed. */
-#pragma clang attribute push(__attribute__((minsize, noinline)), apply_to = function)
+#pragma clang attribute push(__attribute__((minsize)), apply_to = function)
+#pragma clang attribute push(__attribute__((noinline)), apply_to = function)
 
 enum { MOST_IMAGE_AXES = MAX_RANK - 2, MOST_CORNERS = 1 << 2 * MOST_IMAGE_AXES };
 
@@ -409,4 +410,5 @@ static int run_det(Vm *vm, const det_operands *o) {
   return OK;
 }
 
+#pragma clang attribute pop
 #pragma clang attribute pop

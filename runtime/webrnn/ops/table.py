@@ -117,7 +117,7 @@ ConvInteger                windows      windows      .            compute  conv 
 
 [detection]
 NonMaxSuppression          .            .            .            .        .               :f32,:f32,:i64,:f32,:f32
-RoiAlign                   .            .            .            .        .               T1:float,T1,T2:i64
+RoiAlign                   images       images       images       .        .               T1:float,T1,T2:i64
 
 [gather_scatter]
 Gather                     indexing     indexing     indexing     layout   0               T:any,Tind:index        view
@@ -130,17 +130,17 @@ Compress                   .            reductions   .            .        .    
 NonZero                    indexing     .            .            .        0               T:any
 
 [image]
-GridSample                 .            .            .            .        9               T1:any,T2:float
-AffineGrid                 .            .            .            .        .               T1:float,T2:i64
-DeformConv                 .            .            .            .        .               T:float,T,T,T,T
-Col2Im                     .            .            .            .        .               T:any,:i64,:i64
+GridSample                 images       images       images       .        9               T1:any,T2:float
+AffineGrid                 images       images       images       .        .               T1:float,T2:i64
+DeformConv                 images       images       images       .        .               T:float,T,T,T,T
+Col2Im                     images       images       images       .        .               T:any,:i64,:i64
 
 [linear]
 MatMul                     linear       linear       linear       compute  matmul          T:wide,T                product weights total
 Gemm                       linear       linear       .            compute  gemm            T:wide,T,T              product weights total
 Einsum                     linear       linear       .            compute  einsum          T:number*               product
 MatMulInteger              linear       linear       integers     compute  matmul          T1:byte,T2:byte,T1,T2   product
-Det                        .            linear       .            .        .               T:float
+Det                        images       linear       images       .        .               T:float
 
 [logic]
 Equal                      elementwise  elementwise  elementwise  compute  1               T:number+bool+string,T  comparison total
@@ -183,7 +183,7 @@ LpPool                     windows      windows      pools        compute  pool 
 GlobalAveragePool          windows      windows      pools        compute  1/in            T:float
 GlobalMaxPool              windows      windows      pools        compute  1/in            T:float
 GlobalLpPool               windows      windows      pools        compute  2/in            T:float
-MaxUnpool                  .            windows      .            .        .               T1:float,T2:i64,T2
+MaxUnpool                  images       windows      .            .        .               T1:float,T2:i64,T2
 
 [quantize]
 QuantizeLinear             elementwise  quantize     .            compute  3               T1:float-double+i32,T2:scale+i32,T3:bits
@@ -216,7 +216,7 @@ CumSum                     elementwise  reductions   sorting      compute  1    
 CumProd                    elementwise  reductions   sorting      compute  1               T:wide,T2:index         like
 
 [resize]
-Resize                     resize       .            .            compute  7               T1:any,T2:float-bfloat16,:f32,:i64
+Resize                     resize       .            images       compute  7               T1:any,T2:float-bfloat16,:f32,:i64
 
 [sequence]
 SequenceConstruct          sequences    .            .            .        0               T:any*

@@ -38,7 +38,7 @@ COORDINATES = (
 )  # fmt: skip
 PADDINGS = ("zeros", "border", "reflection")
 UNITS = ("pixels", "borders", "centres")
-"""Of coordinates: pixels, or -1 to 1 from border to border, or from the centre of the first pixel to that of the last."""
+"""Of coordinates: pixels, or -1 to 1 from border to border, or from the centre of the first pixel to the last one's."""
 
 FFTS = ("rfft", "irfft", "fft", "ifft")
 """Complex numbers are pairs: n samples have a spectrum of n + 2 words with rfft, and of 2 n with fft."""
