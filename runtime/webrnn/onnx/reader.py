@@ -19,6 +19,7 @@ import numpy as np
 from webrnn.errors import ModelError, ShapeError
 from webrnn.ir import DType, Graph, GraphBuilder, Node, Value
 from webrnn.ir.blame import blame
+from webrnn.ops.sets import RANDOM
 
 from . import controlflow, opsets
 from .attributes import constant_value, python_value
@@ -118,6 +119,8 @@ class ModelReader:
         self._types: dict[TypeProto, ValueType] = {}
         self._constants: dict[Attribute, tuple[np.ndarray, DType]] = {}
         self._nodes_read = 0
+        self._draws = False
+        """Whether a node may draw random numbers."""
 
     def read_main_graph(self, proto: GraphProto, fixed: dict[str, Any]) -> Graph:
         builder = GraphBuilder(proto.name or "main")
@@ -137,6 +140,10 @@ class ModelReader:
         builder.graph.outputs = [self._main_output(scope, info.name) for info in proto.outputs]
         if not builder.graph.outputs:
             raise ModelError("the graph has no outputs")
+        if self._draws:
+            from .random import count_draws
+
+            count_draws(builder.graph)
         builder.graph.drop_unused_constants()
         _require_makers(builder.graph)
         return builder.graph
@@ -215,6 +222,7 @@ class ModelReader:
         """Put a node into the graph in the form that the IR has for it."""
         builder = scope.builder
         if not node.domain:
+            self._draws |= node.op in RANDOM
             version = self.opset_versions.get("", 0)
             if version not in opsets.SUPPORTED:
                 raise opsets.unsupported(version)

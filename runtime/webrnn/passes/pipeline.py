@@ -59,8 +59,8 @@ PASSES: tuple[Step, ...] = (
     Step(
         "expand_ops",
         "Attention RotaryEmbedding QuantizeLinear DequantizeLinear DynamicQuantizeLinear QLinearMatMul QLinearConv"
-        " ConvInteger Einsum BatchNormalization GroupNormalization LpNormalization MeanVarianceNormalization RMSNormalization"
-        " NegativeLogLikelihoodLoss SoftmaxCrossEntropyLoss",
+        " ConvInteger Einsum BatchNormalization Dropout GroupNormalization LpNormalization MeanVarianceNormalization"
+        " RMSNormalization NegativeLogLikelihoodLoss SoftmaxCrossEntropyLoss",
     ),
     Step("prune_branches", "If"),
     Step("inline_if", "If"),

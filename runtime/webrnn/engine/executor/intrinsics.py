@@ -41,8 +41,22 @@ def sequence_mask(arguments: list[Any], attrs: dict[str, Any]) -> list[Any]:
     return [(np.arange(n_steps)[:, None] < lengths)[:, :, None]]
 
 
+def random(arguments: list[Any], attrs: dict[str, Any]) -> list[Any]:
+    from webrnn.reference.random import random as draw  # few models draw
+
+    return [draw(*arguments, **attrs)]
+
+
+def sample(arguments: list[Any], attrs: dict[str, Any]) -> list[Any]:
+    from webrnn.reference.random import sample as choose
+
+    return [choose(*arguments)]
+
+
 INTRINSICS: dict[str, Callable[[list[Any], dict[str, Any]], list[Any]]] = {
     "ExpectShape": expect_shape,
+    "Random": random,
+    "Sample": sample,
     "SequenceMask": sequence_mask,
     **FUSED_OPS,
 }
