@@ -441,7 +441,7 @@ static int run_conv(Vm *vm, const conv_operands *o) {
 }
 
 static int check_pool(Vm *vm, const pool_operands *o) {
-  ASK(T(x)->rank == 4 && T(y)->rank == 4 && T(x)->size[1] == T(y)->size[1] && below(o->kind, POOLING_COUNT));
+  ASK(T(x)->rank == 4 && T(y)->rank == 4 && T(x)->size[1] == T(y)->size[1] && below(o->kind, POOLING_SUM));
   return check_window(T(x), T(y), SLIDING);
 }
 static int run_pool(Vm *vm, const pool_operands *o) {

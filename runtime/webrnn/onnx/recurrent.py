@@ -4,7 +4,8 @@ The body computes `X·Wᵀ + B` first, from the sequence alone, so that it can b
 weights are cut, transposed and added here, once.
 
 With `sequence_lens` a mask keeps the states of a finished sequence and zeroes its outputs, and the reverse direction
-reads and writes through ReverseSequence, because the elements of a batch then begin at different steps.
+reads and writes through ReverseSequence, because the elements of a batch then begin at different steps. A sequence of
+length 0 ends in zeros, whatever it starts from; as in onnxruntime.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from webrnn.errors import ModelError, UnsupportedOp
-from webrnn.ir import WEBRNN, GraphBuilder, Node, Scan, Value
+from webrnn.ir import WEBRNN, DType, GraphBuilder, Node, Scan, Value
 
 from .cells import Cell, GruCell, LstmCell, RecurrentAttributes, RnnCell, WeightCutter, Weights, scalar_like
 from .operands import expect_shape, zeros
@@ -76,7 +77,7 @@ class Layer:
             x = self.b.op("Transpose", x, perm=[1, 0, 2])
         cutter = WeightCutter(self.b, self.n_gates, n_directions, self._hidden_size(), self.prefix)
         mask, lengths = self._mask(x)
-        inits = self._initial_states(x, cutter.hidden)
+        inits = self._initial_states(x, cutter.hidden, lengths)
         results = [
             self._scan(index, reverse, x, cutter, [init[index] for init in inits], mask, lengths)
             for index, reverse in enumerate(self.attributes.directions)
@@ -117,7 +118,7 @@ class Layer:
         self.b.add(Node("SequenceMask", [lengths, x], [mask], {}, self.node.name, WEBRNN))
         return mask, self.b.op("Cast", lengths, to=7)
 
-    def _initial_states(self, x: Value, hidden: int) -> list[list[Value]]:
+    def _initial_states(self, x: Value, hidden: int, lengths: Value | None) -> list[list[Value]]:
         """For each state and each direction a value of [batch, hidden]."""
         blank: list[Value] = []
         states = []
@@ -125,8 +126,7 @@ class Layer:
             whole = self.inputs[index]
             if whole is None:
                 if not blank:
-                    dtype = self._required(W, "W").dtype or x.dtype
-                    blank = [zeros(self.b, x, 1, (hidden,), dtype, f"{self.prefix}_zeros")]
+                    blank = [zeros(self.b, x, 1, (hidden,), self._state_type(x), f"{self.prefix}_zeros")]
                 states.append(blank * len(self.attributes.directions))
                 continue
             if self.attributes.batch_first:
@@ -134,8 +134,14 @@ class Layer:
             name = "initial_h" if index == INITIAL_H else "initial_c"
             sizes = (len(self.attributes.directions), None, hidden)
             whole = expect_shape(self.b, whole, sizes, name, self.prefix, like=x, same=((1, 1),))
+            if lengths is not None:
+                begins = self.b.op("Unsqueeze", self.b.op("Greater", lengths, self.b.constant(0)), self.b.ints(1))
+                whole = self.b.op("Where", begins, whole, scalar_like(self.b, 0.0, whole))
             states.append(self._unstack(whole, name))
         return states
+
+    def _state_type(self, x: Value) -> DType | None:
+        return self._required(W, "W").dtype or x.dtype
 
     def _unstack(self, whole: Value, name: str) -> list[Value]:
         """[directions, ...] to one value for each direction."""
@@ -166,12 +172,15 @@ class Layer:
         element = body.value("x", x.dtype, None if x.shape is None else x.shape[1:])
         scan.add_sequence(x, element, reverse=in_scan_reverse)
         states = [body.value(state, init.dtype, init.shape) for state, init in zip("hc", inits, strict=False)]
-        cell = self.cell_type(self.b, body, self._weights(cutter, index), self.attributes, index)
-        next_states = cell.step(element, *states)
-        emitted = next_states[0]
+        running = None
         if mask is not None:
             running = body.value("running")
             scan.add_sequence(mask, running)
+        cell = self.cell_type(self.b, body, self._weights(cutter, index), self.attributes, index)
+        cell.running = running
+        next_states = cell.step(element, *states)
+        emitted = next_states[0]
+        if running is not None:
             next_states = [body.op("Where", running, new, old) for new, old in zip(next_states, states, strict=True)]
             emitted = body.op("Where", running, emitted, scalar_like(body, 0.0, states[0]))
         finals = [self.b.value(f"{name}_final_{state}") for state in "hc"[: len(states)]]

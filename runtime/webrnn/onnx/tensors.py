@@ -284,7 +284,10 @@ def _shape(proto: ShapeProto | None, name: str) -> Shape | None:
         return None
     sizes: list = []
     for dim in proto.dims:
-        if dim.value is not None and dim.value < 0:
+        if dim.value is not None and dim.value < -1:
             raise ModelError(f"value {name!r} has an axis of size {dim.value}")
-        sizes.append(dim.value if dim.value is not None else Symbol(dim.name) if dim.name else None)
+        if dim.value == -1:  # how some exporters write a size that is not known
+            sizes.append(None)
+        else:
+            sizes.append(dim.value if dim.value is not None else Symbol(dim.name) if dim.name else None)
     return tuple(sizes)

@@ -27,12 +27,14 @@ _MODULES = {
     "RMSNormalization": "normalize",
     "NegativeLogLikelihoodLoss": "loss",
     "SoftmaxCrossEntropyLoss": "loss",
-#    "QuantizeLinear": "quantize",
-#    "DequantizeLinear": "quantize",
-#    "DynamicQuantizeLinear": "quantize",
-#    "QLinearMatMul": "quantize",
-#    "QLinearConv": "quantize",
-#    "ConvInteger": "quantize",
+    "QuantizeLinear": "quantize",
+    "DequantizeLinear": "quantize",
+    "DynamicQuantizeLinear": "quantize",
+    "QLinearMatMul": "quantize",
+    "QLinearConv": "quantize",
+    "ConvInteger": "quantize",
+    "MatMulInteger": "quantize",
+    "Gemm": "quantize",
 }
 """The module of `expansions` that has the expansion of an op."""
 

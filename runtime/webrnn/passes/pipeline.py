@@ -51,6 +51,10 @@ def _load(name: str) -> Pass:
 
 
 _PRODUCTS = "MatMul Gemm Linear"
+_SEQUENCES = """
+    SequenceEmpty SequenceConstruct SequenceInsert SequenceErase SequenceAt SequenceLength SequenceJoin SplitToSequence
+    ConcatFromSequence Optional OptionalHasElement OptionalGetElement
+"""
 _REARRANGING = {*RESHAPES, "Transpose"}
 
 PASSES: tuple[Step, ...] = (
@@ -59,11 +63,14 @@ PASSES: tuple[Step, ...] = (
     Step(
         "expand_ops",
         "Attention RotaryEmbedding QuantizeLinear DequantizeLinear DynamicQuantizeLinear QLinearMatMul QLinearConv"
-        " ConvInteger Einsum BatchNormalization Dropout GroupNormalization LpNormalization MeanVarianceNormalization"
-        " RMSNormalization NegativeLogLikelihoodLoss SoftmaxCrossEntropyLoss",
+        " ConvInteger MatMulInteger Gemm Einsum BatchNormalization Dropout GroupNormalization LpNormalization"
+        " MeanVarianceNormalization RMSNormalization NegativeLogLikelihoodLoss SoftmaxCrossEntropyLoss",
     ),
     Step("prune_branches", "If"),
     Step("inline_if", "If"),
+    Step("unpack_sequences", _SEQUENCES),
+    Step("unbox_sequences", "If Scan", _SEQUENCES),
+    Step("sequences_to_traces", "Scan", _SEQUENCES),
     Step("remove_checks", "ExpectShape"),
     Step("remove_identities"),
     Step("merge_layout", "Reshape Expand Squeeze Unsqueeze Flatten Transpose"),
@@ -93,7 +100,7 @@ PASSES: tuple[Step, ...] = (
 """A pass by name, and what it looks for (`features_of`): it is not loaded where a graph has nothing of that."""
 
 _MAKE_LOOPS_PLAIN = """
-    infer_shapes fold_constants prune_branches inline_if remove_checks remove_identities inline_invariant_constants
+    infer_shapes fold_constants prune_branches inline_if unpack_sequences unbox_sequences sequences_to_traces remove_checks remove_identities inline_invariant_constants
     drop_conditions count_steps freeze_states gather_to_sequence drop_step_counts remove_unused remove_dead
 """
 

@@ -21,12 +21,13 @@ class Declined(Exception):
 class Emitter:
     def __init__(self, graph: Graph, node: Node, context: Context, new: Additions):
         self._graph, self._node, self._facts, self._new = graph, node, context.facts, new
+        self._hint = node.name or next((value.name for value in node.outputs if value is not None), node.op)
         self.nodes: list[Node] = []
 
     def op(self, op: str, *inputs: Value | None, output: Value | None = None, **attrs: Any) -> Value:
         """Add a node with one output and return that."""
-        made = output if output is not None else self._new.value(f"{self._node.label}_{op.lower()}")
-        self.add(Node(op, list(inputs), [made], attrs, self._node.name))
+        made = output if output is not None else self._new.value(f"{self._hint}_{op.lower()}")
+        self.add(Node(op, list(inputs), [made], attrs, self._node.label))
         return made
 
     def add(self, node: Node) -> None:
@@ -34,7 +35,7 @@ class Emitter:
         infer_node(node, self._facts)
 
     def constant(self, array: np.ndarray | np.generic, hint: str = "constant") -> Value:
-        return self._new.constant(np.asarray(array), f"{self._node.label}_{hint}")
+        return self._new.constant(np.asarray(array), f"{self._hint}_{hint}")
 
     def ints(self, *numbers: int) -> Value:
         return self._new.ints(*numbers)
