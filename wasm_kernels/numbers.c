@@ -137,3 +137,62 @@ static int run_reduce_numbers(Vm *vm, const reduce_numbers_operands *o) {
   }
   return OK;
 }
+
+/* --- random numbers -------------------------------------------------------------------------------------------------- */
+
+#define GAMMA 0x9e3779b97f4a7c15u
+
+/* A bijection whose results look random */
+INLINE uint64_t mixed(uint64_t z) {
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+  return z ^ (z >> 31);
+}
+
+/* Box and Muller: radius from the first half of the bits, angle from the second */
+static float normal_of(uint64_t bits) {
+  const double radius = ((double)(bits >> 32) + 1.0) * 0x1p-32, turn = (double)(uint32_t)bits * 0x1p-32;
+  const double angle = (turn - 0.5) * 6.283185307179586, z = angle * angle;
+  double p = 1.0;
+  for (int i = 28; i > 0; i -= 2) p = 1.0 - p * z / (double)(i * (i - 1));
+  return (float)(__builtin_sqrt(-2.0 * exact_log(radius)) * -p);
+}
+
+static int check_random(Vm *vm, const random_operands *o) {
+  ASK(T(counter)->count == 1 && T(y)->contiguous);
+  return OK;
+}
+static int run_random(Vm *vm, const random_operands *o) {
+  const uint64_t key = mixed(((uint64_t)(uint32_t)o->seed + 1) * GAMMA);
+  const uint64_t counter = (uint64_t) * (const int64_t *)T(counter)->data;
+  float *y = F(y);
+  for (int32_t i = 0; i < T(y)->count; i++) {
+    const uint64_t bits = mixed(key + (counter + 1 + (uint64_t)i) * GAMMA);
+    y[i] = o->normal ? normal_of(bits) : (float)(bits >> 40) * 0x1p-24f;
+  }
+  return OK;
+}
+
+static int check_sample(Vm *vm, const sample_operands *o) {
+  ASK(is_dense(T(scores), 2) && is_dense(T(numbers), 2) && is_dense(T(y), 2) && same_sizes(T(numbers), T(y)));
+  ASK(T(scores)->size[0] == T(y)->size[0] && T(scores)->size[1] > 0);
+  return OK;
+}
+static int run_sample(Vm *vm, const sample_operands *o) {
+  DONE_IF_EMPTY(y);
+  const int32_t classes = T(scores)->size[1], n = T(y)->size[1];
+  const float *x = F(scores), *numbers = F(numbers);
+  int64_t *y = (int64_t *)T(y)->data;
+  for (int32_t row = 0; row < T(y)->size[0]; row++, x += classes, numbers += n, y += n) {
+    float top;
+    wr_reduce_max(x, &top, 1, classes, 1);
+    double total = 0.0, sum = 0.0;
+    for (int32_t k = 0; k < classes; k++) total = total + exact_exp((double)x[k] - (double)top);
+    for (int32_t i = 0; i < n; i++) y[i] = 0;
+    for (int32_t k = 0; k < classes - 1; k++) {
+      sum = sum + exact_exp((double)x[k] - (double)top);
+      for (int32_t i = 0; i < n; i++) y[i] += sum <= (double)numbers[i] * total;
+    }
+  }
+  return OK;
+}

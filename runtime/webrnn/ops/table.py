@@ -296,6 +296,8 @@ webrnn:GruReset            linear       linear       cells        compute  cell 
 webrnn:GruUpdate           linear       linear       cells        compute  cell            T:float,T,T,T           cell
 webrnn:LstmCell            linear       linear       cells        compute  cell            T:float,T,T,T>2         cell
 webrnn:ExpectShape         indexing     .            layout       layout   0               .
+webrnn:Random              indexing     .            random       .        10              .                       first
+webrnn:Sample              reductions   .            random       .        10/in           .
 webrnn:SequenceMask        indexing     .            indexing     layout   0               .
 webrnn:SequenceJoin        sequences    .            .            .        0               .
 """

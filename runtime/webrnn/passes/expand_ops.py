@@ -20,6 +20,7 @@ _MODULES = {
     "RotaryEmbedding": "attention",
     "Einsum": "einsum",
     "BatchNormalization": "normalize",
+    "Dropout": "normalize",
     "GroupNormalization": "normalize",
     "LpNormalization": "normalize",
     "MeanVarianceNormalization": "normalize",

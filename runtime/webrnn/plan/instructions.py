@@ -235,6 +235,8 @@ INSTRUCTIONS = (
     _row("plain_matmul", "a:any b:any y:any!", "matrix"),  # a[b, m, k], b[b, k, n], y[b, m, n] of integers or f64
 
     # --- random numbers
+    _row("random", "counter:i64 y:f32! seed:int normal:int", "element-wise"),
+    _row("sample", "scores:f32 numbers:f32 y:i64!", "reduction"),  # scores[batch, classes], numbers[batch, n], y the same
 
     # --- end
 )  # fmt: skip

@@ -452,6 +452,17 @@ def _fft(x: BoundTensor, twiddles: BoundTensor, y: BoundTensor, scratch: BoundTe
     )
 
 
+def _sample(scores: BoundTensor, numbers: BoundTensor, y: BoundTensor) -> bool:
+    return (
+        is_dense(scores, 2)
+        and is_dense(numbers, 2)
+        and is_dense(y, 2)
+        and numbers.shape == y.shape
+        and scores.shape[0] == y.shape[0]
+        and scores.shape[1] > 0
+    )
+
+
 def _nonzero(x: BoundTensor, y: Maybe, count: Maybe) -> bool:
     return (
         x.is_contiguous
@@ -549,6 +560,8 @@ OPERAND_RULES: dict[str, Callable[..., bool]] = {
     "integer_gemm": _integer_gemm,
     "plain_matmul": _plain_matmul,
     # --- random numbers
+    "random": lambda counter, y, seed, normal: counter.count == 1 and y.is_contiguous,
+    "sample": _sample,
     # --- end
 }
 """Not of "expression" and "loop", whose operands are lists: verify.py has theirs."""
