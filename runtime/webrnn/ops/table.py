@@ -93,8 +93,8 @@ Mean                       elementwise  elementwise  .            compute  varia
 Clip                       elementwise  elementwise  elementwise  compute  2               T:number,T,T            elementwise total like
 
 [attention]
-Attention                  attention    .            .            .        attention       T1:float,T1,T2:float,U:number+bool,T1,T2,:i64>4
-RotaryEmbedding            attention    .            .            .        6               T:float-double,T,T,M:i64
+Attention                  attention    attention    .            .        attention       T1:float,T1,T2:float,U:number+bool,T1,T2,:i64>4
+RotaryEmbedding            attention    attention    .            .        6               T:float-double,T,T,M:i64
 
 [cast]
 Cast                       elementwise  elementwise  elementwise  compute  0               T1:any-complex          elementwise total
@@ -139,7 +139,7 @@ Col2Im                     .            .            .            .        .    
 MatMul                     linear       linear       linear       compute  matmul          T:wide,T                product weights total
 Gemm                       linear       linear       .            compute  gemm            T:wide,T,T              product weights total
 Einsum                     linear       linear       .            compute  einsum          T:number*               product
-MatMulInteger              linear       linear       integers       compute  matmul          T1:byte,T2:byte,T1,T2   product
+MatMulInteger              linear       linear       integers     compute  matmul          T1:byte,T2:byte,T1,T2   product
 Det                        .            linear       .            .        .               T:float
 
 [logic]
