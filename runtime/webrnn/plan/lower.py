@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from webrnn.ops.sets import RESHAPES
 from .draft import Draft, Port
 from .lowering import DTYPES, Lowering, NotLowered, Rule, attribute, present, rule
 from .views import Storage, count_of, dense_view
+from .widening import lower_widened
 
 _READS_FIRST_ONLY = with_trait("first")
 
@@ -178,7 +180,7 @@ class _Walk(Lowering):
             found = rule.get(node.domain, node.op)
             if found is None:
                 raise NotLowered(node, "it has no instruction")
-            self._apply(found, node)
+            lower_widened(self, node, partial(self._apply, found))
             for output in node.outputs:
                 if output is not None:
                     self._settle(output)

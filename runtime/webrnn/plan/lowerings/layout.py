@@ -7,7 +7,6 @@ import numpy as np
 from webrnn.ir import WEBRNN, Dim, Node, SymbolicDim
 from webrnn.reference.shape import clamped_slice
 
-from ..draft import ExpressionOp
 from ..lowering import Lowering, attribute, present, rule
 from ..views import View, count_of
 
@@ -132,13 +131,9 @@ def _gather(l: Lowering, node: Node) -> None:
 
 
 def _as_i64(l: Lowering, view: View) -> View:
-    if view.dtype == "i64":
-        return view
-    if view.dtype != "i32":
+    if view.dtype not in ("i32", "i64"):
         raise l.refuse("its indices are not integers")
-    widened = l.temporary(view.shape, "i64")
-    l.expression([view], [(widened, 1)], [], [ExpressionOp("j_to_i", (0,))])
-    return widened
+    return l.cast(view, "i64")
 
 
 @rule("Pad")
