@@ -93,8 +93,8 @@ Mean                       elementwise  elementwise  elementwise  compute  varia
 Clip                       elementwise  elementwise  elementwise  compute  2               T:number,T,T            elementwise total like
 
 [attention]
-Attention                  attention    .            .            .        attention       T1:float,T1,T2:float,U:number+bool,T1,T2,:i64>4
-RotaryEmbedding            attention    .            .            .        6               T:float-double,T,T,M:i64
+Attention                  attention    attention    .            .        attention       T1:float,T1,T2:float,U:number+bool,T1,T2,:i64>4
+RotaryEmbedding            attention    attention    .            .        6               T:float-double,T,T,M:i64
 
 [cast]
 Cast                       elementwise  elementwise  elementwise  compute  0               T1:any-complex          elementwise total
