@@ -76,6 +76,7 @@ PASSES: tuple[Step, ...] = (
     Step("merge_common"),
     Step("inline_invariant_constants", "constants"),
     Step("drop_conditions", "conditional"),
+    Step("counters_to_iterations", "Scan", "Add Sub"),
     Step("count_steps", "conditional"),
     Step("freeze_states", "frozen"),
     Step("gather_to_sequence", "counting"),
@@ -95,7 +96,7 @@ PASSES: tuple[Step, ...] = (
 
 _MAKE_LOOPS_PLAIN = """
     infer_shapes fold_constants prune_branches inline_if unpack_sequences unbox_sequences sequences_to_traces remove_checks remove_identities inline_invariant_constants
-    drop_conditions count_steps freeze_states gather_to_sequence drop_step_counts remove_unused remove_dead
+    drop_conditions counters_to_iterations count_steps freeze_states gather_to_sequence drop_step_counts remove_unused remove_dead
 """
 
 PLAIN_LOOPS: tuple[Step, ...] = tuple(step for step in PASSES if step.name in _MAKE_LOOPS_PLAIN.split())
