@@ -67,6 +67,7 @@ PASSES: tuple[Step, ...] = (
     Step("sequences_to_traces", "Scan", _SEQUENCES),
     Step("remove_checks", "ExpectShape"),
     Step("remove_identities"),
+    Step("reverse_whole_sequences", "ReverseSequence"),
     Step("merge_layout", "Reshape Expand Squeeze Unsqueeze Flatten Transpose"),
     Step("simplify_algebra", "elementwise"),
     Step("simplify_powers", "Pow"),

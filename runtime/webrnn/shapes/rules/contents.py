@@ -42,6 +42,8 @@ def contents(node: Node, inputs: Sequence[Fact], outputs: Sequence[Fact]) -> lis
         return [inputs[0].content] if inputs[0].dtype in (DType.INT64, DType.INT32) else nothing
     if node.op in _SYMBOLIC and inputs[0].dtype in (DType.INT64, DType.INT32) and len(inputs) == 2:
         return [_calculated(_SYMBOLIC[node.op], inputs)]
+    if node.op in _FOLDED and inputs[0].dtype in (DType.INT64, DType.INT32) and inputs[0].rank == 1:
+        return [_folded(_FOLDED[node.op], inputs[0].content, outputs[0])]
     return nothing
 
 
@@ -136,6 +138,19 @@ _SYMBOLIC: dict[str, Callable[[Dim, Dim], Dim | None]] = {
     "GreaterOrEqual": lambda a, b: _less_or_equal(b, a),
 }
 """Arithmetic on sizes. The operands are int64, or int32: no tensor has so many elements that these overflow."""
+
+
+_FOLDED = {"ReduceProd": "Mul", "ReduceSum": "Add", "ReduceMax": "Max", "ReduceMin": "Min"}
+"""Reductions of a list of sizes to one number."""
+
+
+def _folded(op: str, sizes: Content | None, output: Fact) -> Content | None:
+    if not sizes or output.shape not in ((), (1,)):
+        return None
+    total: Dim | None = sizes[0]
+    for size in sizes[1:]:
+        total = None if total is None or size is None else _SYMBOLIC[op](total, size)
+    return (total,)
 
 
 def _calculated(function: Callable[[Dim, Dim], Dim | None], inputs: Sequence[Fact]) -> Content | None:
