@@ -120,8 +120,8 @@ class _Counter:
         return inner
 
     def _constant(self, number: int) -> Value:
-        assert self.fact.dtype is not None and self.fact.shape is not None
-        array = np.full([1] * len(self.fact.shape), number, self.fact.dtype.array_type)
+        assert self.fact.dtype is not None
+        array = np.full([1] * len(self.fact.shape or ()), number, self.fact.dtype.array_type)
         return new_constant(self.scan.body, array, self.names.fresh("count"), self.context)
 
     def _op(self, op: str, *inputs: Value, **attrs: int) -> Value:
