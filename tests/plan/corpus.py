@@ -13,7 +13,7 @@ from tests.plan.test_cells import OPERANDS, cell
 from tests.plan.test_control import branches
 from tests.plan.test_fused_sequences import GATES, array, recurrence
 from tests.plan.test_loops import _counting, _nested
-from webrnn.ir import Graph
+from webrnn.ir import Graph, Node
 from webrnn.ir.scan import TraceSpec
 from webrnn.plan.file import PlanFile
 from webrnn.plan.lowering import NotLowered
@@ -58,6 +58,22 @@ def _layouts(b, x):
     )
 
 
+def _by_index(b, x, i):
+    places = b.op("Unsqueeze", i, b.ints(2))
+    values = b.value("top")
+    b.add(Node("TopK", [x, b.ints(2)], [values, None], {"axis": 1, "largest": 0}))
+    return (
+        b.op("GatherElements", x, i, axis=1),
+        b.op("GatherND", x, places, batch_dims=1),
+        b.op("ScatterElements", x, i, i, axis=1, reduction="max"),
+        b.op("ScatterND", x, b.op("Slice", i, b.ints(0), b.ints(1), b.ints(1)), x),
+        b.op("ReverseSequence", x, b.op("Gather", i, b.constant(0), axis=1), batch_axis=0, time_axis=1),
+        b.op("CumSum", x, b.constant(1), reverse=1),
+        b.op("ArgMax", x, axis=1),
+        values,
+    )
+
+
 def _expressions(b, x, y, k):
     wide = b.op("Where", b.op("Less", x, y), b.op("Tanh", x), b.op("Div", x, y))
     count = b.op("Add", b.op("Cast", wide, to=7), k)
@@ -82,6 +98,7 @@ def _graphs() -> dict[str, tuple[Graph, frozenset[str]]]:
     every: dict[str, Graph] = {
         "norms": graph_of(_norms, "f n 3 5"),
         "layouts": graph_of(_layouts, "f n 3 5"),
+        "by index": graph_of(_by_index, "i n 3", "i n 3"),
         "expressions": graph_of(_expressions, "f n 3", "f 3", "i n 1"),
         "windows": graph_of(_windows, "f n 2 4 5"),
         "spectra": graph_of(_spectra, "f n 16 1"),

@@ -18,7 +18,10 @@ BUILDS = kernels.available()
 SIZES: tuple[dict[str, int], ...] = ({"n": 3, "t": 5}, {"n": 1, "t": 1}, {"n": 4, "t": 2}, {"n": 0, "t": 0})
 """What the named sizes of a test are in turn, for one plan."""
 
-_TYPES = {"f": DType.FLOAT, "i": DType.INT64, "j": DType.INT32, "b": DType.BOOL}
+_TYPES = {
+    "f": DType.FLOAT, "i": DType.INT64, "j": DType.INT32, "b": DType.BOOL, "d": DType.DOUBLE, "h": DType.FLOAT16,
+    "c": DType.INT8, "w": DType.UINT16,
+}  # fmt: skip
 _loaded = cache(kernels.load)
 
 
@@ -46,10 +49,12 @@ def arguments_of(graph: Graph, sizes: Mapping[str, int], seed: int = 0) -> list[
     found = []
     for value in graph.inputs:
         shape = [dim.substitute(sizes) if isinstance(dim, SymbolicDim) else dim for dim in value.shape or ()]
-        if value.dtype is DType.FLOAT:
-            found.append(np.array(rng.standard_normal(shape), np.float32))
-        elif value.dtype in (DType.INT64, DType.INT32):
-            found.append(np.array(rng.integers(-5, 6, shape), value.dtype.array_type))
+        assert value.dtype is not None
+        if value.dtype.array_type.kind == "f":
+            found.append(np.array(rng.standard_normal(shape), value.dtype.array_type))
+        elif value.dtype is not DType.BOOL:
+            low = -5 if value.dtype.array_type.kind == "i" else 0
+            found.append(np.array(rng.integers(low, 6, shape), value.dtype.array_type))
         else:
             found.append(np.array(rng.integers(0, 2, shape), np.bool_))
     return found
@@ -75,7 +80,8 @@ def same_bits(a: np.ndarray, b: np.ndarray) -> bool:
         return False
     if a.dtype.kind == "f":
         both_nan = np.isnan(a) & np.isnan(b)
-        return bool(((a.view(np.uint32) == b.view(np.uint32)) | both_nan).all()) if a.size else True
+        bits = f"u{a.dtype.itemsize}"
+        return bool(((a.view(bits) == b.view(bits)) | both_nan).all()) if a.size else True
     return bool((a == b).all())
 
 

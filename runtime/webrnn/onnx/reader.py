@@ -50,6 +50,9 @@ _RECURRENCES = {
 }
 """What makes Scans of the ops that are recurrences."""
 
+_CONTRIBUTED = frozenset({"com.microsoft", "ai.onnx.ml"})
+"""Domains with ops that are made of ONNX's own."""
+
 MAX_FUNCTION_DEPTH = 32
 
 MAX_NODES = 1_000_000
@@ -222,6 +225,8 @@ class ModelReader:
     def _place(self, node: Node, scope: Scope) -> None:
         """Put a node into the graph in the form that the IR has for it."""
         builder = scope.builder
+        if (node.domain in _CONTRIBUTED or node.op == "SimplifiedLayerNormalization") and _contributed(builder, node):
+            return
         if not node.domain:
             version = self.opset_versions.get("", 0)
             if version not in opsets.SUPPORTED:
@@ -296,6 +301,12 @@ def _opset_versions(imports: Iterable[OperatorSet]) -> dict[str, int]:
 
 def _domain(domain: str) -> str:
     return "" if domain == "ai.onnx" else domain
+
+
+def _contributed(builder: GraphBuilder, node: Node) -> bool:
+    from .contributed import expand  # a page waits for what is imported
+
+    return expand(builder, node)
 
 
 def _expansion_of(op: str) -> Expansion | None:

@@ -60,6 +60,12 @@ _REARRANGING = {*RESHAPES, "Transpose"}
 PASSES: tuple[Step, ...] = (
     Step("infer_shapes"),
     Step("fold_constants"),
+    Step(
+        "expand_ops",
+        "Attention RotaryEmbedding QuantizeLinear DequantizeLinear DynamicQuantizeLinear QLinearMatMul QLinearConv"
+        " ConvInteger MatMulInteger Gemm Einsum BatchNormalization GroupNormalization LpNormalization"
+        " MeanVarianceNormalization RMSNormalization NegativeLogLikelihoodLoss SoftmaxCrossEntropyLoss",
+    ),
     Step("prune_branches", "If"),
     Step("inline_if", "If"),
     Step("unpack_sequences", _SEQUENCES),

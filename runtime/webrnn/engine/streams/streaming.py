@@ -150,7 +150,7 @@ class StreamingModel:
         """What may carry the states, the best first; the last takes all that the model takes."""
         arrays = ArrayCarrier(self.program, self.pairs)
         plan = self.program if isinstance(self.program, PlanProgram) else getattr(self.program, "plan", None)
-        if plan is None or any(port.taken >= 0 for port in plan.file.outputs):
+        if plan is None or any(port.is_late for port in plan.file.outputs):
             return [arrays]
         return [PlanCarrier(plan, self.pairs), arrays]
 

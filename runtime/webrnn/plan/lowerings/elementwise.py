@@ -44,6 +44,13 @@ class _Writer:
             self.types[self._seen[value]] = dtype
         return self._seen[value]
 
+    def view(self, view: View) -> tuple[str, int]:
+        """An operand that is no value of the graph."""
+        self.inputs.append(view)
+        register = ("input", len(self.inputs) - 1)
+        self.types[register] = view.dtype
+        return register
+
     def name(self, value: Value, register: tuple[str, int]) -> None:
         self._seen[value] = register
 

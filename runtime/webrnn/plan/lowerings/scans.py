@@ -9,14 +9,17 @@ copied between steps.
 from __future__ import annotations
 
 from webrnn.ir import WEBRNN, Dim, Node, Scan, Value
-from webrnn.ir.scan import SequenceInput, State, Trace
+from webrnn.ir.dims import is_late
+from webrnn.ir.scan import SequenceInput, State, Trace, TraceSpec
 from webrnn.ops.sets import RESHAPES, VIEWS
+from webrnn.shapes.facts import Fact
 from webrnn.shapes.infer import trip_count
 
 from ..draft import LoopInstruction
 from ..instructions import EXACT, LIMITED, UNLIMITED
 from ..lowering import Lowering, present, rule
-from ..views import View, count_of
+from ..numbers import Numbers
+from ..views import Sizes, View, dense_view
 from .sequences import lower_sequence, match_cell
 
 UPDATES_IN_PLACE = {
@@ -26,10 +29,6 @@ UPDATES_IN_PLACE = {
     "Expression": None,
 }
 """Ops of the webrnn domain that may write a result over an operand: which operands, None for any of its shape."""
-
-
-MOST_OPEN_BYTES = 2**24
-"""Room that is made for an output of a loop that may end early."""
 
 
 @rule("Scan", domain=WEBRNN)
@@ -56,6 +55,10 @@ class _Loop:
         self.after_body: list[tuple[View, View]] = []
         """Copies at the end of each step, (from, to)."""
         self.epilogue: list[tuple[View, View]] = []
+        self.length: Dim | None = None
+        """Of traces of a loop of which it is known only when it has run how many steps it takes."""
+        self.open_elements: dict[Trace, Sizes] = {}
+        """Traces whose elements have a size that is known only while running."""
 
     def lower(self) -> None:
         l, scan = self.l, self.scan
@@ -65,6 +68,7 @@ class _Loop:
             self._hand_in(invariant.outer, invariant.inner)
         for sequence in scan.sequences:
             l.views[sequence.element] = self._element(sequence)
+        self._open_lengths(loop)
         traces = [(trace, self._trace_element(trace)) for trace in scan.traces if trace.whole is not None]
         self._place_traces(traces)
         carried = [self._place_state(state) for state in scan.states]
@@ -73,6 +77,8 @@ class _Loop:
         if scan.body_cond is not None:
             loop.body_condition = l.view(scan.body_cond)
         l.add(loop)
+        if self.length is not None:
+            l.emit("let", self.length, loop.taken, 0)
 
     def _most_steps(self) -> Dim:
         if self.n_steps is not None:
@@ -86,7 +92,6 @@ class _Loop:
     def _count_steps(self, loop: LoopInstruction) -> None:
         l, scan = self.l, self.scan
         loop.most_steps, loop.strictness = self.most, EXACT
-        has_condition = scan.cond is not None or scan.body_cond is not None
         known = l.facts.of(scan.n_steps).ints if scan.n_steps is not None else None
         if self.n_steps is not None or (known and known[0] <= l.most_steps):
             loop.n_steps = self.most
@@ -101,24 +106,46 @@ class _Loop:
             loop.condition = l.dense(l.view(scan.cond)).reshaped(())
         if scan.iteration is not None:
             loop.iteration = l.views[scan.iteration] = l.temporary((), "i64")
-        wholes = [trace.whole for trace in scan.traces if trace.whole is not None]
-        if wholes and (has_condition or self.n_steps is None):
-            self._open_lengths(loop, wholes)
 
-    def _open_lengths(self, loop: LoopInstruction, wholes: list[Value]) -> None:
-        """Outputs that are as long as steps were taken: the host gets buffers for all that could be, and the number."""
-        l = self.l
-        if not all(l.has_open_length(whole) for whole in wholes):
-            raise l.refuse("how long its outputs are is known only when it has run")
-        loop.taken = l.external((), "i64", "steps taken")
-        for trace in self.scan.traces:
-            if trace.whole is not None:
-                shape = (self.most, *l.shape(trace.element))
-                n_bytes = count_of(shape) * 8
-                if not isinstance(n_bytes, int) or n_bytes > MOST_OPEN_BYTES:
-                    raise l.refuse("how long its outputs are is known only when it has run, and that may be long")
-                l.views[trace.whole] = l.external(shape, l.dtype(trace.element), trace.whole.name)
-                l.taken[trace.whole] = loop.taken.storage.external
+    def _open_lengths(self, loop: LoopInstruction) -> None:
+        """Traces that are as long as steps were taken, and those whose elements are of a late size."""
+        l, scan = self.l, self.scan
+        traces = [trace for trace in scan.traces if trace.whole is not None]
+        if traces and (scan.cond is not None or scan.body_cond is not None or self.n_steps is None):
+            self.length, loop.taken = l.new_late(), l.temporary((), "i64")
+        for trace in traces:
+            whole = present(trace.whole)
+            if not l.is_open(trace.element) and self.length is None:
+                continue
+            if trace.spec != TraceSpec():
+                raise l.refuse("an output in another order is as long as it takes steps")
+            shape = l.facts.shape(trace.element)
+            if shape is None:
+                raise l.refuse(f"the rank of {whole.name} is not known")
+            sizes = tuple(l.new_late() if size is None else size for size in shape)
+            if None in shape:
+                self.open_elements[trace] = sizes
+                l.set_sizes([size for size in sizes if is_late(size)], [0 for size in sizes if is_late(size)])
+                if loop.iteration is None:
+                    loop.iteration = l.temporary((), "i64")
+            l.facts.set(whole, Fact(l.facts.dtype(trace.element), (self._trace_length(), *sizes)))
+        self.iteration = loop.iteration
+
+    def _trace_length(self) -> Dim:
+        return self.most if self.length is None else self.length
+
+    def _open_element(self, trace: Trace) -> View:
+        """The element of a trace whose size is known only now: all of them are of the same."""
+        l, sizes = self.l, self.open_elements[trace]
+        element = l.view(trace.element)
+        assert self.iteration is not None
+        numbers = Numbers(l)
+        is_first = numbers.of(self.iteration).is_equal(0)
+        same = [is_first | numbers.of(size).is_equal(have) for size, have in zip(sizes, element.shape, strict=True)]
+        numbers.demand(*same)
+        late = [axis for axis, size in enumerate(sizes) if is_late(size)]
+        l.set_sizes([sizes[axis] for axis in late], [element.shape[axis] for axis in late])
+        return element.relaid(sizes, element.strides)
 
     def _hand_in(self, outer: Value, inner: Value) -> None:
         array = self.l.array(outer)
@@ -137,7 +164,7 @@ class _Loop:
         whole = l.output(present(trace.whole))
         axis = trace.spec.axis % whole.rank
         if trace.spec.keep is None:
-            if whole.shape[axis] != self.most:
+            if whole.shape[axis] != self._trace_length():
                 raise l.refuse("an output is longer than the loop takes steps")
             return _moving_element(whole, axis, trace.spec.reverse, self.most, self.id)
         kept = whole.shape[axis]
@@ -159,6 +186,8 @@ class _Loop:
         (before,) = state.body_in
         init = l.view(state.init)
         history = l.destinations.get(state.body_out)
+        if l.is_open(before):
+            return self._place_open_state(state, init)
         if l.shape(before) != l.shape(state.body_out) or init.shape != l.shape(before):
             raise l.refuse("a state changes its shape")
         if history is not None and any(trace.element is state.body_out for trace in self.scan.traces):
@@ -175,6 +204,32 @@ class _Loop:
             l.overwriting.add(state.body_out)
             return state, buffer, False
         return state, buffer, True
+
+    def _place_open_state(self, state: State, init: View) -> tuple[State, View, bool]:
+        """A state whose size changes from step to step, in a place that grows."""
+        l = self.l
+        (before,) = state.body_in
+        shape = l.facts.shape(before)
+        if shape is None:
+            raise l.refuse("a state changes its rank")
+        sizes = [l.new_late() if size is None else size for size in shape]
+        l.set_shape(before, sizes)
+        buffer = l.views[before] = l.temporary(sizes, init.dtype)
+        self._enter(init, buffer)
+        if state.final is not None:
+            l.set_shape(state.final, sizes)
+            l.views[state.final] = buffer
+        return state, buffer, True
+
+    def _enter(self, source: View, buffer: View) -> None:
+        """Copy the next value of a state to its place. Its sizes are set behind that: they may say what it is now."""
+        l = self.l
+        for have, need in zip(source.shape, buffer.shape, strict=True):
+            if not is_late(need) and have != need:
+                l.require_equal(have, need)
+        l.copy(source, dense_view(buffer.storage, source.shape))
+        late = [axis for axis, size in enumerate(buffer.shape) if is_late(size)]
+        l.set_sizes([buffer.shape[axis] for axis in late], [source.shape[axis] for axis in late])
 
     def _buffer(self, state: State, init: View) -> View:
         if state.final is not None:
@@ -217,12 +272,19 @@ class _Loop:
     def _body(self, traces: list[tuple[Trace, View]], carried: list[tuple[State, View, bool]]) -> None:
         l = self.l
         l.lower_graph(self.scan.body)
-        copies = [(l.view(trace.element), view) for trace, view in traces if l.view(trace.element) != view]
+        for trace, view in traces:
+            element = self._open_element(trace) if trace in self.open_elements else l.view(trace.element)
+            if element != view:
+                l.copy(element, view)
         updates = [(l.view(state.body_out), buffer) for state, buffer, is_copied in carried if is_copied]
         buffers = {buffer.storage for _, buffer in updates}
         if any(source.storage in buffers for source, _ in updates):
             updates = [(_fresh_copy(l, source), buffer) for source, buffer in updates]
-        self._copies([*copies, *updates])
+        for source, buffer in updates:
+            if any(map(is_late, buffer.shape)):
+                self._enter(source, buffer)
+            else:
+                l.copy(source, buffer)
 
     def _copies(self, copies: list[tuple[View, View]]) -> None:
         for source, target in copies:
