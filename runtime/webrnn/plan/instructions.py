@@ -217,7 +217,7 @@ INSTRUCTIONS = (
         costs_like="Resize",
     ),
     # x[n, c, axes ...], grid[n, points, axes], y[n, c, points]
-    _row("sample", "x:f32 grid:f32 y:f32! mode:interpolation padding:padding units:units", "reduction"),
+    _row("grid_sample", "x:f32 grid:f32 y:f32! mode:interpolation padding:padding units:units", "reduction"),
     _row("affine_grid", "theta:f32 y:f32! align_corners:int", "reduction"),  # theta[n, axes, axes + 1]
     # x[n, c, h, w], rois[regions, 4]
     _row(

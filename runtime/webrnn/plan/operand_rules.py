@@ -355,7 +355,7 @@ def _resize(
     )
 
 
-def _sample(x: BoundTensor, grid: BoundTensor, y: BoundTensor, mode: int, padding: int, units: int) -> bool:
+def _grid_sample(x: BoundTensor, grid: BoundTensor, y: BoundTensor, mode: int, padding: int, units: int) -> bool:
     return (
         x.rank >= 3
         and x.is_contiguous
@@ -550,7 +550,7 @@ OPERAND_RULES: dict[str, Callable[..., bool]] = {
     # --- windows and images
     "pool_axis": _pool_axis,
     "resize": _resize,
-    "sample": _sample,
+    "grid_sample": _grid_sample,
     "affine_grid": _affine_grid,
     "roi_align": _roi_align,
     "det": _det,

@@ -143,7 +143,7 @@ def _grid_sample(l: Lowering, node: Node) -> None:
     target = l.dense_output(present(node.outputs[0]))
     (batch, channels), points = x.shape[:2], count_of(grid.shape[1:-1])
     l.emit(
-        "sample", x, grid.reshaped((batch, points, x.rank - 2)), target.reshaped((batch, channels, points)),
+        "grid_sample", x, grid.reshaped((batch, points, x.rank - 2)), target.reshaped((batch, channels, points)),
         INTERPOLATIONS.index(attribute(node, "mode", "linear")),
         PADDINGS.index(attribute(node, "padding_mode", "zeros")),
         UNITS.index("centres" if attribute(node, "align_corners", 0) else "borders"),
@@ -188,7 +188,7 @@ def _deform_conv(l: Lowering, node: Node) -> None:
     l.expression([moved, l.constant(_places(axes))], [(grid, 2)], [], [ExpressionOp("add", (0, 1))])
     samples = l.temporary((batch * parts, members, n_taps * positions))
     l.emit(
-        "sample", x.reshaped((batch * parts, members, height, width)),
+        "grid_sample", x.reshaped((batch * parts, members, height, width)),
         grid.reshaped((batch * parts, n_taps * positions, 2)), samples, INTERPOLATIONS.index("linear"),
         PADDINGS.index("zeros"), UNITS.index("pixels"),
     )  # fmt: skip
