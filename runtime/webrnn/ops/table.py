@@ -93,12 +93,12 @@ Mean                       elementwise  elementwise  elementwise  compute  varia
 Clip                       elementwise  elementwise  elementwise  compute  2               T:number,T,T            elementwise total like
 
 [attention]
-Attention                  attention    .            .            .        attention       T1:float,T1,T2:float,U:number+bool,T1,T2,:i64>4
-RotaryEmbedding            attention    .            .            .        6               T:float-double,T,T,M:i64
+Attention                  attention    attention    .            .        attention       T1:float,T1,T2:float,U:number+bool,T1,T2,:i64>4
+RotaryEmbedding            attention    attention    .            .        6               T:float-double,T,T,M:i64
 
 [cast]
 Cast                       elementwise  elementwise  elementwise  compute  0               T1:any-complex          elementwise total
-CastLike                   elementwise  elementwise  elementwise  layout   0               T1:any-complex,T2:any-complex               first
+CastLike                   elementwise  elementwise  elementwise  layout   0               T1:any-complex,T2:any-complex first
 BitCast                    elementwise  elementwise  elementwise  .        0               T1:any-string
 
 [constant]
@@ -117,7 +117,7 @@ ConvInteger                windows      windows      .            compute  conv 
 
 [detection]
 NonMaxSuppression          .            .            .            .        .               :f32,:f32,:i64,:f32,:f32
-RoiAlign                   .            .            .            .        .               T1:float,T1,T2:i64
+RoiAlign                   images       images       images       .        .               T1:float,T1,T2:i64
 
 [gather_scatter]
 Gather                     indexing     indexing     indexing     layout   0               T:any,Tind:index        view
@@ -130,17 +130,17 @@ Compress                   .            reductions   .            .        .    
 NonZero                    indexing     .            .            .        0               T:any
 
 [image]
-GridSample                 .            .            .            .        9               T1:any,T2:float
-AffineGrid                 .            .            .            .        .               T1:float,T2:i64
-DeformConv                 .            .            .            .        .               T:float,T,T,T,T
-Col2Im                     .            .            .            .        .               T:any,:i64,:i64
+GridSample                 images       images       images       .        9               T1:any,T2:float
+AffineGrid                 images       images       images       .        .               T1:float,T2:i64
+DeformConv                 images       images       images       .        .               T:float,T,T,T,T
+Col2Im                     images       images       images       .        .               T:any,:i64,:i64
 
 [linear]
 MatMul                     linear       linear       linear       compute  matmul          T:wide,T                product weights total
 Gemm                       linear       linear       .            compute  gemm            T:wide,T,T              product weights total
 Einsum                     linear       linear       .            compute  einsum          T:number*               product
 MatMulInteger              linear       linear       integers     compute  matmul          T1:byte,T2:byte,T1,T2   product
-Det                        .            linear       .            .        .               T:float
+Det                        images       linear       images       .        .               T:float
 
 [logic]
 Equal                      elementwise  elementwise  elementwise  compute  1               T:number+bool+string,T  comparison total
@@ -183,7 +183,7 @@ LpPool                     windows      windows      pools        compute  pool 
 GlobalAveragePool          windows      windows      pools        compute  1/in            T:float
 GlobalMaxPool              windows      windows      pools        compute  1/in            T:float
 GlobalLpPool               windows      windows      pools        compute  2/in            T:float
-MaxUnpool                  .            windows      .            .        .               T1:float,T2:i64,T2
+MaxUnpool                  images       windows      .            .        .               T1:float,T2:i64,T2
 
 [quantize]
 QuantizeLinear             elementwise  quantize     .            compute  3               T1:float-double+i32,T2:scale+i32,T3:bits
@@ -216,7 +216,7 @@ CumSum                     elementwise  reductions   sorting      compute  1    
 CumProd                    elementwise  reductions   sorting      compute  1               T:wide,T2:index         like
 
 [resize]
-Resize                     resize       .            .            compute  7               T1:any,T2:float-bfloat16,:f32,:i64
+Resize                     resize       .            images       compute  7               T1:any,T2:float-bfloat16,:f32,:i64
 
 [sequence]
 SequenceConstruct          sequences    .            .            .        0               T:any*
@@ -296,6 +296,8 @@ webrnn:GruReset            linear       linear       cells        compute  cell 
 webrnn:GruUpdate           linear       linear       cells        compute  cell            T:float,T,T,T           cell
 webrnn:LstmCell            linear       linear       cells        compute  cell            T:float,T,T,T>2         cell
 webrnn:ExpectShape         indexing     .            layout       layout   0               .
+webrnn:Random              indexing     .            random       .        10              .                       first
+webrnn:Sample              reductions   .            random       .        10/in           .
 webrnn:SequenceMask        indexing     .            indexing     layout   0               .
 webrnn:SequenceJoin        sequences    .            .            .        0               .
 """

@@ -196,8 +196,7 @@ class _Walk(Lowering):
             found = rule.get(node.domain, node.op)
             if found is None and node.op not in OPENERS:
                 raise NotLowered(node, "it has no instruction")
-            apply = partial(self._apply, lambda _, node: self._lower_open(node, found))
-            lower_widened(self, node, apply)
+            lower_widened(self, node, partial(self._apply, lambda _, each: self._lower_open(each, found)))
             for output in node.outputs:
                 if output is not None:
                     self._settle(output)
@@ -225,6 +224,14 @@ class _Walk(Lowering):
             self._check(node)
         if found is None:
             raise NotLowered(node, "it has no instruction")
+        found(self, node)
+
+    def lower_instead(self, node: Node) -> None:
+        infer_node(node, self.facts)
+        self._check(node)
+        found = rule.get(node.domain, node.op)
+        if found is None:
+            raise self.refuse(f"{node.op} has no instruction")
         found(self, node)
 
     def _apply(self, function: Rule, node: Node) -> None:

@@ -22,7 +22,7 @@ from webrnn.shapes.infer import infer
 from .draft import ExpressionInstruction, ExpressionOp, Instruction, Operand
 from .file import ELEMENT_TYPES
 from .instructions import ROWS
-from .numbers import LEAST, Numbers
+from .numbers import Numbers
 from .opcodes import GRAIN, MAX_RANK, PANEL
 from .views import Sizes, Storage, View, collapsed, count_of, dense_like, dense_view
 
@@ -80,6 +80,10 @@ class Lowering:
 
     def lower_graph(self, graph: Graph) -> None:
         """Emit what the outputs of a graph need; its inputs have views already."""
+        raise NotImplementedError
+
+    def lower_instead(self, node: Node) -> None:
+        """Emit another node in place of the one that is being lowered; its operands have views or are known."""
         raise NotImplementedError
 
     def new_loop(self) -> int:
@@ -209,7 +213,7 @@ class Lowering:
             numbers = Numbers(self)
             is_one = numbers.of(have).is_equal(1)
             numbers.demand(is_one | numbers.of(have).is_equal(need))
-            strides += numbers.let(numbers.where(is_one, 0, stride), least=LEAST)
+            strides += numbers.let(numbers.where(is_one, 0, stride), signed=1)
         return view.relaid(shape, strides)
 
     # -----------------------------------------------------------------------------------------------------------------
@@ -341,10 +345,10 @@ class Lowering:
     def checkpoint(self) -> tuple[Any, ...]:
         """What `go_back` needs to undo all that was done since."""
         tables = (self.views, self.destinations, self.arrays, self.late, self._ports)
-        return len(self.block), self.n_loops, self.n_externals, self.n_late, set(self._required), *map(dict, tables)
+        return len(self.block), self.n_loops, self.n_externals, set(self._required), *map(dict, tables)
 
     def go_back(self, kept: tuple[Any, ...]) -> None:
-        length, self.n_loops, self.n_externals, self.n_late, required, *tables = kept
+        length, self.n_loops, self.n_externals, required, *tables = kept
         del self.block[length:]
         self._required = set(required)
         self.views, self.destinations, self.arrays, self.late, self._ports = map(dict, tables)

@@ -355,7 +355,7 @@ def _resize(
     )
 
 
-def _sample(x: BoundTensor, grid: BoundTensor, y: BoundTensor, mode: int, padding: int, units: int) -> bool:
+def _grid_sample(x: BoundTensor, grid: BoundTensor, y: BoundTensor, mode: int, padding: int, units: int) -> bool:
     return (
         x.rank >= 3
         and x.is_contiguous
@@ -452,6 +452,17 @@ def _fft(x: BoundTensor, twiddles: BoundTensor, y: BoundTensor, scratch: BoundTe
     )
 
 
+def _sample(scores: BoundTensor, numbers: BoundTensor, y: BoundTensor) -> bool:
+    return (
+        is_dense(scores, 2)
+        and is_dense(numbers, 2)
+        and is_dense(y, 2)
+        and numbers.shape == y.shape
+        and scores.shape[0] == y.shape[0]
+        and scores.shape[1] > 0
+    )
+
+
 def _nonzero(x: BoundTensor, y: Maybe, count: Maybe) -> bool:
     return (
         x.is_contiguous
@@ -539,7 +550,7 @@ OPERAND_RULES: dict[str, Callable[..., bool]] = {
     # --- windows and images
     "pool_axis": _pool_axis,
     "resize": _resize,
-    "sample": _sample,
+    "grid_sample": _grid_sample,
     "affine_grid": _affine_grid,
     "roi_align": _roi_align,
     "det": _det,
@@ -549,6 +560,8 @@ OPERAND_RULES: dict[str, Callable[..., bool]] = {
     "integer_gemm": _integer_gemm,
     "plain_matmul": _plain_matmul,
     # --- random numbers
+    "random": lambda counter, y, seed, normal: counter.count == 1 and y.is_contiguous,
+    "sample": _sample,
     # --- end
 }
 """Not of "expression" and "loop", whose operands are lists: verify.py has theirs."""

@@ -160,9 +160,8 @@ def _divide(w: Writer, node: Node, operands: Operands) -> Register:
 
 def _is_never_zero(w: Writer, value: Value) -> bool:
     array, content = w.l.array(value), w.l.facts.of(value).content
-    return bool(array is not None and array.all()) or (
-        content is not None and all(type(n) is int and n for n in content)
-    )
+    known = content is not None and all(isinstance(number, int) and number for number in content)
+    return known or bool(array is not None and array.all())
 
 
 def _mod(w: Writer, node: Node, operands: Operands) -> Register:

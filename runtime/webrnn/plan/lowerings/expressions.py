@@ -141,7 +141,7 @@ class Writer:
         def number(register: Register) -> int:
             return base[register[0]] + register[1]
 
-        placed = [(view if isinstance(view, View) else view(self.inputs), register) for view, register in outputs]
+        placed = [(place if isinstance(place, View) else place(self.inputs), register) for place, register in outputs]
         for view, register in placed:
             if self.types[register] != view.dtype:
                 raise self.l.refuse(f"a result of {self.types[register]} where {view.dtype} is declared")

@@ -1,12 +1,13 @@
 """Ops that read and write by index, or make tensors of positions.
 
-An index of several numbers, or one that counts along an axis, becomes the place of a row first (`flat_index`, which also
+An index of several numbers, or one that counts along an axis, becomes the place of a row first (`flat_index`, which
 refuses what is out of range); rows are then gathered or scattered, whatever their element type.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 from webrnn.ir import WEBRNN, Dim, Node, Value
 from webrnn.ir.dims import is_nonnegative
@@ -60,7 +61,7 @@ def _row_rank(l: Lowering, places: View, output: Value) -> int:
     return len(l.shape(output)) - places.rank
 
 
-# --- Gather --------------------------------------------------------------------------------------------------------------
+# --- Gather -----------------------------------------------------------------------------------------------------------
 
 
 @rule("Gather")
@@ -99,7 +100,7 @@ def _seen(l: Lowering, source: View, index: Value, axis: int) -> View | None:
         raise l.refuse("its index is out of range")
     if fact.shape == ():
         return source.without_axis(axis, places[0])
-    steps = {after - before for before, after in zip(places, places[1:], strict=False)} or {1}
+    steps = {after - before for before, after in pairwise(places)} or {1}
     step = steps.pop()
     return None if steps or not isinstance(step, int) else source.sliced(axis, places[0], len(places), step)
 
@@ -145,7 +146,7 @@ def _tuple_places(l: Lowering, value: Value, shape: Sequence[Dim], batch: int = 
     return places
 
 
-# --- Scatter -------------------------------------------------------------------------------------------------------------
+# --- Scatter ----------------------------------------------------------------------------------------------------------
 
 
 def _scatter_rows(l: Lowering, node: Node, places: View, updates: View, reduction: str, rows: Dim) -> None:
@@ -202,7 +203,7 @@ def _tensor_scatter(l: Lowering, node: Node) -> None:
     _scatter_rows(l, node, places, shaped, "none", batch * middle * capacity)
 
 
-# --- sequences of several lengths ----------------------------------------------------------------------------------------
+# --- sequences of several lengths -------------------------------------------------------------------------------------
 
 
 def _lengths(l: Lowering, value: Value, batch: Dim, steps: Dim) -> View:
@@ -242,7 +243,7 @@ def _sequence_mask(l: Lowering, node: Node) -> None:
     w.write([(l.output(present(node.outputs[0])), within)])
 
 
-# --- positions -----------------------------------------------------------------------------------------------------------
+# --- positions --------------------------------------------------------------------------------------------------------
 
 
 @rule("OneHot")

@@ -1,8 +1,8 @@
 """Convolutions over any number of axes, and convolutions the other way round.
 
 `convolve` is the one way down: along one axis with constant weights as a product of windows, else by the instruction
-`conv` over two axes. Further axes are folded into channels: the windows along the first axis are laid beside each other,
-so that each of its taps is a channel of a convolution over the others, with the same weights in the same order.
+`conv` over two axes. Further axes are folded into channels: the windows along the first axis are laid beside each
+other, so that each of its taps is a channel of a convolution over the others, with the same weights in the same order.
 """
 
 from __future__ import annotations
