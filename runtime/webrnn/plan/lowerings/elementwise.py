@@ -363,15 +363,30 @@ def _expression(l: Lowering, node: Node) -> None:
 
 
 def _in_parts(l: Lowering, node: Node, body: Graph) -> None:
-    """Node by node."""
+    """As several expressions."""
     for inner, operand in zip(body.inputs, _present(node.inputs), strict=True):
         array = l.array(operand)
         if array is not None:
             l.arrays[inner] = array
         else:
             l.views[inner] = l.view(operand)
-    for step in body.nodes:
-        _node(l, step)
+    _part(l, body.nodes, set(body.outputs))
     for outer, inner in zip(node.outputs, body.outputs, strict=True):
         if outer is not None:
             l.copy(l.view(inner), l.output(outer))
+
+
+def _part(l: Lowering, nodes: Sequence[Node], read_later: set[Value]) -> None:
+    """Some nodes of an expression, of whose results only those that are read later are written."""
+    try:
+        w = Writer(l)
+        for step in nodes:
+            w.name(present(step.outputs[0]), _translate(w, step))
+        made = [present(step.outputs[0]) for step in nodes]
+        _write(l, w, [(value, w.operand(value)) for value in made if value in read_later])
+    except TooManyRegisters:
+        if len(nodes) == 1:
+            raise
+        first, second = nodes[: len(nodes) // 2], nodes[len(nodes) // 2 :]
+        _part(l, first, read_later | {value for step in second for value in step.inputs if value is not None})
+        _part(l, second, read_later)
