@@ -140,6 +140,10 @@ class Lowering:
         self.n_late += 1
         return Symbol(LateName(f"late{self.n_late - 1}"))
 
+    def late_names(self, first: int) -> frozenset[str]:
+        """The names of the late sizes from a number on."""
+        return frozenset(LateName(f"late{number}") for number in range(first, self.n_late))
+
     def late_size(self, number: View, least: int = 0) -> Dim:
         """The size that a tensor of one element holds."""
         size = self.new_late()
