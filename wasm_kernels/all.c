@@ -12,6 +12,9 @@
 #include "instructions.c"
 #include "late.c"
 #include "indexing.c"
+#include "numbers.c"
+#include "integers.c"
+#include "images.c"
 #include "vm.c"
 #include "limits.c"
 

@@ -49,14 +49,15 @@ static int check_scatter(Vm *vm, const scatter_operands *o) {
   return OK;
 }
 /* integers wrap; NaN is both the largest and the smallest number */
-#define TAKE_IN(type, wrapping)                                                                  \
-  for (int32_t j = 0; j < inner; j++) {                                                          \
-    type *a = (type *)to + j;                                                                    \
-    const type b = ((const type *)from)[j];                                                      \
-    *a = kind == SCATTER_ADD   ? (type)((wrapping)*a + (wrapping)b)                              \
-         : kind == SCATTER_MUL ? (type)((wrapping)*a * (wrapping)b)                              \
-                               : (kind == SCATTER_MAX ? *a >= b : *a <= b) || *a != *a ? *a : b; \
-  }                                                                                              \
+#define TAKE_IN(type, wrapping)                                                                         \
+  for (int32_t j = 0; j < inner; j++) {                                                                 \
+    type *a = (type *)to + j;                                                                           \
+    const type b = ((const type *)from)[j];                                                             \
+    *a = kind == SCATTER_ADD                                     ? (type)((wrapping) * a + (wrapping)b) \
+         : kind == SCATTER_MUL                                   ? (type)((wrapping) * a * (wrapping)b) \
+         : (kind == SCATTER_MAX ? *a >= b : *a <= b) || *a != *a ? *a                                   \
+                                                                 : b;                                   \
+  }                                                                                                     \
   return
 static void take_in(const char *from, char *to, int32_t inner, int kind, int dtype) {
   switch (dtype) {
@@ -113,16 +114,16 @@ static int check_cumulate(Vm *vm, const cumulate_operands *o) {
   ASK(x->dtype == DTYPE_F32 || x->dtype == DTYPE_I64 || x->dtype == DTYPE_I32 || x->dtype == DTYPE_F64);
   return OK;
 }
-#define CUMULATE(type, wrapping)                                                          \
-  {                                                                                       \
-    wrapping total = (wrapping)(kind == CUMULATION_PROD);                                 \
-    for (int32_t j = 0; j < n; j++) {                                                     \
-      const wrapping next = (wrapping)((const type *)from)[(ptrdiff_t)j * x_stride],      \
-                     sum = kind == CUMULATION_PROD ? total * next : total + next;         \
-      ((type *)to)[(ptrdiff_t)j * y_stride] = (type)(exclusive ? total : sum);            \
-      total = sum;                                                                        \
-    }                                                                                     \
-    return;                                                                               \
+#define CUMULATE(type, wrapping)                                                     \
+  {                                                                                  \
+    wrapping total = (wrapping)(kind == CUMULATION_PROD);                            \
+    for (int32_t j = 0; j < n; j++) {                                                \
+      const wrapping next = (wrapping)((const type *)from)[(ptrdiff_t)j * x_stride], \
+                     sum = kind == CUMULATION_PROD ? total * next : total + next;    \
+      ((type *)to)[(ptrdiff_t)j * y_stride] = (type)(exclusive ? total : sum);       \
+      total = sum;                                                                   \
+    }                                                                                \
+    return;                                                                          \
   }
 static void cumulate(const char *from, char *to, int32_t n, int32_t x_stride, int32_t y_stride, int kind, int exclusive,
                      int dtype) {
@@ -160,8 +161,8 @@ INLINE int64_t float_key(int64_t magnitude, int negative, int64_t infinity) {
   return magnitude > infinity ? INT64_MAX : negative ? -magnitude : magnitude;
 }
 #define ITEM_AT(type) (((const type *)line->x)[at * line->step])
-#define FLOAT_KEY(type, infinity) float_key(ITEM_AT(type) & (type)~((type)1 << (8 * sizeof(type) - 1)), \
-                                            ITEM_AT(type) >> (8 * sizeof(type) - 1) != 0, infinity)
+#define FLOAT_KEY(type, infinity) \
+  float_key(ITEM_AT(type) & (type) ~((type)1 << (8 * sizeof(type) - 1)), ITEM_AT(type) >> (8 * sizeof(type) - 1) != 0, infinity)
 static int64_t other_key(const Line *line, int64_t at) {
   switch (line->dtype) {
   case DTYPE_I64: return ITEM_AT(int64_t);
@@ -233,8 +234,13 @@ static int run_top(Vm *vm, const top_operands *o) {
   for (int32_t row = 0; row < x->size[0]; row++)
     for (int32_t i = 0; i < inner; i++) {
       const ptrdiff_t first = (ptrdiff_t)row * k * inner + i;
-      const Line line = {x->data + ((ptrdiff_t)row * n * inner + i) * item, (int64_t *)T(indices)->data + first, inner, x->dtype,
-                         o->smallest != 0, o->last != 0, o->nan_first != 0};
+      const Line line = {x->data + ((ptrdiff_t)row * n * inner + i) * item,
+                         (int64_t *)T(indices)->data + first,
+                         inner,
+                         x->dtype,
+                         o->smallest != 0,
+                         o->last != 0,
+                         o->nan_first != 0};
       order(&line, n, k);
       for (int32_t j = 0; HAS(values) && j < k; j++) {
         const int64_t at = line.heap[(ptrdiff_t)j * inner];

@@ -50,7 +50,13 @@ def c_header() -> str:
         _enum("SIZE", FORMAT.SIZE_KINDS),
         _enum("REDUCTION", INSTRUCTIONS.REDUCTIONS),
         _names("REDUCTIONS", INSTRUCTIONS.REDUCTIONS),
+        _enum("NUMBER_REDUCTION", INSTRUCTIONS.NUMBER_REDUCTIONS),
         _enum("POOLING", INSTRUCTIONS.POOLINGS),
+        _enum("INTERPOLATION", INSTRUCTIONS.INTERPOLATIONS),
+        _enum("NEAREST", INSTRUCTIONS.NEAREST_MODES),
+        _enum("COORDINATES", INSTRUCTIONS.COORDINATES),
+        _enum("PADDING", INSTRUCTIONS.PADDINGS),
+        _enum("UNITS", INSTRUCTIONS.UNITS),
         _enum("FFT", INSTRUCTIONS.FFTS),
         _names("FFTS", INSTRUCTIONS.FFTS),
         _enum("STEPS", INSTRUCTIONS.STRICTNESS),
@@ -68,7 +74,7 @@ def c_header() -> str:
 def _numbers() -> dict[str, int]:
     return {
         "PLAN_MAGIC": FORMAT.MAGIC, "PLAN_VERSION": FORMAT.VERSION, "MAX_RANK": FORMAT.MAX_RANK,
-        "MAX_DEPTH": FORMAT.MAX_DEPTH, "TILE": FORMAT.TILE, "MAX_REGISTERS": FORMAT.MAX_REGISTERS,
+        "MAX_DEPTH": FORMAT.MAX_DEPTH, "TILE": FORMAT.TILE, "INTEGER_PANEL": FORMAT.INTEGER_PANEL, "INTEGER_ROWS": FORMAT.INTEGER_ROWS, "MAX_REGISTERS": FORMAT.MAX_REGISTERS,
         "SIZE_WORDS": FORMAT.SIZE_WORDS, "BUFFER_WORDS": FORMAT.BUFFER_WORDS,
         "TENSOR_WORDS": FORMAT.TENSOR_HEAD + 2 * FORMAT.MAX_RANK, "WRITABLE": FORMAT.WRITABLE,
         "CHECKED": FORMAT.CHECKED, "LATE_BYTES": FORMAT.LATE_BYTES,
@@ -106,7 +112,7 @@ def _operations(rows: Iterable[Any]) -> Iterable[str]:
     """{how it is run, number of operands, their types, type of the result}"""
     kinds = list(dict.fromkeys(row.kernel for row in rows if row.kernel))
     yield _enum("EX", [row.name or f"retired_{code}" for code, row in enumerate(rows)])
-    yield f"enum {{ BY_CODE, {_list(f'BY_{kind.upper()}' for kind in kinds)}, NOT_AT_ALL }};"
+    yield f"enum {{ BY_CODE, BY_CAST, BY_BITS, {_list(f'BY_{kind.upper()}' for kind in kinds)}, NOT_AT_ALL }};"
     yield "typedef struct { uint8_t how, count, takes[3], gives; } OperationRow;"
     yield f"static const OperationRow OPERATIONS[] = {{{_list(_operation(row) for row in rows)}}};"
     kernels = _list(f"[EX_{row.name.upper()}] = (void (*)(void))wr_{row.name}" for row in rows if row.kernel)
@@ -115,7 +121,9 @@ def _operations(rows: Iterable[Any]) -> Iterable[str]:
 
 def _operation(row: Any) -> str:
     how = "NOT_AT_ALL" if not row.name else f"BY_{(row.kernel or 'code').upper()}"
-    takes = _list(f"DTYPE_{dtype.upper()}" for dtype in row.takes) or "0"
+    if row.takes == ("any",):
+        how = "BY_CAST" if row.name.startswith("to_") else "BY_BITS"
+    takes = _list(f"DTYPE_{'COUNT' if dtype == 'any' else dtype.upper()}" for dtype in row.takes) or "0"
     return f"{{{how}, {len(row.takes)}, {{{takes}}}, DTYPE_{row.gives.upper()}}}"
 
 

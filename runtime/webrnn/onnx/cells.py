@@ -185,6 +185,8 @@ class Cell:
     ):
         self.outside, self.b, self.weights, self.attributes = outside, body, weights, attributes
         self.activations = attributes.activations[index]
+        self.running: Value | None = None
+        """Which sequences of the batch still last at this step; None if all do."""
 
     def step(self, x: Value, *states: Value) -> list[Value]:
         """The next states, H first."""

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from webrnn.errors import ModelError, UnsupportedOp
-from webrnn.ir import WEBRNN, GraphBuilder, Node, Scan, Value
+from webrnn.ir import WEBRNN, DType, GraphBuilder, Node, Scan, Value
 
 from .cells import Cell, GruCell, LstmCell, RecurrentAttributes, RnnCell, WeightCutter, Weights, scalar_like
 from .operands import expect_shape, zeros
@@ -126,8 +126,7 @@ class Layer:
             whole = self.inputs[index]
             if whole is None:
                 if not blank:
-                    dtype = self._required(W, "W").dtype or x.dtype
-                    blank = [zeros(self.b, x, 1, (hidden,), dtype, f"{self.prefix}_zeros")]
+                    blank = [zeros(self.b, x, 1, (hidden,), self._state_type(x), f"{self.prefix}_zeros")]
                 states.append(blank * len(self.attributes.directions))
                 continue
             if self.attributes.batch_first:
@@ -140,6 +139,9 @@ class Layer:
                 whole = self.b.op("Where", begins, whole, scalar_like(self.b, 0.0, whole))
             states.append(self._unstack(whole, name))
         return states
+
+    def _state_type(self, x: Value) -> DType | None:
+        return self._required(W, "W").dtype or x.dtype
 
     def _unstack(self, whole: Value, name: str) -> list[Value]:
         """[directions, ...] to one value for each direction."""
@@ -170,12 +172,15 @@ class Layer:
         element = body.value("x", x.dtype, None if x.shape is None else x.shape[1:])
         scan.add_sequence(x, element, reverse=in_scan_reverse)
         states = [body.value(state, init.dtype, init.shape) for state, init in zip("hc", inits, strict=False)]
-        cell = self.cell_type(self.b, body, self._weights(cutter, index), self.attributes, index)
-        next_states = cell.step(element, *states)
-        emitted = next_states[0]
+        running = None
         if mask is not None:
             running = body.value("running")
             scan.add_sequence(mask, running)
+        cell = self.cell_type(self.b, body, self._weights(cutter, index), self.attributes, index)
+        cell.running = running
+        next_states = cell.step(element, *states)
+        emitted = next_states[0]
+        if running is not None:
             next_states = [body.op("Where", running, new, old) for new, old in zip(next_states, states, strict=True)]
             emitted = body.op("Where", running, emitted, scalar_like(body, 0.0, states[0]))
         finals = [self.b.value(f"{name}_final_{state}") for state in "hc"[: len(states)]]

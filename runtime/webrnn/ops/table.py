@@ -48,23 +48,23 @@ op                         shape        check        plan         time     flops
 [activation]
 Relu                       elementwise  .            elementwise  compute  1               T:signed                map total idempotent
 LeakyRelu                  elementwise  .            elementwise  compute  1               T:float                 map total
-PRelu                      elementwise  elementwise  .            compute  2               T:wide,T                elementwise total like
+PRelu                      elementwise  elementwise  elementwise  compute  2               T:wide,T                elementwise total like
 ThresholdedRelu            elementwise  .            elementwise  compute  1               T:float                 map total
 Elu                        elementwise  .            elementwise  compute  1               T:float                 map total
-Celu                       elementwise  .            .            compute  1               T:float                 map total
-Selu                       elementwise  .            .            compute  1               T:float                 map total
+Celu                       elementwise  .            elementwise  compute  1               T:float                 map total
+Selu                       elementwise  .            elementwise  compute  1               T:float                 map total
 Sigmoid                    elementwise  .            elementwise  compute  1               T:float                 map total nonnegative gate
 HardSigmoid                elementwise  .            elementwise  compute  1               T:float                 map total gate
-HardSwish                  elementwise  .            .            compute  1               T:float                 map total
-Swish                      elementwise  .            .            compute  1               T:float                 map total
-SwiGLU                     .            elementwise  .            .        .               T:float,T
+HardSwish                  elementwise  .            elementwise  compute  1               T:float                 map total
+Swish                      elementwise  .            elementwise  compute  1               T:float                 map total
+SwiGLU                     elementwise  elementwise  elementwise  .        6               T:float,T
 Tanh                       elementwise  .            elementwise  compute  1               T:float                 map total
 Softplus                   elementwise  .            elementwise  compute  1               T:float                 map total
 Softsign                   elementwise  .            elementwise  compute  1               T:float                 map total
-Mish                       elementwise  .            .            compute  1               T:float                 map total
+Mish                       elementwise  .            elementwise  compute  1               T:float                 map total
 Erf                        elementwise  .            elementwise  compute  1               T:float                 map total
-Gelu                       elementwise  .            .            compute  1               T:float                 map total
-Shrink                     elementwise  .            .            compute  1               T:number                map total
+Gelu                       elementwise  .            elementwise  compute  1               T:float                 map total
+Shrink                     elementwise  .            elementwise  compute  1               T:number                map total
 Softmax                    elementwise  reductions   reductions   compute  5               T:float                 total like
 LogSoftmax                 elementwise  reductions   reductions   compute  5               T:float                 total like
 Hardmax                    elementwise  reductions   sorting      compute  2               T:float                 like
@@ -74,11 +74,11 @@ Add                        elementwise  elementwise  elementwise  compute  1    
 Sub                        elementwise  elementwise  elementwise  compute  1               T:number,T              binary total
 Mul                        elementwise  elementwise  elementwise  compute  1               T:number,T              binary total
 Div                        elementwise  elementwise  elementwise  compute  1               T:number,T              binary total
-Mod                        elementwise  elementwise  .            compute  1               T:number,T              binary
-Pow                        elementwise  elementwise  .            compute  1               T:float+index,T1:number  elementwise
+Mod                        elementwise  elementwise  elementwise  compute  1               T:number,T              binary
+Pow                        elementwise  elementwise  elementwise  compute  1               T:float+index,T1:number elementwise
 Neg                        elementwise  .            elementwise  compute  1               T:signed                map total involution
 Abs                        elementwise  .            elementwise  compute  1               T:number                map total idempotent nonnegative
-Sign                       elementwise  .            .            compute  1               T:number                map total idempotent
+Sign                       elementwise  .            elementwise  compute  1               T:number                map total idempotent
 Reciprocal                 elementwise  .            elementwise  compute  1               T:float                 map total
 Exp                        elementwise  .            elementwise  compute  1               T:float                 map total nonnegative
 Log                        elementwise  .            elementwise  compute  1               T:float                 map total
@@ -89,21 +89,21 @@ Round                      elementwise  .            elementwise  compute  1    
 Max                        elementwise  elementwise  elementwise  compute  variadic        T:number*               variadic total
 Min                        elementwise  elementwise  elementwise  compute  variadic        T:number*               variadic total
 Sum                        elementwise  elementwise  elementwise  compute  variadic        T:float*                variadic total
-Mean                       elementwise  elementwise  .            compute  variadic        T:float*                variadic total
+Mean                       elementwise  elementwise  elementwise  compute  variadic        T:float*                variadic total
 Clip                       elementwise  elementwise  elementwise  compute  2               T:number,T,T            elementwise total like
 
 [attention]
-Attention                  attention    .            .            .        attention       T1:float,T1,T2:float,U:number+bool,T1,T2,:i64>4
-RotaryEmbedding            attention    .            .            .        6               T:float-double,T,T,M:i64
+Attention                  attention    attention    .            .        attention       T1:float,T1,T2:float,U:number+bool,T1,T2,:i64>4
+RotaryEmbedding            attention    attention    .            .        6               T:float-double,T,T,M:i64
 
 [cast]
 Cast                       elementwise  elementwise  elementwise  compute  0               T1:any-complex          elementwise total
-CastLike                   elementwise  elementwise  .            layout   0               T1:any-complex,T2:any-complex
-BitCast                    .            elementwise  .            .        .               T1:any-string
+CastLike                   elementwise  elementwise  elementwise  layout   0               T1:any-complex,T2:any-complex first
+BitCast                    elementwise  elementwise  elementwise  .        0               T1:any-string
 
 [constant]
 Constant                   .            .            .            .        0               .
-ConstantOfShape            indexing     layout       layout       layout   0               T1:i64                  first
+ConstantOfShape            indexing     layout       pads         layout   0               T1:i64                  first
 Shape                      layout       .            .            .        0               T:any                   total size
 Size                       layout       .            .            .        0               T:any                   total size
 Range                      indexing     layout       indexing     .        0               T:signed-int8,T,T
@@ -112,12 +112,12 @@ OneHot                     indexing     layout       indexing     layout   0    
 
 [conv]
 Conv                       windows      windows      windows      compute  conv            T:float,T,T             product weights total
-ConvTranspose              windows      windows      .            compute  conv_transpose  T:float,T,T             product
+ConvTranspose              windows      windows      windows      compute  conv_transpose  T:float,T,T             product
 ConvInteger                windows      windows      .            compute  conv            T1:byte,T2:byte,T1,T2   product
 
 [detection]
 NonMaxSuppression          .            .            .            .        .               :f32,:f32,:i64,:f32,:f32
-RoiAlign                   .            .            .            .        .               T1:float,T1,T2:i64
+RoiAlign                   images       images       images       .        .               T1:float,T1,T2:i64
 
 [gather_scatter]
 Gather                     indexing     indexing     indexing     layout   0               T:any,Tind:index        view
@@ -130,17 +130,17 @@ Compress                   .            reductions   .            .        .    
 NonZero                    indexing     .            .            .        0               T:any
 
 [image]
-GridSample                 .            .            .            .        9               T1:any,T2:float
-AffineGrid                 .            .            .            .        .               T1:float,T2:i64
-DeformConv                 .            .            .            .        .               T:float,T,T,T,T
-Col2Im                     .            .            .            .        .               T:any,:i64,:i64
+GridSample                 images       images       images       .        9               T1:any,T2:float
+AffineGrid                 images       images       images       .        .               T1:float,T2:i64
+DeformConv                 images       images       images       .        .               T:float,T,T,T,T
+Col2Im                     images       images       images       .        .               T:any,:i64,:i64
 
 [linear]
 MatMul                     linear       linear       linear       compute  matmul          T:wide,T                product weights total
 Gemm                       linear       linear       .            compute  gemm            T:wide,T,T              product weights total
 Einsum                     linear       linear       .            compute  einsum          T:number*               product
-MatMulInteger              linear       linear       .            compute  matmul          T1:byte,T2:byte,T1,T2   product
-Det                        .            linear       .            .        .               T:float
+MatMulInteger              linear       linear       integers     compute  matmul          T1:byte,T2:byte,T1,T2   product
+Det                        images       linear       images       .        .               T:float
 
 [logic]
 Equal                      elementwise  elementwise  elementwise  compute  1               T:number+bool+string,T  comparison total
@@ -152,13 +152,13 @@ And                        elementwise  elementwise  elementwise  compute  1    
 Or                         elementwise  elementwise  elementwise  compute  1               T:bool,T                logical total
 Xor                        elementwise  elementwise  elementwise  compute  1               T:bool,T                logical total
 Not                        elementwise  .            elementwise  compute  1               T:bool                  logical total involution
-BitwiseAnd                 elementwise  elementwise  .            compute  1               T:integer,T             bitwise total
-BitwiseOr                  elementwise  elementwise  .            compute  1               T:integer,T             bitwise total
-BitwiseXor                 elementwise  elementwise  .            compute  1               T:integer,T             bitwise total
-BitwiseNot                 elementwise  .            .            compute  1               T:integer               bitwise total involution
-BitShift                   elementwise  elementwise  .            compute  1               T:integer,T             elementwise
+BitwiseAnd                 elementwise  elementwise  elementwise  compute  1               T:integer,T             bitwise total
+BitwiseOr                  elementwise  elementwise  elementwise  compute  1               T:integer,T             bitwise total
+BitwiseXor                 elementwise  elementwise  elementwise  compute  1               T:integer,T             bitwise total
+BitwiseNot                 elementwise  .            elementwise  compute  1               T:integer               bitwise total involution
+BitShift                   elementwise  elementwise  elementwise  compute  1               T:integer,T             elementwise
 IsNaN                      elementwise  .            elementwise  compute  1               T1:float_or_8           elementwise total
-IsInf                      elementwise  .            .            compute  1               T1:float_or_8           elementwise
+IsInf                      elementwise  .            elementwise  compute  1               T1:float_or_8           elementwise
 Where                      elementwise  elementwise  elementwise  compute  1               B:bool,T:any,T          elementwise total
 
 [loss]
@@ -166,34 +166,34 @@ NegativeLogLikelihoodLoss  .            .            .            .        .    
 SoftmaxCrossEntropyLoss    .            .            .            .        .               T:float,Tind:index,T>2
 
 [normalize]
-BatchNormalization         elementwise  normalize    reductions   compute  4               T:float,T1:float,T1,T2:float,T2>3  total
-InstanceNormalization      elementwise  normalize    reductions   compute  8               T:float,T,T             like
+BatchNormalization         elementwise  normalize    normalize    compute  4               T:float,T1:float,T1,T2:float,T2>3 total
+InstanceNormalization      elementwise  normalize    normalize    compute  8               T:float,T,T             like
 GroupNormalization         elementwise  normalize    .            compute  8               T:float,T,T             like
-LayerNormalization         elementwise  normalize    reductions   compute  8               T:float,T,T>3           total
-RMSNormalization           .            normalize    .            compute  5               T:float,V:float
-MeanVarianceNormalization  elementwise  normalize    .            compute  7               T:float                 like
+LayerNormalization         elementwise  normalize    normalize    compute  8               T:float,T,T>3           total
+RMSNormalization           elementwise  normalize    .            compute  5               T:float,V:float
+MeanVarianceNormalization  elementwise  normalize    pools        compute  7               T:float                 like
 LpNormalization            elementwise  reductions   .            compute  3               T:float                 like
-LRN                        elementwise  normalize    .            compute  8               T:float                 like
-Dropout                    elementwise  normalize    .            compute  1               T:float_or_8,T1:float_or_8,T2:bool>2  random
+LRN                        elementwise  normalize    pools        compute  8               T:float                 like
+Dropout                    elementwise  normalize    .            compute  1               T:float_or_8,T1:float_or_8,T2:bool>2 random
 
 [pool]
-MaxPool                    windows      windows      windows      compute  pool            T:float+byte>2
-AveragePool                windows      windows      windows      compute  pool            T:float
-LpPool                     windows      windows      .            compute  pool            T:float
-GlobalAveragePool          windows      windows      .            compute  1/in            T:float
-GlobalMaxPool              windows      windows      .            compute  1/in            T:float
-GlobalLpPool               windows      windows      .            compute  2/in            T:float
-MaxUnpool                  .            windows      .            .        .               T1:float,T2:i64,T2
+MaxPool                    windows      windows      pools        compute  pool            T:float+byte>2
+AveragePool                windows      windows      pools        compute  pool            T:float
+LpPool                     windows      windows      pools        compute  pool            T:float
+GlobalAveragePool          windows      windows      pools        compute  1/in            T:float
+GlobalMaxPool              windows      windows      pools        compute  1/in            T:float
+GlobalLpPool               windows      windows      pools        compute  2/in            T:float
+MaxUnpool                  images       windows      .            .        .               T1:float,T2:i64,T2
 
 [quantize]
 QuantizeLinear             elementwise  quantize     .            compute  3               T1:float-double+i32,T2:scale+i32,T3:bits
 DequantizeLinear           elementwise  quantize     .            compute  2               T1:bits+int32,T2:scale,T1
 DynamicQuantizeLinear      .            .            .            compute  .               T1:f32>3
-QLinearMatMul              .            quantize     .            compute  matmul          T1:quantized,TS:float-double,T1,T2:quantized,TS,T2,TS,T3:quantized  product
-QLinearConv                .            windows      .            compute  .               T1:byte,:f32,T1,T2:byte,:f32,T2,:f32,T3:byte,T4:i32  product
+QLinearMatMul              .            quantize     .            compute  matmul          T1:quantized,TS:float-double,T1,T2:quantized,TS,T2,TS,T3:quantized product
+QLinearConv                .            windows      .            compute  .               T1:byte,:f32,T1,T2:byte,:f32,T2,:f32,T3:byte,T4:i32 product
 
 [quantized_lstm]
-com.microsoft:DynamicQuantizeLSTM  .            .            .            .        .               .
+com.microsoft:DynamicQuantizeLSTM .            .            .            .        .               .
 
 [recurrent]
 LinearAttention            .            .            .            .        .               T:float-double,T,T,S:float-double,T,T>2
@@ -205,28 +205,28 @@ ReduceProd                 reductions   reductions   reductions   compute  1/in 
 ReduceMean                 reductions   reductions   reductions   compute  1/in            T:wide,:i64             reduction first
 ReduceMax                  reductions   reductions   reductions   compute  1/in            T:wide+bool+byte,:i64   reduction first total
 ReduceMin                  reductions   reductions   reductions   compute  1/in            T:wide+bool+byte,:i64   reduction first total
-ReduceL1                   reductions   reductions   .            compute  2/in            T:wide,:i64             reduction total nonnegative
-ReduceL2                   reductions   reductions   .            compute  2/in            T:wide,:i64             reduction total nonnegative
+ReduceL1                   reductions   reductions   reductions   compute  2/in            T:wide,:i64             reduction first total nonnegative
+ReduceL2                   reductions   reductions   reductions   compute  2/in            T:wide,:i64             reduction first total nonnegative
 ReduceSumSquare            reductions   reductions   reductions   compute  2/in            T:wide,:i64             reduction first total nonnegative
-ReduceLogSum               reductions   reductions   .            compute  1/in            T:float,:i64            reduction
-ReduceLogSumExp            reductions   reductions   .            compute  3/in            T:float,:i64            reduction
+ReduceLogSum               reductions   reductions   reductions   compute  1/in            T:float,:i64            reduction first
+ReduceLogSumExp            reductions   reductions   reductions   compute  3/in            T:float,:i64            reduction first
 ArgMax                     reductions   reductions   sorting      compute  1/in            T:number
 ArgMin                     reductions   reductions   sorting      compute  1/in            T:number
 CumSum                     elementwise  reductions   sorting      compute  1               T:wide,T2:index         like
 CumProd                    elementwise  reductions   sorting      compute  1               T:wide,T2:index         like
 
 [resize]
-Resize                     resize       .            .            compute  7               T1:any,T2:float-bfloat16,:f32,:i64
+Resize                     resize       .            images       compute  7               T1:any,T2:float-bfloat16,:f32,:i64
 
 [sequence]
-SequenceConstruct          .            .            .            .        0               T:any*
-SequenceEmpty              .            .            .            .        0               .
-SequenceAt                 .            .            .            .        0               _,I:index
-SequenceInsert             .            .            .            .        0               _,T:any,I:index
-SequenceErase              .            .            .            .        .               _,I:index
-SequenceLength             .            .            .            .        0               .
-ConcatFromSequence         .            .            .            .        .               .
-SplitToSequence            .            .            .            .        0               T:any,I:index
+SequenceConstruct          sequences    .            .            .        0               T:any*
+SequenceEmpty              sequences    .            .            .        0               .
+SequenceAt                 sequences    .            .            .        0               _,I:index
+SequenceInsert             sequences    .            .            .        0               _,T:any,I:index
+SequenceErase              sequences    .            .            .        .               _,I:index
+SequenceLength             sequences    .            .            .        0               .
+ConcatFromSequence         sequences    .            .            .        .               .
+SplitToSequence            sequences    .            .            .        0               T:any,I:index
 Optional                   .            .            .            .        0               .
 OptionalHasElement         .            .            .            .        0               .
 OptionalGetElement         .            .            .            .        0               .
@@ -239,14 +239,14 @@ Squeeze                    layout       layout       layout       layout   0    
 Unsqueeze                  layout       layout       layout       layout   0               T:any,:i64              reshape first total
 Transpose                  layout       layout       layout       layout   0               T:any                   view total
 Expand                     layout       layout       layout       layout   0               T:any,:i64              view first
-Tile                       layout       layout       .            layout   0               T:any,T1:i64
+Tile                       layout       layout       pads         layout   0               T:any,T1:i64            first
 Concat                     layout       layout       layout       layout   0               T:any*                  total
 Split                      layout       layout       layout       layout   0               T:any,:i64>many         view first total
-Slice                      indexing     layout       layout       layout   0               T:any,Tind:index,Tind,Tind,Tind  view first
-Pad                        layout       layout       layout       layout   0               T:any,:i64,T,Tind:index  first
-CenterCropPad              .            layout       .            .        .               T:any,Tind:index
-DepthToSpace               layout       layout       .            .        0               T:any
-SpaceToDepth               .            layout       .            .        0               T:any
+Slice                      indexing     layout       layout       layout   0               T:any,Tind:index,Tind,Tind,Tind view first
+Pad                        layout       layout       pads         layout   0               T:any,:i64,T,Tind:index first
+CenterCropPad              layout       layout       pads         .        .               T:any,Tind:index        first
+DepthToSpace               layout       layout       pads         .        0               T:any
+SpaceToDepth               layout       layout       pads         .        0               T:any
 Trilu                      elementwise  layout       indexing     compute  0               T:any,:i64              like
 ReverseSequence            elementwise  layout       indexing     layout   0               T:any,:i64              like
 
@@ -259,7 +259,7 @@ BlackmanWindow             signal       signal       .            .        7    
 MelWeightMatrix            signal       signal       .            .        2               T1:index,T1,T1,T2:float,T2
 
 [sort]
-TopK                       reductions   reductions   sorting      compute  1/in            T:number,:i64>2
+TopK                       reductions   reductions   sorting      compute  1/in            T:number,:i64>2         first
 Unique                     .            reductions   .            .        .               T:any>4
 
 [text]
@@ -269,15 +269,15 @@ StringSplit                .            .            .            .        .    
 [trigonometry]
 Sin                        elementwise  .            elementwise  compute  1               T:float                 map total
 Cos                        elementwise  .            elementwise  compute  1               T:float                 map total
-Tan                        elementwise  .            .            compute  1               T:float                 map total
-Asin                       elementwise  .            .            compute  1               T:float                 map total
-Acos                       elementwise  .            .            compute  1               T:float                 map total
-Atan                       elementwise  .            .            compute  1               T:float                 map total
-Sinh                       elementwise  .            .            compute  1               T:float                 map total
-Cosh                       elementwise  .            .            compute  1               T:float                 map total
-Asinh                      elementwise  .            .            compute  1               T:float                 map total
-Acosh                      elementwise  .            .            compute  1               T:float                 map total
-Atanh                      elementwise  .            .            compute  1               T:float                 map total
+Tan                        elementwise  .            elementwise  compute  1               T:float                 map total
+Asin                       elementwise  .            elementwise  compute  1               T:float                 map total
+Acos                       elementwise  .            elementwise  compute  1               T:float                 map total
+Atan                       elementwise  .            elementwise  compute  1               T:float                 map total
+Sinh                       elementwise  .            elementwise  compute  1               T:float                 map total
+Cosh                       elementwise  .            elementwise  compute  1               T:float                 map total
+Asinh                      elementwise  .            elementwise  compute  1               T:float                 map total
+Acosh                      elementwise  .            elementwise  compute  1               T:float                 map total
+Atanh                      elementwise  .            elementwise  compute  1               T:float                 map total
 
 [.]
 If                         .            .            control      .        0               .
@@ -296,5 +296,8 @@ webrnn:GruReset            linear       linear       cells        compute  cell 
 webrnn:GruUpdate           linear       linear       cells        compute  cell            T:float,T,T,T           cell
 webrnn:LstmCell            linear       linear       cells        compute  cell            T:float,T,T,T>2         cell
 webrnn:ExpectShape         indexing     .            layout       layout   0               .
+webrnn:Random              indexing     .            random       .        10              .                       first
+webrnn:Sample              reductions   .            random       .        10/in           .
 webrnn:SequenceMask        indexing     .            indexing     layout   0               .
+webrnn:SequenceJoin        sequences    .            .            .        0               .
 """

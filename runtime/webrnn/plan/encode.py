@@ -339,5 +339,5 @@ def _float_bits(number: float) -> int:
 def _constant_words(dtype: str, number: float | int) -> list[int]:
     if dtype == "f32":
         return [_float_bits(number), 0]
-    low, high = struct.unpack("<ii", struct.pack("<q", int(number)))
+    low, high = struct.unpack("<ii", struct.pack("<d" if dtype == "f64" else "<q", number))
     return [low, high]

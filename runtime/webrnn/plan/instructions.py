@@ -23,7 +23,22 @@ from __future__ import annotations
 from typing import NamedTuple
 
 REDUCTIONS = ("sum", "mean", "sum_square", "prod", "max", "min")
-POOLINGS = ("max", "average", "average_with_padding")
+NUMBER_REDUCTIONS = (*REDUCTIONS, "l1", "l2", "log_sum", "log_sum_exp")
+NUMBERS = ("i64", "bool", "i32", "f64", "u8", "i8", "u16", "i16", "u32", "u64")
+"""What reduce_numbers reduces; logarithms are of f64 only."""
+POOLINGS = ("max", "average", "average_with_padding", "sum")
+"""`pool` has all but the sum."""
+
+INTERPOLATIONS = ("nearest", "linear", "cubic")
+NEAREST_MODES = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil", "floor_or_ceil")
+"""The last one rounds down where an axis grows, and up where it shrinks."""
+COORDINATES = (
+    "half_pixel", "pytorch_half_pixel", "asymmetric", "align_corners", "half_pixel_symmetric", "tf_half_pixel_for_nn",
+    "tf_crop_and_resize",
+)  # fmt: skip
+PADDINGS = ("zeros", "border", "reflection")
+UNITS = ("pixels", "borders", "centres")
+"""Of coordinates: pixels, or -1 to 1 from border to border, or from the centre of the first pixel to the last one's."""
 
 FFTS = ("rfft", "irfft", "fft", "ifft")
 """Complex numbers are pairs: n samples have a spectrum of n + 2 words with rfft, and of 2 n with fft."""
@@ -42,9 +57,19 @@ SCATTERS = ("none", "add", "mul", "max", "min")
 CUMULATIONS = ("sum", "prod")
 
 NAMES = {
-    "reduction": REDUCTIONS, "pooling": POOLINGS, "fft": FFTS, "strictness": STRICTNESS, "scatter": SCATTERS,
+    "reduction": REDUCTIONS,
+    "number_reduction": NUMBER_REDUCTIONS,
+    "pooling": POOLINGS,
+    "fft": FFTS,
+    "strictness": STRICTNESS,
+    "scatter": SCATTERS,
     "cumulation": CUMULATIONS,
-}  # fmt: skip
+    "interpolation": INTERPOLATIONS,
+    "nearest_mode": NEAREST_MODES,
+    "coordinates": COORDINATES,
+    "padding": PADDINGS,
+    "units": UNITS,
+}
 """What numbers stand for; `activation` stands for a name of webrnn.ir.activations."""
 
 ELEMENT_TYPES = (
@@ -177,12 +202,41 @@ INSTRUCTIONS = (
     _row("top", "x:any values:any!? indices:i64! smallest:int last:int nan_first:int", "reduction"),
 
     # --- windows and images
+    # x[outer, n, inner], y[outer, m, inner]
+    _row(
+        "pool_axis",
+        "x:f32 places:i64? y:f32! index:i64!? kind:pooling kernel:int stride:int dilation:int pad:size after:size"
+        " scale:size plane:size",
+        "reduction",
+    ),
+    _row(
+        "resize",
+        "x:any scale:f32? roi:f32? y:any! mode:interpolation nearest:nearest_mode coordinates:coordinates"
+        " antialias:int exclude_outside:int cubic_a:float extrapolation:float",
+        "reduction",
+        costs_like="Resize",
+    ),
+    # x[n, c, axes ...], grid[n, points, axes], y[n, c, points]
+    _row("grid_sample", "x:f32 grid:f32 y:f32! mode:interpolation padding:padding units:units", "reduction"),
+    _row("affine_grid", "theta:f32 y:f32! align_corners:int", "reduction"),  # theta[n, axes, axes + 1]
+    # x[n, c, h, w], rois[regions, 4]
+    _row(
+        "roi_align", "x:f32 rois:f32 images:i64 y:f32! is_max:int half_pixel:int samples:int scale:float", "reduction"
+    ),
+    _row("det", "x:f32 scratch:f64! y:f32!", "reduction"),  # x[count, n, n]
 
     # --- reductions, normalizations and transforms
+    _row("reduce_numbers", "x:any y:any! kind:number_reduction", "reduction"),  # as reduce
 
     # --- integers and quantized numbers
 
+    # x[m, k] of bytes, zero[1] or [m], packed: integer_panels, shift[n], y[m, n] = (x - zero)(weights - shift)
+    _row("integer_gemm", "x:any zero:any? packed:i8 shift:i32? y:i32! scratch:i16!", "matrix"),
+    _row("plain_matmul", "a:any b:any y:any!", "matrix"),  # a[b, m, k], b[b, k, n], y[b, m, n] of integers or f64
+
     # --- random numbers
+    _row("random", "counter:i64 y:f32! seed:int normal:int", "element-wise"),
+    _row("sample", "scores:f32 numbers:f32 y:i64!", "reduction"),  # scores[batch, classes], numbers[batch, n], y the same
 
     # --- end
 )  # fmt: skip

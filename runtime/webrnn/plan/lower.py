@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -15,15 +16,17 @@ from webrnn.ir.dims import TooComplex
 from webrnn.ir.fused import is_expression
 from webrnn.ops.rows import with_trait
 from webrnn.ops.sets import RESHAPES
-
 from webrnn.shapes.infer import infer_node
 
 from .draft import Draft, Port
-from .opening import OPENERS
 from .lowering import DTYPES, Lowering, NotLowered, Rule, attribute, present, rule
+from .opening import OPENERS
 from .views import Storage, count_of, dense_view
+from .widening import lower_widened
 
 _READS_FIRST_ONLY = with_trait("first")
+_READS_TOO = {"Pad": 2}
+"""Of these, another operand whose elements are read: the value of what is added."""
 
 
 def lower(
@@ -165,13 +168,16 @@ class _Walk(Lowering):
         """The operands whose elements its instructions read: not those that only say how, such as a shape."""
         if all(self._is_known(output) for output in node.outputs if output is not None):
             return []
-        inputs = [value for value in node.inputs if value is not None]
-        if node.domain or node.op not in _READS_FIRST_ONLY:
-            return inputs
-        return [*inputs[:1], *(value for value in inputs[1:] if self._is_unsaid(value))]
+        inputs = dict(enumerate(node.inputs))
+        if not node.domain and node.op in _READS_FIRST_ONLY:
+            read = (0, _READS_TOO.get(node.op))
+            inputs = {i: value for i, value in inputs.items() if i in read or self._is_unsaid(value)}
+        return [value for value in inputs.values() if value is not None]
 
-    def _is_unsaid(self, value: Value) -> bool:
+    def _is_unsaid(self, value: Value | None) -> bool:
         """Whether the elements of an operand that says how are not known before it runs."""
+        if value is None:
+            return False
         content = self.facts.of(value).content
         return value not in self.arrays and (content is None or None in content)
 
@@ -190,7 +196,7 @@ class _Walk(Lowering):
             found = rule.get(node.domain, node.op)
             if found is None and node.op not in OPENERS:
                 raise NotLowered(node, "it has no instruction")
-            self._apply(lambda _, node: self._lower_open(node, found), node)
+            lower_widened(self, node, partial(self._apply, lambda _, each: self._lower_open(each, found)))
             for output in node.outputs:
                 if output is not None:
                     self._settle(output)

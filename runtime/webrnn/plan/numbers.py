@@ -195,7 +195,7 @@ class Numbers:
             self._inputs.append(scalar)
             register: _Register = ("input", len(self._inputs) - 1)
             if view.dtype == "i32":
-                self._ops.append(ExpressionOp("j_to_i", (register,)))  # type: ignore[arg-type]
+                self._ops.append(ExpressionOp("to_i64", (register,), 1.0))  # type: ignore[arg-type]
                 register = ("op", len(self._ops) - 1)
             elif view.dtype != "i64":
                 raise self.l.refuse(f"a number that says how is of {view.dtype}")

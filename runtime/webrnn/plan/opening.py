@@ -211,7 +211,7 @@ def _range(l: Lowering, node: Node) -> bool:
     if start.dtype == "f32":
         steps = l.temporary((), "i64")
         ops = [ExpressionOp("sub", (1, 0)), ExpressionOp("div", (3, 2)), ExpressionOp("ceil", (4,))]
-        l.expression([start, limit, delta], [(steps, 6)], [], [*ops, ExpressionOp("f_to_i", (5,))])
+        l.expression([start, limit, delta], [(steps, 6)], [], [*ops, ExpressionOp("to_i64", (5,), 1.0)])
         count = numbers.of(steps)
     else:
         first, last, by = map(numbers.of, (start, limit, delta))

@@ -13,8 +13,24 @@ from math import prod
 
 from webrnn.ir.activations import ACTIVATIONS
 
-from .instructions import CUMULATIONS, FFT_SLACK, FFTS, MAX_FFT, MIN_FFT, POOLINGS, REDUCTIONS, SCATTERS
-from .opcodes import DTYPES, GRAIN, ITEM_BYTES, PANEL
+from .instructions import (
+    COORDINATES,
+    CUMULATIONS,
+    FFT_SLACK,
+    FFTS,
+    INTERPOLATIONS,
+    MAX_FFT,
+    MIN_FFT,
+    NEAREST_MODES,
+    NUMBER_REDUCTIONS,
+    NUMBERS,
+    PADDINGS,
+    POOLINGS,
+    REDUCTIONS,
+    SCATTERS,
+    UNITS,
+)
+from .opcodes import DTYPES, GRAIN, INTEGER_PANEL, INTEGER_ROWS, ITEM_BYTES, PANEL
 
 INT_MAX = 2**31 - 1
 
@@ -226,13 +242,16 @@ def _lstm_sequence(
 
 
 def _reduce(x: BoundTensor, y: BoundTensor, kind: int) -> bool:
-    return (
-        is_dense(x, 3)
-        and is_dense(y, 2)
-        and (x.shape[0], x.shape[2]) == y.shape
-        and 0 <= kind < len(REDUCTIONS)
-        and (REDUCTIONS[kind] not in ("max", "min") or x.shape[1] > 0)
-    )
+    return _takes_middle_away(x, y) and 0 <= kind < len(REDUCTIONS)
+
+
+def _reduce_numbers(x: BoundTensor, y: BoundTensor, kind: int) -> bool:
+    is_known = x.dtype == y.dtype and x.dtype in NUMBERS and 0 <= kind < len(NUMBER_REDUCTIONS)
+    return is_known and _takes_middle_away(x, y)
+
+
+def _takes_middle_away(x: BoundTensor, y: BoundTensor) -> bool:
+    return is_dense(x, 3) and is_dense(y, 2) and (x.shape[0], x.shape[2]) == y.shape
 
 
 def _softmax(x: BoundTensor, y: BoundTensor, logarithm: int) -> bool:
@@ -293,7 +312,124 @@ def _conv(
 
 
 def _pool(x: BoundTensor, y: BoundTensor, kind: int, *window: int) -> bool:
-    return x.rank == y.rank == 4 and x.shape[1] == y.shape[1] and 0 <= kind < len(POOLINGS) and _window(x, y, window)
+    return (
+        x.rank == y.rank == 4
+        and x.shape[1] == y.shape[1]
+        and 0 <= kind < POOLINGS.index("sum")
+        and _window(x, y, window)
+    )
+
+
+def _along_axis(x: BoundTensor, y: BoundTensor) -> bool:
+    """[outer, n, inner] and [outer, m, inner]"""
+    return is_dense(x, 3) and is_dense(y, 3) and (x.shape[0], x.shape[2]) == (y.shape[0], y.shape[2])
+
+
+def _pool_axis(
+    x: BoundTensor, places: Maybe, y: BoundTensor, index: Maybe, kind: int, kernel: int, stride: int, dilation: int,
+    pad: int, after: int, scale: int, plane: int,
+) -> bool:  # fmt: skip
+    return (
+        _along_axis(x, y)
+        and 0 <= kind < len(POOLINGS)
+        and min(kernel, stride, dilation) > 0
+        and min(pad, after) >= 0
+        and (places is None or (places.is_contiguous and places.shape == x.shape))
+        and (index is None or (index.is_contiguous and index.shape == y.shape))
+    )
+
+
+def _resize(
+    x: BoundTensor, scale: Maybe, roi: Maybe, y: BoundTensor, mode: int, nearest: int, coordinates: int, *numbers: int
+) -> bool:
+    names = ((mode, INTERPOLATIONS), (nearest, NEAREST_MODES), (coordinates, COORDINATES))
+    return (
+        _along_axis(x, y)
+        and x.dtype == y.dtype
+        and (x.shape[1] > 0 or y.count == 0)
+        and all(0 <= number < len(known) for number, known in names)
+        and (scale is None or scale.count == 1)
+        and (roi is not None) == (COORDINATES[coordinates] == "tf_crop_and_resize")
+        and (roi is None or roi.shape == (2,))
+        and (x.dtype == "f32" or (mode == 0 and roi is None))
+    )
+
+
+def _grid_sample(x: BoundTensor, grid: BoundTensor, y: BoundTensor, mode: int, padding: int, units: int) -> bool:
+    return (
+        x.rank >= 3
+        and x.is_contiguous
+        and is_dense(grid, 3)
+        and is_dense(y, 3)
+        and (x.count > 0 or y.count == 0)
+        and y.shape == (x.shape[0], x.shape[1], grid.shape[1])
+        and (grid.shape[0], grid.shape[2]) == (x.shape[0], x.rank - 2)
+        and 0 <= mode < len(INTERPOLATIONS)
+        and 0 <= padding < len(PADDINGS)
+        and 0 <= units < len(UNITS)
+    )
+
+
+def _affine_grid(theta: BoundTensor, y: BoundTensor, align_corners: int) -> bool:
+    axes = y.rank - 2
+    return (
+        axes >= 1
+        and is_dense(theta, 3)
+        and y.is_contiguous
+        and theta.shape == (y.shape[0], axes, axes + 1)
+        and y.shape[-1] == axes
+    )
+
+
+def _roi_align(x: BoundTensor, rois: BoundTensor, images: BoundTensor, y: BoundTensor, *numbers: int) -> bool:
+    return (
+        is_dense(x, 4)
+        and is_dense(y, 4)
+        and is_block(rois, y.shape[0], 4)
+        and is_vector(images, y.shape[0])
+        and x.shape[1] == y.shape[1]
+        and (x.count > 0 or y.count == 0)
+    )
+
+
+def _det(x: BoundTensor, scratch: BoundTensor, y: BoundTensor) -> bool:
+    return (
+        is_dense(x, 3)
+        and x.shape[1] == x.shape[2]
+        and is_vector(y, x.shape[0])
+        and is_dense(scratch, 1)
+        and scratch.count >= x.shape[1] ** 2
+    )
+
+
+def _integer_gemm(
+    x: BoundTensor, zero: Maybe, packed: BoundTensor, shift: Maybe, y: BoundTensor, scratch: BoundTensor
+) -> bool:
+    if x.dtype not in ("u8", "i8") or not is_dense(x, 2) or not has_rows(y) or x.shape[0] != y.shape[0]:
+        return False
+    rows, k = x.shape
+    terms, width = k + k % 2, -(-y.shape[1] // INTEGER_PANEL) * INTEGER_PANEL
+    return (
+        k < 2**16
+        and is_dense(packed, 1)
+        and packed.count >= width * terms
+        and (zero is None or (zero.dtype == x.dtype and (is_vector(zero, 1) or is_vector(zero, rows))))
+        and (shift is None or is_vector(shift, y.shape[1]))
+        and is_dense(scratch, 1)
+        and scratch.count >= INTEGER_ROWS * terms
+    )
+
+
+def _plain_matmul(a: BoundTensor, b: BoundTensor, y: BoundTensor) -> bool:
+    if not a.rank == b.rank == y.rank == 3 or not a.dtype == b.dtype == y.dtype:
+        return False
+    batch, rows, columns = y.shape
+    k = a.shape[2]
+    return (
+        y.dtype in ("i32", "u32", "i64", "u64", "f64")
+        and a.shape == (batch, rows, k)
+        and b.shape == (batch, k, columns)
+    )
 
 
 def _branch(condition: BoundTensor, then: int, other: int) -> bool:
@@ -313,6 +449,17 @@ def _fft(x: BoundTensor, twiddles: BoundTensor, y: BoundTensor, scratch: BoundTe
         and is_vector(twiddles, table)
         and is_dense(scratch, 1)
         and scratch.count >= 4 * (m + 2 * FFT_SLACK)
+    )
+
+
+def _sample(scores: BoundTensor, numbers: BoundTensor, y: BoundTensor) -> bool:
+    return (
+        is_dense(scores, 2)
+        and is_dense(numbers, 2)
+        and is_dense(y, 2)
+        and numbers.shape == y.shape
+        and scores.shape[0] == y.shape[0]
+        and scores.shape[1] > 0
     )
 
 
@@ -401,9 +548,20 @@ OPERAND_RULES: dict[str, Callable[..., bool]] = {
     "cumulate": _cumulate,
     "top": _top,
     # --- windows and images
+    "pool_axis": _pool_axis,
+    "resize": _resize,
+    "grid_sample": _grid_sample,
+    "affine_grid": _affine_grid,
+    "roi_align": _roi_align,
+    "det": _det,
     # --- reductions, normalizations and transforms
+    "reduce_numbers": _reduce_numbers,
     # --- integers and quantized numbers
+    "integer_gemm": _integer_gemm,
+    "plain_matmul": _plain_matmul,
     # --- random numbers
+    "random": lambda counter, y, seed, normal: counter.count == 1 and y.is_contiguous,
+    "sample": _sample,
     # --- end
 }
 """Not of "expression" and "loop", whose operands are lists: verify.py has theirs."""

@@ -151,7 +151,7 @@ def qlinear_matmul(
     product = integer_product(a, b, a_zero_point, b_zero_point)
     rows = a_scale.reshape(-1, 1) if a_scale.ndim == 1 and a_scale.size > 1 else a_scale
     factor = rows.astype(np.float32) * b_scale.astype(np.float32) / y_scale.astype(np.float32)
-    return round_and_saturate(product * factor, y_zero_point, y_zero_point.dtype)
+    return round_and_saturate(product.astype(np.float32) * factor, y_zero_point, y_zero_point.dtype)
 
 
 @op("QLinearConv")
@@ -191,4 +191,5 @@ def qlinear_conv(
     factor = single(x_scale, "x_scale") * w_scale.astype(np.float32) / single(y_scale, "y_scale")
     if factor.size > 1:
         factor = factor.reshape(per_filter)
-    return round_and_saturate(total * factor.astype(np.float32), y_zero_point.reshape(()), y_zero_point.dtype)
+    scaled = total.astype(np.float32) * factor.astype(np.float32)
+    return round_and_saturate(scaled, y_zero_point.reshape(()), y_zero_point.dtype)

@@ -43,10 +43,8 @@ def _linear(l: Lowering, node: Node) -> None:
 @rule("MatMul")
 def _matmul(l: Lowering, node: Node) -> None:
     a, b, output = present(node.inputs[0]), present(node.inputs[1]), present(node.outputs[0])
-    if l.dtype(a) != "f32":
-        raise l.refuse("it is not of float")
     left, right = l.view(a), l.view(b)
-    if left.rank >= 2 and right.rank == 2:
+    if left.rank >= 2 and right.rank == 2 and left.dtype == "f32":
         _linear(l, Node("Linear", [a, b], node.outputs))
         return
     y = l.output(output)
@@ -62,6 +60,10 @@ def _matmul(l: Lowering, node: Node) -> None:
     _product(l, left, right, target)
 
 
+_PLAIN = frozenset({"i32", "u32", "i64", "u64", "f64"})
+"""The types whose products are made term by term."""
+
+
 def _product(l: Lowering, a: View, b: View, y: View) -> None:
     """y[..., m, n] = a[..., m, k] b[..., k, n] with operands that are not constants."""
     m, n, k = y.shape[-2], y.shape[-1], a.shape[-1]
@@ -69,19 +71,23 @@ def _product(l: Lowering, a: View, b: View, y: View) -> None:
     left, right = a.broadcast((*batch, m, k)), b.broadcast((*batch, k, n))
     if left is None or right is None:
         raise l.refuse("it is not known how its operands are broadcast")
+    if y.dtype != "f32" and y.dtype not in _PLAIN:
+        raise l.refuse(f"a product of {y.dtype}")
     count = count_of(batch)
-    if left.strides[-1] != 1 and k != 1:
+    if y.dtype == "f32" and left.strides[-1] != 1 and k != 1:
         left = l.dense(left)
-    scratch = l.temporary((packed_size(n, k),))
-    views = []
-    for view, sizes in ((left, (count, m, k)), (right, (count, k, n)), (y, (count, m, n))):
-        shaped = _batched(view, sizes)
-        if shaped is None:
-            if view is y:
-                raise l.refuse("its result has gaps")
-            shaped = _batched(l.dense(view), sizes)
-        views.append(shaped)
-    l.emit("matmul", *views, scratch)
+    operands = [
+        _batched(view, sizes) or _batched(l.dense(view), sizes)
+        for view, sizes in ((left, (count, m, k)), (right, (count, k, n)))
+    ]
+    target = _batched(y, (count, m, n))
+    rows = target if target is not None else l.temporary((count, m, n), y.dtype)
+    if y.dtype == "f32":
+        l.emit("matmul", *operands, rows, l.temporary((packed_size(n, k),)))
+    else:
+        l.emit("plain_matmul", *operands, rows)
+    if target is None:
+        l.copy(l.reshaped(rows, y.shape), y)
 
 
 def _batched(view: View, sizes: tuple[Dim, Dim, Dim]) -> View | None:

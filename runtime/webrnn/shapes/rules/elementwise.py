@@ -47,6 +47,11 @@ def layer_normalization(node: Node, inputs: Sequence[Fact]) -> Sequence[Fact]:
     return [Fact(x.dtype, x.shape), Fact(DType.FLOAT, reduced), Fact(DType.FLOAT, reduced)]
 
 
+@rule("RMSNormalization")
+def rms_normalization(node: Node, inputs: Sequence[Fact]) -> Sequence[Fact]:
+    return [Fact(inputs[1].dtype, inputs[0].shape)]
+
+
 @rule("BatchNormalization")
 def batch_normalization(node: Node, inputs: Sequence[Fact]) -> Sequence[Fact]:
     running = [Fact(fact.dtype, fact.shape) for fact in inputs[3:5]]
@@ -63,7 +68,12 @@ def where(node: Node, inputs: Sequence[Fact]) -> Sequence[Fact]:
     return [Fact(common_type(inputs[1:]), broadcast(*(fact.shape for fact in inputs)))]
 
 
-@rule("Cast")
+@rule("SwiGLU")
+def type_and_broadcast(node: Node, inputs: Sequence[Fact]) -> Sequence[Fact]:
+    return [Fact(common_type(inputs), broadcast(*(fact.shape for fact in inputs)))]
+
+
+@rule("Cast", "BitCast")
 def cast(node: Node, inputs: Sequence[Fact]) -> Sequence[Fact]:
     return [Fact(DType(node.attrs["to"]), inputs[0].shape)]
 

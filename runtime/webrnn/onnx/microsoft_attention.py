@@ -1,0 +1,286 @@
+"""Attention and embeddings of transformers, as onnxruntime fuses them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from webrnn.errors import ModelError, UnsupportedOp
+from webrnn.ir import DType, Value
+
+from .contributed import Call, Function
+
+Results = Sequence[Value | None]
+
+
+def _slice(c: Call, x: Value, axis: int, start: int, stop: int) -> Value:
+    return c.op("Slice", x, c.b.ints(start), c.b.ints(stop), c.b.ints(axis))
+
+
+def _size(c: Call, x: Value, axis: int) -> Value:
+    """As a scalar."""
+    return c.op("Squeeze", c.op("Shape", x, start=axis, end=axis + 1), c.b.ints(0))
+
+
+def _positions(c: Call, count: Value) -> Value:
+    return c.op("Range", c.b.constant(np.int64(0)), count, c.b.constant(np.int64(1)))
+
+
+def _packed_heads(c: Call, x: Value, index: int) -> Value:
+    """One of the tensors that lie side by side in [batch, steps, heads, several, size], as [batch, heads, steps, size]."""
+    one = c.op("Gather", x, c.b.constant(np.int64(index)), axis=3)
+    return c.op("Transpose", one, perm=[0, 2, 1, 3])
+
+
+def _split_heads(c: Call, x: Value, heads: int) -> Value:
+    """[batch, steps, heads * size] as [batch, heads, steps, size]."""
+    return c.op("Transpose", c.op("Reshape", x, c.b.ints(0, 0, heads, -1)), perm=[0, 2, 1, 3])
+
+
+def _joined_heads(c: Call, x: Value) -> Value:
+    return c.op("Reshape", c.op("Transpose", x, perm=[0, 2, 1, 3]), c.b.ints(0, 0, -1))
+
+
+def _attend(
+    c: Call, query: Value, key: Value, value: Value, mask: Value | None, past: Sequence[Value | None], **attrs: float
+) -> list[Value]:
+    """Output as [batch, steps, heads * size], the keys and values with those of the past."""
+    scale = c.attribute("scale", 0.0)
+    options = {"scale": float(scale)} if scale else {}
+    wanted = 4 if c.node.op == "MultiHeadAttention" and c.asks_for(3) else 3
+    y, *others = c.ops("Attention", wanted, query, key, value, mask, *past, **attrs, **options)
+    return [_joined_heads(c, y), *others]
+
+
+def _key_mask(c: Call, mask: Value, total: Value, like: Value) -> Value:
+    """Lengths, or a mask of keys (for each query, perhaps), as what is added to the scores."""
+    blocked = c.number(c.attribute("mask_filter_value", -10000.0), like)
+    shape = c.shape(mask, "the mask")
+    wide = c.op("Cast", mask, to=int(DType.INT64))
+    nothing = c.b.constant(np.int64(0))
+    if len(shape) == 1:
+        lengths = c.op("Reshape", wide, c.b.ints(-1, 1, 1, 1))
+        seen = c.op("Less", _positions(c, total), lengths)
+    elif len(shape) in (2, 3):
+        axes = c.b.ints(1, 2) if len(shape) == 2 else c.b.ints(1)
+        seen = c.op("Greater", c.op("Unsqueeze", wide, axes), nothing)
+    else:
+        raise UnsupportedOp(f"a mask of {len(shape)} axes is not supported")
+    return c.op("Where", seen, c.number(0, like), blocked)
+
+
+def _total(c: Call, key: Value, past: Value | None) -> Value:
+    own = _size(c, key, 2)
+    return own if past is None else c.op("Add", own, _size(c, past, 2))
+
+
+def _bias_of_scores(c: Call, mask: Value | None, added: Value | None, key: Value, past: Value | None) -> Value | None:
+    if mask is None:
+        c.attribute("mask_filter_value", -10000.0)
+        return added
+    made = _key_mask(c, mask, _total(c, key, past), key)
+    return made if added is None else c.op("Add", made, added)
+
+
+def _multi_head_attention(c: Call) -> Results:
+    heads, causal = c.require_attribute("num_heads"), c.attribute("unidirectional", 0)
+    query, key, value, bias, mask, added, past_key, past_value = (c.given(index) for index in range(8))
+    if any(c.given(index) is not None for index in (8, 9)):
+        raise UnsupportedOp("shared buffers of past keys are not supported")
+    query = c.required(0)
+    if key is None:
+        parts = [_packed_heads(c, query, index) for index in range(3)]
+    elif value is None:
+        parts = [_split_heads(c, query, heads), *(_packed_heads(c, key, index) for index in range(2))]
+    else:
+        is_split = len(c.shape(key, "key")) == 4
+        parts = [query, key, value]
+        if bias is not None:
+            if is_split:
+                parts[0] = c.op("Add", query, _slice(c, bias, 0, 0, c.size(query, 2, "query")))
+            else:
+                sizes = [c.size(part, 2, "an operand") for part in parts]
+                ends = np.cumsum(sizes).tolist()
+                parts = [
+                    c.op("Add", part, _slice(c, bias, 0, end - size, end))
+                    for part, size, end in zip(parts, sizes, ends, strict=True)
+                ]
+            bias = None
+        parts = [part if is_split and index else _split_heads(c, part, heads) for index, part in enumerate(parts)]
+    if bias is not None:
+        raise UnsupportedOp("a bias of packed heads is not supported")
+    masked = _bias_of_scores(c, mask, added, parts[1], past_key)
+    attrs = {"is_causal": causal}
+    return _attend(c, *parts, masked, (past_key, past_value), **attrs)
+
+
+def _projected_attention(c: Call, product: Value, widths: list[int], mask: int, past: int, added: int) -> Results:
+    """Attention of what a product gives: queries, keys and values side by side."""
+    heads, causal = c.require_attribute("num_heads"), c.attribute("unidirectional", 0)
+    for name in ("do_rotary", "past_present_share_buffer", "rotary_embedding_dim"):
+        c.only(name, 0)
+    ends = np.cumsum(widths).tolist()
+    parts = [_slice(c, product, 2, end - size, end) for size, end in zip(widths, ends, strict=True)]
+    split = [_split_heads(c, part, heads) for part in parts]
+    pair = c.given(past)
+    pasts = [None if pair is None else c.op("Gather", pair, c.b.constant(np.int64(i)), axis=0) for i in range(2)]
+    extra = c.given(added) if added >= 0 else None
+    masked = _bias_of_scores(c, c.given(mask), extra, split[1], pasts[0])
+    y, keys, values = _attend(c, *split, masked, pasts, is_causal=causal)
+    present = c.op("Concat", *(c.op("Unsqueeze", each, c.b.ints(0)) for each in (keys, values)), axis=0)
+    return [y, present]
+
+
+def _widths(c: Call, total: int) -> list[int]:
+    sizes = c.attribute("qkv_hidden_sizes", [])
+    return [int(size) for size in sizes] if sizes else [total // 3] * 3
+
+
+def _attention(c: Call) -> Results:
+    x, weights, bias = c.required(0), c.required(1), c.given(2)
+    product = c.op("MatMul", x, weights)
+    if bias is not None:
+        product = c.op("Add", product, bias)
+    if c.given(6) is not None:
+        raise UnsupportedOp("shared buffers of past keys are not supported")
+    return _projected_attention(c, product, _widths(c, c.size(weights, 1, "the weights")), 3, 4, 5)
+
+
+def _quantized_attention(c: Call) -> Results:
+    x, weights, bias, x_scale, w_scale = (c.required(index) for index in range(5))
+    total = c.op("Cast", c.op("MatMulInteger", x, weights, c.given(6), c.given(7)), to=int(DType.FLOAT))
+    product = c.op("Add", c.op("Mul", total, c.op("Mul", x_scale, w_scale)), bias)
+    return _projected_attention(c, product, _widths(c, c.size(weights, 1, "the weights")), 5, 8, -1)
+
+
+def _group_query_attention(c: Call) -> Results:
+    heads, of_keys = c.require_attribute("num_heads"), c.require_attribute("kv_num_heads")
+    window, cap = c.attribute("local_window_size", -1), c.attribute("softcap", 0.0)
+    turns, interleaved = c.attribute("do_rotary", 0), c.attribute("rotary_interleaved", 0)
+    for name, nothing in (("smooth_softmax", (0, -1)), ("qk_output", (0,)), ("kv_cache_bit_width", (0,))):
+        c.only(name, *nothing)
+    query, key, value, past_key, past_value, lengths = (c.given(index) for index in range(6))
+    query = c.required(0)
+    if (key is None) != (value is None) or c.given(11) is not None:
+        raise UnsupportedOp("an input is not supported in this form")
+    if key is None or value is None:
+        size = c.size(query, 2, "query") // (heads + 2 * of_keys)
+        widths = [heads * size, of_keys * size, of_keys * size]
+        ends = np.cumsum(widths).tolist()
+        query, key, value = (_slice(c, query, 2, end - width, end) for width, end in zip(widths, ends, strict=True))
+    # Before the first query there are as many keys as this; sequences that are shorter than the batch have none.
+    steps = _size(c, query, 1)
+    last = c.op("Cast", c.op("Reshape", c.required(5), c.b.ints(-1)), to=int(DType.INT64))
+    one = c.b.constant(np.int64(1))
+    before = c.op("Max", c.op("Sub", c.op("Add", last, one), steps), c.b.constant(np.int64(0)))
+    parts = [_split_heads(c, part, count) for part, count in ((query, heads), (key, of_keys), (value, of_keys))]
+    if turns:
+        at = c.given(9)
+        if at is None:
+            at = c.op("Add", c.op("Unsqueeze", before, c.b.ints(1)), _positions(c, steps))
+        caches = [c.required(7), c.required(8)]
+        options = {"interleaved": interleaved, **_partial(c, parts[0], caches[0])}
+        parts[:2] = [c.op("RotaryEmbedding", part, *caches, at, **options) for part in parts[:2]]
+    total = _total(c, parts[1], past_key)
+    rows = c.op(
+        "Add", c.op("Reshape", before, c.b.ints(-1, 1, 1, 1)), c.op("Unsqueeze", _positions(c, steps), c.b.ints(1))
+    )
+    distance = c.op("Sub", rows, _positions(c, total))
+    seen = c.op("GreaterOrEqual", distance, c.b.constant(np.int64(0)))
+    if window > 0:
+        seen = c.op("And", seen, c.op("Less", distance, c.b.constant(np.int64(window))))
+    mask = c.op("Where", seen, c.number(0, query), c.number(-np.inf, query))
+    added = c.given(10)
+    if added is not None:
+        mask = c.op("Add", mask, added)
+    return _attend(c, *parts, mask, (past_key, past_value), softcap=float(cap))
+
+
+def _partial(c: Call, x: Value, cache: Value) -> dict[str, int]:
+    """A cache that is narrower than half a head turns only its first elements."""
+    return {"rotary_embedding_dim": 2 * c.size(cache, 1, "the cache")}
+
+
+def _rotary_embedding(c: Call) -> Results:
+    x, at, cos, sin = (c.required(index) for index in range(4))
+    heads, size = c.attribute("num_heads", 0), c.attribute("rotary_embedding_dim", 0)
+    interleaved = c.attribute("interleaved", 0)
+    c.only("scale", 1.0)
+    c.only("is_packed_batching", 0)
+    if len(c.shape(at, "the positions")) == 1:
+        rank = len(c.shape(x, "the input"))
+        steps, batch = _size(c, x, rank - 2), c.op("Shape", x, start=0, end=1)
+        rows = c.op("Add", c.op("Cast", at, to=int(DType.INT64)), _positions(c, steps))
+        at = c.op("Expand", rows, c.op("Concat", batch, c.op("Reshape", steps, c.b.ints(1)), axis=0))
+    options = {"interleaved": interleaved}
+    if size:
+        options["rotary_embedding_dim"] = size
+    if len(c.shape(x, "the input")) == 3:
+        width = c.size(x, 2, "the input")
+        if size and not heads:
+            raise ModelError("it is required with rotary_embedding_dim", attribute="num_heads")
+        options["num_heads"] = heads or width // (2 * c.size(cos, 1, "the cache"))
+    return [c.op("RotaryEmbedding", x, cos, sin, at, **options)]
+
+
+def _embeddings(c: Call, ids: Value, segments: Value | None, tables: Sequence[Value | None], at: Value | None) -> Value:
+    words, places, kinds = tables
+    total = c.op("Gather", words, ids, axis=0)
+    if at is None:
+        steps = c.op("Shape", ids, start=1, end=2)
+        placed = c.op("Slice", places, c.b.ints(0), steps, c.b.ints(0))
+    else:
+        placed = c.op("Gather", places, at, axis=0)
+    total = c.op("Add", total, placed)
+    if segments is not None and kinds is not None:
+        total = c.op("Add", total, c.op("Gather", kinds, segments, axis=0))
+    return total
+
+
+def _embedded(
+    c: Call, ids: Value, segments: Value | None, tables: Sequence[Value | None], scale: Value, bias: Value,
+    mask: Value | None, at: Value | None,
+) -> Results:  # fmt: skip
+    epsilon = c.attribute("epsilon", 1e-12)
+    c.only("mask_index_type", 0 if mask is None else 1, 0)
+    total = _embeddings(c, ids, segments, tables, at)
+    y = c.ops("LayerNormalization", 1, total, scale, bias, epsilon=epsilon)[0]
+    if mask is not None:
+        counts = c.op("ReduceSum", c.op("Cast", mask, to=int(DType.INT32)), c.b.ints(1), keepdims=0)
+    else:
+        batch = c.op("Shape", ids, start=0, end=1)
+        counts = c.op("ConstantOfShape", batch, value=np.zeros(1, np.int32))
+    return [y, counts, total]
+
+
+def _embed_layer_normalization(c: Call) -> Results:
+    words, places, kinds = c.required(2), c.required(3), c.given(4)
+    return _embedded(
+        c, c.required(0), c.given(1), (words, places, kinds), c.required(5), c.required(6), c.given(7), c.given(8)
+    )
+
+
+def _quantized_embed_layer_normalization(c: Call) -> Results:
+    """Five tables and vectors of bytes, then the mask, then their scales, then their zero points."""
+    real = [
+        None
+        if c.given(index) is None
+        else c.op("DequantizeLinear", c.given(index), c.given(6 + index), c.given(11 + index))
+        for index in range(2, 7)
+    ]
+    scale, bias = real[3], real[4]
+    if scale is None or bias is None:
+        raise ModelError("scale and bias are required")
+    return _embedded(c, c.required(0), c.given(1), real[:3], scale, bias, c.given(7), None)[:2]
+
+
+FUNCTIONS: dict[str, Function] = {
+    "Attention": _attention,
+    "EmbedLayerNormalization": _embed_layer_normalization,
+    "GroupQueryAttention": _group_query_attention,
+    "MultiHeadAttention": _multi_head_attention,
+    "QAttention": _quantized_attention,
+    "QEmbedLayerNormalization": _quantized_embed_layer_normalization,
+    "RotaryEmbedding": _rotary_embedding,
+}

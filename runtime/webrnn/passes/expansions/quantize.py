@@ -1,0 +1,277 @@
+"""Quantization: element-wise arithmetic in float32, and products of integers.
+
+A sum of integers is exact in float32 as long as it stays below 2**24, whatever the order: where that is certain, products
+of bytes are products of floats.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from webrnn.ir import DType, Node, Value
+
+from .emitter import Declined, Emitter, Expansion
+
+_LIMITS = {
+    DType.UINT8: (0, 255),
+    DType.INT8: (-128, 127),
+    DType.UINT16: (0, 65535),
+    DType.INT16: (-32768, 32767),
+}
+_BYTES = (DType.UINT8, DType.INT8)
+_EXACT = 1 << 24
+_LARGEST = 255
+"""Of a byte less its zero point."""
+
+
+def _given(node: Node, index: int) -> Value | None:
+    return node.inputs[index] if index < len(node.inputs) else None
+
+
+def _required(node: Node, index: int) -> Value:
+    value = _given(node, index)
+    assert value is not None
+    return value
+
+
+def _spread(e: Emitter, parameter: Value, x: Value, node: Node) -> Value:
+    """A scale or zero point in a form that is broadcast to x: one, one for each slice of the axis or for each block."""
+    shape, rank = e.shape(parameter), len(e.shape(x))
+    block = node.attrs.get("block_size", 0)
+    if not block and len(shape) <= 1 and all(size == 1 for size in shape):
+        return e.op("Reshape", parameter, e.ints()) if shape else parameter
+    axis = node.attrs.get("axis", 1) % rank
+    if block:
+        return e.op("Gather", parameter, e.constant(np.arange(e.size(x, axis)) // block), axis=axis)
+    return e.op("Reshape", parameter, e.ints(-1, *[1] * (rank - 1 - axis)))
+
+
+def _quantize_linear(e: Emitter, node: Node) -> None:
+    x, scale, zero = _required(node, 0), _required(node, 1), _given(node, 2)
+    target = e.dtype(zero) if zero is not None else DType(node.attrs.get("output_dtype", 0) or DType.UINT8)
+    divide_in = DType(node.attrs.get("precision", 0) or e.dtype(scale))
+    if target not in _LIMITS or divide_in not in (DType.FLOAT, DType.FLOAT16, DType.BFLOAT16):
+        raise Declined("a type is not one that plans have")
+    divisor = _spread(e, scale, x, node)
+    quotient = e.op("Div", e.cast(x, divide_in), e.cast(divisor, divide_in))
+    _saturate(e, quotient, None if zero is None else _spread(e, zero, x, node), target, node.outputs[0])
+
+
+def _saturate(e: Emitter, quotient: Value, zero: Value | None, target: DType, output: Value | None) -> None:
+    """Half to even, then the zero point, then the limits of the type; NaN becomes the smallest number."""
+    low, high = (e.number(limit, DType.FLOAT) for limit in _LIMITS[target])
+    rounded = e.op("Round", e.cast(quotient, DType.FLOAT))
+    if zero is not None:
+        rounded = e.op("Add", rounded, e.cast(zero, DType.FLOAT))
+    above = e.op("Where", e.op("Greater", rounded, low), rounded, low)
+    e.op("Cast", e.op("Min", above, high), to=int(target), output=output)
+
+
+def _dequantize_linear(e: Emitter, node: Node) -> None:
+    x, scale, zero = _required(node, 0), _required(node, 1), _given(node, 2)
+    target = DType(node.attrs.get("output_dtype", 0) or e.dtype(scale))
+    floats = (DType.FLOAT, DType.FLOAT16, DType.BFLOAT16)
+    if e.dtype(x) not in (*_LIMITS, DType.INT32) or target not in floats or e.dtype(scale) not in floats:
+        raise Declined("a type is not one that plans have")
+    whole = x
+    if zero is not None and e.dtype(x) is DType.INT32:
+        array = e.array(zero)
+        if array is None or array.any():
+            offset = e.cast(_spread(e, zero, x, node), DType.INT64)
+            whole = e.op("Sub", e.cast(x, DType.INT64), offset)
+    centred = e.cast(whole, DType.FLOAT)
+    if zero is not None and e.dtype(x) is not DType.INT32:
+        centred = e.op("Sub", centred, e.cast(_spread(e, zero, x, node), DType.FLOAT))
+    product = e.op("Mul", centred, e.cast(_spread(e, scale, x, node), DType.FLOAT))
+    e.op("Cast", product, to=int(target), output=node.outputs[0])
+
+
+def _dynamic_quantize_linear(e: Emitter, node: Node) -> None:
+    x = _required(node, 0)
+    quantized, scale, zero = [*node.outputs, None, None][:3]
+    flat = e.op("Reshape", x, e.ints(-1), allowzero=1)
+    none = e.constant(np.zeros(1, np.float32))  # 0 is always among the numbers that have to be represented
+    every = e.op("Concat", flat, none, axis=0)
+    low, high = (e.op(op, every, keepdims=0) for op in ("ReduceMin", "ReduceMax"))
+    width = e.op("Div", e.op("Sub", high, low), e.number(255, DType.FLOAT))
+    one, nothing = e.number(1, DType.FLOAT), e.number(0, DType.FLOAT)
+    factor = e.op("Where", e.op("Equal", low, high), one, width, output=scale)
+    start = e.op("Div", e.op("Neg", low), factor)
+    clipped = e.op("Max", e.op("Min", start, e.number(255, DType.FLOAT)), nothing)
+    rounded = e.op("Round", clipped)
+    if zero is not None:
+        e.op("Cast", rounded, to=int(DType.UINT8), output=zero)
+    if quantized is not None:
+        _saturate(e, e.op("Div", x, factor), rounded, DType.UINT8, quantized)
+
+
+def _centred(e: Emitter, x: Value, zero: Value | None) -> Value:
+    """Bytes as floats, less a zero point that is broadcast to them."""
+    if e.dtype(x) not in _BYTES:
+        raise Declined("it is not of bytes")
+    wide = e.cast(x, DType.FLOAT)
+    return wide if zero is None else e.op("Sub", wide, e.cast(zero, DType.FLOAT))
+
+
+def _chunks(e: Emitter, weights: Value, zero: Value | None, axis: int, kept: int) -> list[tuple[int, int]]:
+    """Parts of an axis of weights such that sums of products along it and all axes but `kept` are exact in float32."""
+    size = e.size(weights, axis)
+    array, offset = e.array(weights), np.zeros((), np.int64)
+    if zero is not None:
+        known = e.array(zero)
+        if known is None:
+            array = None
+        else:
+            offset = known.astype(np.int64)
+    if array is None:
+        others = [e.size(weights, other) for other in range(len(e.shape(weights))) if other not in (axis, kept)]
+        each = np.full((1, size), _LARGEST * int(np.prod(others)), np.int64)
+    else:
+        magnitudes = np.abs(array.astype(np.int64) - offset)
+        rest = tuple(other for other in range(array.ndim) if other not in (axis, kept))
+        each = magnitudes.sum(axis=rest) if kept < axis else magnitudes.sum(axis=rest).T
+    most = (_EXACT - 1) // _LARGEST
+    if size and each.max(initial=0) > most:
+        raise Declined("its sums may be too large for float32")
+    parts, first, total = [], 0, np.zeros(len(each), np.int64)
+    for index in range(size):
+        total = total + each[:, index]
+        if total.max(initial=0) > most:
+            parts.append((first, index))
+            first, total = index, each[:, index]
+    return [*parts, (first, size)]
+
+
+def _sum_of_chunks(e: Emitter, products: list[Value], output: Value | None) -> Value:
+    *others, last = [e.op("Cast", product, to=int(DType.INT32)) for product in products[:-1]] + [products[-1]]
+    total = e.op("Cast", last, to=int(DType.INT32), output=None if others else output)
+    for index, other in enumerate(others):
+        total = e.op("Add", total, other, output=output if index == len(others) - 1 else None)
+    return total
+
+
+def _slice(e: Emitter, x: Value, axis: int, part: tuple[int, int]) -> Value:
+    if part == (0, e.shape(x)[axis]):
+        return x
+    return e.op("Slice", x, e.ints(part[0]), e.ints(part[1]), e.ints(axis))
+
+
+_WINDOW = ("auto_pad", "dilations", "group", "kernel_shape", "pads", "strides")
+
+
+def _convolved(
+    e: Emitter, node: Node, x: Value, w: Value, x_zero: Value | None, w_zero: Value | None, output: Value | None
+) -> Value:
+    """The sums of a convolution of bytes, int32."""
+    rank = len(e.shape(w))
+    if x_zero is not None:
+        x_zero = e.op("Reshape", x_zero, e.ints())
+    column = None
+    if w_zero is not None:
+        w_zero = _folded(e, w_zero, (-1, *[1] * (rank - 1)) if e.shape(w_zero) not in ((), (1,)) else ())
+        column = w_zero
+    parts = _chunks(e, w, column, 1, 0)
+    if len(parts) > 1 and node.attrs.get("group", 1) != 1:
+        raise Declined("its sums may be too large for float32")
+    values, weights = _centred(e, x, x_zero), _centred(e, w, column)
+    attrs = {name: node.attrs[name] for name in _WINDOW if name in node.attrs}
+    products = [e.op("Conv", _slice(e, values, 1, part), _slice(e, weights, 1, part), **attrs) for part in parts]
+    return _sum_of_chunks(e, products, output)
+
+
+def _folded(e: Emitter, value: Value, shape: tuple[int, ...]) -> Value:
+    """Reshaped; a constant stays one."""
+    array = e.array(value)
+    return e.op("Reshape", value, e.ints(*shape)) if array is None else e.constant(array.reshape(shape))
+
+
+def _conv_integer(e: Emitter, node: Node) -> None:
+    x, w = _required(node, 0), _required(node, 1)
+    _convolved(e, node, x, w, _given(node, 2), _given(node, 3), node.outputs[0])
+
+
+def _qlinear_conv(e: Emitter, node: Node) -> None:
+    x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero = (_required(node, index) for index in range(8))
+    bias, rank = _given(node, 8), len(e.shape(x))
+    per_filter = e.ints(-1, *[1] * (rank - 2))
+    total = _convolved(e, node, x, w, x_zero, w_zero, None)
+    if bias is not None:
+        total = e.op("Add", total, e.op("Reshape", bias, per_filter))
+    scales = [e.op("Reshape", scale, e.ints()) for scale in (x_scale, y_scale)]
+    by_filter = e.op("Reshape", w_scale, per_filter if e.shape(w_scale) not in ((), (1,)) else e.ints())
+    _requantize(e, total, e.op("Div", e.op("Mul", scales[0], by_filter), scales[1]), y_zero, node.outputs[0])
+
+
+def _requantize(e: Emitter, total: Value, factor: Value, zero: Value, output: Value | None) -> None:
+    target = e.dtype(zero)
+    if target not in _BYTES:
+        raise Declined("it is not of bytes")
+    if e.shape(zero):
+        zero = e.op("Reshape", zero, e.ints())
+    _saturate(e, e.op("Mul", e.cast(total, DType.FLOAT), factor), zero, target, output)
+
+
+def _qlinear_matmul(e: Emitter, node: Node) -> None:
+    a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero = (_required(node, index) for index in range(8))
+    if e.dtype(a) not in _BYTES or e.dtype(b) not in _BYTES:
+        raise Declined("it is not of bytes")
+    total = e.op("MatMulInteger", a, b, a_zero, b_zero)
+    row_scale, column_scale, scale = (e.cast(each, DType.FLOAT) for each in (a_scale, b_scale, y_scale))
+    if len(e.shape(a_scale)) == 1 and e.shape(a_scale) != (1,):
+        row_scale = e.op("Reshape", row_scale, e.ints(-1, 1))
+    _requantize(e, total, e.op("Div", e.op("Mul", row_scale, column_scale), scale), y_zero, node.outputs[0])
+
+
+def _matmul_integer(e: Emitter, node: Node) -> None:
+    """With weights that are not known before a run; plans have an instruction for those that are."""
+    a, b, a_zero, b_zero = _required(node, 0), _required(node, 1), _given(node, 2), _given(node, 3)
+    is_constant = e.array(b) is not None and (b_zero is None or e.array(b_zero) is not None)
+    if is_constant and len(e.shape(b)) == 2:
+        raise Declined("it has an instruction")
+    if a_zero is not None and len(e.shape(a_zero)) == 1:
+        rows = e.shape(a_zero) != (1,) and len(e.shape(a)) > 1
+        a_zero = e.op("Reshape", a_zero, e.ints(-1, 1) if rows else e.ints())
+    if b_zero is not None and e.shape(b_zero) == (1,):
+        b_zero = e.op("Reshape", b_zero, e.ints())
+    last, inner = len(e.shape(a)) - 1, max(len(e.shape(b)) - 2, 0)
+    step = (_EXACT - 1) // _LARGEST**2
+    k = e.size(b, inner)
+    left, right = _centred(e, a, a_zero), _centred(e, b, b_zero)
+    parts = [(first, min(first + step, k)) for first in range(0, max(k, 1), step)]
+    products = [e.op("MatMul", _slice(e, left, last, part), _slice(e, right, inner, part)) for part in parts]
+    _sum_of_chunks(e, products, node.outputs[0])
+
+
+def _gemm(e: Emitter, node: Node) -> None:
+    """Of other types than float32; fuse_linear makes Linear of that."""
+    a, b, c = _required(node, 0), _required(node, 1), _given(node, 2)
+    dtype = e.dtype(a)
+    alpha, beta = node.attrs.get("alpha", 1.0), node.attrs.get("beta", 1.0)
+    if dtype is DType.FLOAT:
+        raise Declined("it is a Linear")
+    is_narrow = dtype in (DType.FLOAT16, DType.BFLOAT16)
+    if not is_narrow and dtype is not DType.DOUBLE and not alpha == beta == 1:
+        raise Declined("it scales integers")
+    wide = DType.FLOAT if is_narrow else dtype
+    a, b = e.cast(a, wide), e.cast(b, wide)
+    left = e.op("Transpose", a, perm=[1, 0]) if node.attrs.get("transA", 0) else a
+    right = e.op("Transpose", b, perm=[1, 0]) if node.attrs.get("transB", 0) else b
+    product = e.op("MatMul", left, right)
+    if alpha != 1:
+        product = e.op("Mul", product, e.number(alpha, wide))
+    if c is not None and beta != 0:
+        added = e.cast(c, wide)
+        product = e.op("Add", product, added if beta == 1 else e.op("Mul", added, e.number(beta, wide)))
+    e.op("Cast", product, to=int(dtype), output=node.outputs[0])
+
+
+EXPANSIONS: dict[str, Expansion] = {
+    "QuantizeLinear": _quantize_linear,
+    "DequantizeLinear": _dequantize_linear,
+    "DynamicQuantizeLinear": _dynamic_quantize_linear,
+    "QLinearMatMul": _qlinear_matmul,
+    "QLinearConv": _qlinear_conv,
+    "ConvInteger": _conv_integer,
+    "MatMulInteger": _matmul_integer,
+    "Gemm": _gemm,
+}
