@@ -167,7 +167,7 @@ class Lowering:
         """The elements of an operand that says how: those that are known, and where the others are."""
         fact = self.facts.of(value)
         count = count_of(self.shape(value))
-        if not isinstance(count, int) or fact.dtype not in (DType.INT64, DType.INT32):
+        if not isinstance(count, int):
             raise self.refuse(f"how many numbers {value.name} has is not known")
         if count > MOST_NUMBERS:
             raise self.refuse(f"{value.name} has {count} numbers that say how")
@@ -175,6 +175,11 @@ class Lowering:
         if None not in content:
             return [element for element in content if element is not None]
         where = self.reshaped(self.view(value), (count,))
+        if where.dtype not in ("i64", "i32"):
+            from .lowerings.expressions import Writer  # which stands on this
+
+            writer, where = Writer(self), self.temporary((count,), "i64")
+            writer.write([(where, writer.cast(writer.view(self.reshaped(self.view(value), (count,))), "i64"))])
         return [where.without_axis(0, index) if element is None else element for index, element in enumerate(content)]
 
     def content_now(self, value: Value) -> list[Dim]:
