@@ -354,12 +354,13 @@ class Lowering:
     def checkpoint(self) -> tuple[Any, ...]:
         """What `go_back` needs to undo all that was done since."""
         tables = (self.views, self.destinations, self.arrays, self.late, self._ports)
-        return len(self.block), self.n_loops, self.n_externals, set(self._required), *map(dict, tables)
+        numbers = len(self.block), self.n_loops, self.n_externals
+        return *numbers, set(self._required), self.facts.copy(), *map(dict, tables)
 
     def go_back(self, kept: tuple[Any, ...]) -> None:
-        length, self.n_loops, self.n_externals, required, *tables = kept
+        length, self.n_loops, self.n_externals, required, facts, *tables = kept
         del self.block[length:]
-        self._required = set(required)
+        self._required, self.facts = set(required), facts.copy()
         self.views, self.destinations, self.arrays, self.late, self._ports = map(dict, tables)
 
     # --- emitting ----------------------------------------------------------------------------------------------------

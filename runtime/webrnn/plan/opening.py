@@ -412,3 +412,6 @@ OPENERS: dict[str, Opener] = {
     "NonZero": _nonzero,
     "Compress": _compress,
 }
+
+KNOW_MORE_WHILE_RUNNING = {"Expand", "Reshape", "Slice", "Pad", "CenterCropPad", "Squeeze", "Unsqueeze"}
+"""Ops whose rules refuse what is not decided for all sizes, although the shapes of their results are known."""
