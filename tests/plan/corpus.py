@@ -12,6 +12,7 @@ from tests.plan.harness import graph_of, plan_of
 from tests.plan.test_cells import OPERANDS, cell
 from tests.plan.test_control import branches
 from tests.plan.test_fused_sequences import GATES, array, recurrence
+from tests.plan.test_late_sizes import growing_states
 from tests.plan.test_loops import _counting, _nested
 from webrnn.ir import Graph, Node
 from webrnn.ir.scan import TraceSpec
@@ -112,6 +113,18 @@ def _if(b, p, x):
     return branches(b, p, [x], lambda i, x: [i.op("Tanh", x)], lambda i, x: [x])
 
 
+def _late(b, x, k):
+    """Sizes that are known only while running, and what is done with them."""
+    places = b.op("Squeeze", b.op("NonZero", x), b.ints(0))
+    picked = b.op("Gather", x, places, axis=0)
+    cut = b.op("Slice", b.op("Add", picked, picked), k, b.ints(3), b.ints(0))
+    return cut, b.op("Reshape", x, k), b.op("ConstantOfShape", b.op("Abs", k)), b.op("Expand", x, b.op("Abs", k))
+
+
+def _late_branch(b, p, x):
+    return branches(b, p, [x], lambda i, x: [i.op("Concat", x, x, axis=0)], lambda i, x: [i.op("Tanh", x)])
+
+
 def _graphs() -> dict[str, tuple[Graph, frozenset[str]]]:
     every: dict[str, Graph] = {
         "norms": graph_of(_norms, "f n 3 5"),
@@ -122,6 +135,9 @@ def _graphs() -> dict[str, tuple[Graph, frozenset[str]]]:
         "images": graph_of(_images, "f 1 2 3 4", "f 1 2 n 2", "f 2 2 3", "f 2 4"),
         "spectra": graph_of(_spectra, "f n 16 1"),
         "branch": graph_of(_if, "b", "f n 3"),
+        "late sizes": graph_of(_late, "f n", "i 1"),
+        "late branches": graph_of(_late_branch, "b", "f n 3"),
+        "late states": growing_states(),
         "product": graph_of(lambda b, x, y: b.op("MatMul", x, y), "f 2 n 3", "f 2 3 t"),
         "linear": graph_of(lambda b, x: b.op("MatMul", x, b.constant(array(5, 9))), "f n 5"),
         "count": graph_of(lambda b, x, y: _counting(b, x, y), "f", "f"),
