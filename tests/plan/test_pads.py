@@ -45,6 +45,9 @@ def test_pad_of_a_named_size(mode):
 
 def test_wrap_goes_around_several_times():
     check_graph(graph_of(lambda b, x: b.op("Pad", x, b.ints(5, 7), mode="wrap"), "f 3"))
+    check_graph(
+        graph_of(lambda b, x: b.op("Pad", x, b.ints(0, 5, 1, 7), mode="wrap"), "f 3 n"), sizes=({"n": 1}, {"n": 9})
+    )
 
 
 def test_pad_with_a_value_that_comes_in_a_run():
@@ -93,6 +96,7 @@ def test_blocks_of_pixels_and_channels(mode):
 def test_center_crop_pad(sizes):
     for kind in "fijc":
         check_graph(graph_of(lambda b, x: b.op("CenterCropPad", x, b.ints(*sizes), axes=[0, -1]), f"{kind} 4 n 4"))
+    check_graph(graph_of(lambda b, x: b.op("CenterCropPad", x, b.ints(*sizes)), "f n t"))
 
 
 def test_parts_that_nobody_asks_for():

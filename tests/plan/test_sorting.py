@@ -86,3 +86,28 @@ def test_running(op, exclusive, reverse):
     for spec in BUILDS:
         with pytest.raises(ShapeError, match="out of range"):
             run_plan(plan_of(graph), spec, [[x, np.array(3, np.int32)]])
+
+
+def boxes_of(seed, batch, classes, n):
+    rng = np.random.default_rng(seed)
+    corners = rng.uniform(0, 1, (batch, n, 4)).astype(np.float32)
+    scores = rng.integers(0, 8, (batch, classes, n)).astype(np.float32) / 8
+    scores[rng.random(scores.shape) < 0.05] = np.nan
+    return corners, scores
+
+
+@pytest.mark.parametrize("center", [0, 1])
+def test_non_max_suppression(center):
+    def build(b, boxes, scores, *rest):
+        return b.op("NonMaxSuppression", boxes, scores, *rest, center_point_box=center)
+
+    shapes = ("f n t 4", "f n 3 t")
+    sizes = [(2, 9), (1, 1), (3, 40), (0, 4), (2, 0)]
+    every = [boxes_of(seed, batch, 3, n) for seed, (batch, n) in enumerate(sizes)]
+    numbers = [np.array([2]), np.array([0.2], np.float32), np.array([0.3], np.float32)]
+    check_graph(graph_of(build, *shapes, "i 1", "f 1", "f 1"), *([*pair, *numbers] for pair in every))
+    known = lambda b, boxes, scores: build(b, boxes, scores, b.ints(4), b.constant(numbers[1]))  # noqa: E731
+    check_graph(graph_of(known, *shapes), *map(list, every))
+    check_graph(graph_of(build, *shapes), *map(list, every))
+    largest = lambda b, boxes, scores: build(b, boxes, scores, b.ints(2**40))  # noqa: E731
+    check_graph(graph_of(largest, *shapes), *map(list, every))

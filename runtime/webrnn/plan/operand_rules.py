@@ -312,7 +312,12 @@ def _conv(
 
 
 def _pool(x: BoundTensor, y: BoundTensor, kind: int, *window: int) -> bool:
-    return x.rank == y.rank == 4 and x.shape[1] == y.shape[1] and 0 <= kind < POOLINGS.index("sum") and _window(x, y, window)
+    return (
+        x.rank == y.rank == 4
+        and x.shape[1] == y.shape[1]
+        and 0 <= kind < POOLINGS.index("sum")
+        and _window(x, y, window)
+    )
 
 
 def _along_axis(x: BoundTensor, y: BoundTensor) -> bool:
@@ -421,7 +426,9 @@ def _plain_matmul(a: BoundTensor, b: BoundTensor, y: BoundTensor) -> bool:
     batch, rows, columns = y.shape
     k = a.shape[2]
     return (
-        y.dtype in ("i32", "u32", "i64", "u64", "f64") and a.shape == (batch, rows, k) and b.shape == (batch, k, columns)
+        y.dtype in ("i32", "u32", "i64", "u64", "f64")
+        and a.shape == (batch, rows, k)
+        and b.shape == (batch, k, columns)
     )
 
 
@@ -493,6 +500,20 @@ def _top(x: BoundTensor, values: Maybe, indices: BoundTensor, smallest: int, las
     )
 
 
+def _nms(
+    corners: BoundTensor, scores: BoundTensor, order: BoundTensor, limit: BoundTensor, overlap: BoundTensor,
+    least: BoundTensor, selected: BoundTensor, count: BoundTensor,
+) -> bool:  # fmt: skip
+    return (
+        all(is_dense(each, 3) for each in (corners, scores, order))
+        and scores.shape == order.shape
+        and corners.shape == (scores.shape[0], scores.shape[2], 4)
+        and is_dense(selected, 2)
+        and selected.shape[1] == 3
+        and all(each.count == 1 for each in (limit, overlap, least, count))
+    )
+
+
 OPERAND_RULES: dict[str, Callable[..., bool]] = {
     "require": lambda size: size >= 0,
     "copy": _copy,
@@ -529,6 +550,7 @@ OPERAND_RULES: dict[str, Callable[..., bool]] = {
     "iota": lambda y: y.is_contiguous,
     "cumulate": _cumulate,
     "top": _top,
+    "nms": _nms,
     # --- windows and images
     "pool_axis": _pool_axis,
     "resize": _resize,

@@ -18,34 +18,11 @@ from ..operand_rules import SUMMED
 from ..operations import LETTERS
 from ..views import View, count_of, dense_strides
 from .elementwise import _Writer
-
-
-def converted(l: Lowering, view: View, dtype: str) -> View:
-    """The elements as those of another type."""
-    if view.dtype == dtype:
-        return view
-    target = l.temporary(view.shape, dtype)
-    w = _Writer(l)
-    w.write([(target, w.cast(w.view(view), dtype))])
-    return target
+from .positions import converted, number_of, positions
 
 
 def indices(l: Lowering, value: Value) -> View:
     return converted(l, l.view(value), "i64")
-
-
-def positions(l: Lowering, count: Dim, rank: int = 1, axis: int = 0) -> View:
-    """0, 1, 2 ... along one of several axes."""
-    y = l.temporary((count,), "i64")
-    l.emit("iota", y)
-    return y.relaid((count if a == axis else 1 for a in range(rank)), (int(a == axis) for a in range(rank)))
-
-
-def number_of(l: Lowering, size: Dim) -> View:
-    """A size as a tensor of one element, for expressions."""
-    y = l.temporary((1,), "i64")
-    l.emit("sizes", y, rest=[size])
-    return y
 
 
 def _gather_rows(l: Lowering, source: View, places: View, output: Value) -> None:
