@@ -223,7 +223,7 @@ static void order(const Line *line, int32_t n, int32_t k) {
 static int check_top(Vm *vm, const top_operands *o) {
   const Tensor *x = T(x), *indices = T(indices);
   ASK(is_dense(x, 3) && is_dense(indices, 3) && x->size[0] == indices->size[0] && x->size[2] == indices->size[2]);
-  ASK(indices->size[1] <= x->size[1]);
+  ASK(indices->size[1] <= x->size[1] && x->dtype <= DTYPE_U64);
   ASK(!HAS(values) || (T(values)->contiguous && same_sizes(T(values), indices) && T(values)->dtype == x->dtype));
   return OK;
 }
@@ -231,6 +231,7 @@ static int run_top(Vm *vm, const top_operands *o) {
   DONE_IF_EMPTY(indices);
   const Tensor *x = T(x);
   const int32_t n = x->size[1], k = T(indices)->size[1], inner = x->size[2], item = ITEM[x->dtype];
+  const int has_nan = x->dtype == DTYPE_F32 || x->dtype == DTYPE_F64 || x->dtype == DTYPE_F16 || x->dtype == DTYPE_BF16;
   for (int32_t row = 0; row < x->size[0]; row++)
     for (int32_t i = 0; i < inner; i++) {
       const ptrdiff_t first = (ptrdiff_t)row * k * inner + i;
@@ -240,7 +241,7 @@ static int run_top(Vm *vm, const top_operands *o) {
                          x->dtype,
                          o->smallest != 0,
                          o->last != 0,
-                         o->nan_first != 0};
+                         o->nan_first && has_nan};
       order(&line, n, k);
       for (int32_t j = 0; HAS(values) && j < k; j++) {
         const int64_t at = line.heap[(ptrdiff_t)j * inner];

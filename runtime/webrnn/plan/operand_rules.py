@@ -355,7 +355,7 @@ def _resize(
     )
 
 
-def _sample(x: BoundTensor, grid: BoundTensor, y: BoundTensor, mode: int, padding: int, units: int) -> bool:
+def _grid_sample(x: BoundTensor, grid: BoundTensor, y: BoundTensor, mode: int, padding: int, units: int) -> bool:
     return (
         x.rank >= 3
         and x.is_contiguous
@@ -452,6 +452,17 @@ def _fft(x: BoundTensor, twiddles: BoundTensor, y: BoundTensor, scratch: BoundTe
     )
 
 
+def _sample(scores: BoundTensor, numbers: BoundTensor, y: BoundTensor) -> bool:
+    return (
+        is_dense(scores, 2)
+        and is_dense(numbers, 2)
+        and is_dense(y, 2)
+        and numbers.shape == y.shape
+        and scores.shape[0] == y.shape[0]
+        and scores.shape[1] > 0
+    )
+
+
 def _nonzero(x: BoundTensor, y: Maybe, count: Maybe) -> bool:
     return (
         x.is_contiguous
@@ -463,6 +474,8 @@ def _nonzero(x: BoundTensor, y: Maybe, count: Maybe) -> bool:
 
 SUMMED = ("f32", "i64", "i32", "f64")
 """The element types that scatter and cumulate calculate with."""
+ORDERED = DTYPES[: DTYPES.index("u64") + 1]
+"""The element types that have an order: not those that numpy lacks."""
 
 
 def _flat_index(index: BoundTensor, y: BoundTensor, *sizes: int) -> bool:
@@ -496,6 +509,7 @@ def _top(x: BoundTensor, values: Maybe, indices: BoundTensor, smallest: int, las
         and is_dense(indices, 3)
         and (x.shape[0], x.shape[2]) == (indices.shape[0], indices.shape[2])
         and indices.shape[1] <= x.shape[1]
+        and x.dtype in ORDERED
         and (values is None or (is_dense(values, 3) and (values.dtype, values.shape) == (x.dtype, indices.shape)))
     )
 
@@ -554,7 +568,7 @@ OPERAND_RULES: dict[str, Callable[..., bool]] = {
     # --- windows and images
     "pool_axis": _pool_axis,
     "resize": _resize,
-    "sample": _sample,
+    "grid_sample": _grid_sample,
     "affine_grid": _affine_grid,
     "roi_align": _roi_align,
     "det": _det,
@@ -564,6 +578,8 @@ OPERAND_RULES: dict[str, Callable[..., bool]] = {
     "integer_gemm": _integer_gemm,
     "plain_matmul": _plain_matmul,
     # --- random numbers
+    "random": lambda counter, y, seed, normal: counter.count == 1 and y.is_contiguous,
+    "sample": _sample,
     # --- end
 }
 """Not of "expression" and "loop", whose operands are lists: verify.py has theirs."""

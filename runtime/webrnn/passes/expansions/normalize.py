@@ -84,8 +84,22 @@ def _batch_normalization(e: Emitter, node: Node) -> None:
             e.op("Add", kept, e.op("Mul", measured, e.number(1 - momentum, DType.FLOAT)), output=output)
 
 
+def _dropout(e: Emitter, node: Node) -> None:
+    """It drops nothing: where it trains the reader made something else of it."""
+    x, _, trains = [*node.inputs, None, None][:3]
+    mode = e.array(trains)
+    if trains is not None and (mode is None or mode.any()):
+        raise Declined("it may train")
+    output, mask = [*node.outputs, None][:2]
+    if output is not None:
+        e.op("Identity", x, output=output)
+    if mask is not None:
+        e.op("Expand", e.constant(np.array(True)), e.op("Shape", x), output=mask)
+
+
 EXPANSIONS: dict[str, Expansion] = {
     "BatchNormalization": _batch_normalization,
+    "Dropout": _dropout,
     "GroupNormalization": _group_normalization,
     "LpNormalization": _lp_normalization,
     "MeanVarianceNormalization": _mean_variance_normalization,

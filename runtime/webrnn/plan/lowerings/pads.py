@@ -14,7 +14,7 @@ from ..lowering import Lowering, attribute, present, rule
 from ..numbers import Numbers
 from ..opcodes import MAX_RANK
 from ..views import View, count_of, dense_strides
-from .elementwise import _Writer
+from .expressions import Writer
 from .positions import number_of, positions
 
 Sides = tuple[Dim, Dim]
@@ -200,7 +200,7 @@ def _added(l: Lowering, size: Dim, count: Dim, mode: str, at_front: bool) -> Ite
 def _wrap(l: Lowering, view: View, target: View, axis: int, before: Dim) -> None:
     """How often it goes around depends on sizes: by index."""
     count, size = target.shape[axis], view.shape[axis]
-    w = _Writer(l)
+    w = Writer(l)
     around, zero = w.view(number_of(l, size)), w.number(0, "i64")
     place = w.op("sub", w.view(positions(l, count)), w.view(number_of(l, before)))
     rest = w.op("sub", place, w.op("mul", w.op("div", place, around), around))

@@ -6,7 +6,7 @@ from webrnn.ir import Dim
 
 from ..lowering import Lowering
 from ..views import View
-from .elementwise import _Writer
+from .expressions import Writer
 
 
 def converted(l: Lowering, view: View, dtype: str) -> View:
@@ -14,7 +14,7 @@ def converted(l: Lowering, view: View, dtype: str) -> View:
     if view.dtype == dtype:
         return view
     target = l.temporary(view.shape, dtype)
-    w = _Writer(l)
+    w = Writer(l)
     w.write([(target, w.cast(w.view(view), dtype))])
     return target
 

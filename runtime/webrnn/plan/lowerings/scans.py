@@ -28,8 +28,11 @@ UPDATES_IN_PLACE = {
     "GruUpdate": {2, 3},
     "LstmCell": {2},
     "Expression": None,
+    "ScatterElements": {0},
+    "ScatterND": {0},
+    "TensorScatter": {0},
 }
-"""Ops of the webrnn domain that may write a result over an operand: which operands, None for any of its shape."""
+"""Ops that may write a result over an operand: which operands, None for any of its shape."""
 
 
 @rule("Scan", domain=WEBRNN)
@@ -181,7 +184,9 @@ class _Loop:
         made = {output for node in self.scan.body.nodes for output in node.outputs if output is not None}
         for trace, view in traces:
             value = trace.element
-            if value in made and value not in self.l.destinations and view.is_contiguous and trace.spec.keep is None:
+            if value in made and value not in self.l.destinations and trace not in self.open_elements:
+                if not view.is_contiguous or trace.spec.keep is not None:
+                    continue
                 self.l.destinations[value] = view
 
     def _place_history(self, state: State) -> tuple[State, View]:
@@ -326,8 +331,6 @@ def _fresh_copy(l: Lowering, source: View) -> View:
 
 
 def _may_overwrite(node: Node, reads: list[int]) -> bool:
-    if not node.domain:
-        return False
     allowed = UPDATES_IN_PLACE.get(node.op, set())
     return allowed is None or set(reads) <= allowed
 

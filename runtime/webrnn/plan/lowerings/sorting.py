@@ -9,14 +9,16 @@ from webrnn.ir import Dim, Node
 from ..draft import Instruction
 from ..instructions import CUMULATIONS
 from ..lowering import Lowering, attribute, present, rule
-from ..operand_rules import SUMMED
+from ..operand_rules import ORDERED, SUMMED
 from ..views import View, count_of
-from .elementwise import _Writer
+from .expressions import Writer
 from .positions import converted, positions
 
 
 def _lines(l: Lowering, view: View, axis: int) -> View:
-    """[outer, n, inner] without gaps."""
+    """[outer, n, inner] without gaps, of elements that have an order."""
+    if view.dtype not in ORDERED:
+        raise l.refuse(f"it is of {view.dtype}")
     return l.reshaped(l.dense(view), _line_shape(view, axis))
 
 
@@ -58,7 +60,7 @@ def _hardmax(l: Lowering, node: Node) -> None:
     l.emit("top", _lines(l, view, axis), None, largest, 0, 0, 1)
     target = l.dense_output(output).reshaped(_line_shape(view, axis))
     assert target is not None
-    w = _Writer(l)
+    w = Writer(l)
     is_it = w.op("equal", w.view(positions(l, n, 3, 1)), w.view(largest))
     w.write([(target, w.cast(is_it, target.dtype))])
 
@@ -93,7 +95,7 @@ def _along_one_of(l: Lowering, node: Node, source: View, target: View, chosen: V
     if axis == source.rank - 1:
         _along(l, node, source, target, axis)
         return
-    w = _Writer(l)
+    w = Writer(l)
     number = w.view(chosen)
     is_it = w.op("equal", number, w.number(axis, "i64"))
     from_end = w.op("equal", number, w.number(axis - source.rank, "i64"))
@@ -125,7 +127,7 @@ def _non_max_suppression(l: Lowering, node: Node) -> None:
     )
     order = l.temporary(scores.shape, "i64")
     lowest_first = l.temporary((batch * classes, n, 1))
-    w = _Writer(l)
+    w = Writer(l)
     w.write([(lowest_first, w.op("neg", w.view(l.reshaped(scores, lowest_first.shape))))])
     l.emit("top", lowest_first, None, order.reshaped(lowest_first.shape), 1, 0, 0)
     most = n if given[0] is not None else 0
@@ -145,10 +147,10 @@ def _corners(l: Lowering, boxes: View, has_centers: int) -> View:
     first, second = (boxes.sliced(2, at, 2) for at in (0, 2))
     found = l.temporary(boxes.shape)
     for code, at in (("min", 0), ("max", 2)):
-        w = _Writer(l)
+        w = Writer(l)
         a, b = w.view(first), w.view(second)
         if has_centers:
-            half = w.op("div", b, w.number(2.0))
+            half = w.op("div", b, 2.0)
             corner = w.op("sub" if code == "min" else "add", a, half)
         else:
             corner = w.op(code, a, b)
