@@ -59,7 +59,7 @@ def _layouts(b, x):
     )
 
 
-def _by_index(b, x, i):
+def _by_index(b, x, i, boxes):
     places = b.op("Unsqueeze", i, b.ints(2))
     values = b.value("top")
     b.add(Node("TopK", [x, b.ints(2)], [values, None], {"axis": 1, "largest": 0}))
@@ -72,6 +72,7 @@ def _by_index(b, x, i):
         b.op("CumSum", x, b.constant(1), reverse=1),
         b.op("ArgMax", x, axis=1),
         values,
+        b.op("NonMaxSuppression", boxes, b.op("Cast", b.op("Unsqueeze", x, b.ints(1)), to=1), b.ints(2)),
     )
 
 
@@ -129,7 +130,7 @@ def _graphs() -> dict[str, tuple[Graph, frozenset[str]]]:
     every: dict[str, Graph] = {
         "norms": graph_of(_norms, "f n 3 5"),
         "layouts": graph_of(_layouts, "f n 3 5"),
-        "by index": graph_of(_by_index, "i n 3", "i n 3"),
+        "by index": graph_of(_by_index, "i n 3", "i n 3", "f n 3 4"),
         "expressions": graph_of(_expressions, "f n 3", "f 3", "i n 1"),
         "windows": graph_of(_windows, "f n 2 4 5"),
         "images": graph_of(_images, "f 1 2 3 4", "f 1 2 n 2", "f 2 2 3", "f 2 4"),
