@@ -183,7 +183,7 @@ LpPool                     windows      windows      pools        compute  pool 
 GlobalAveragePool          windows      windows      pools        compute  1/in            T:float
 GlobalMaxPool              windows      windows      pools        compute  1/in            T:float
 GlobalLpPool               windows      windows      pools        compute  2/in            T:float
-MaxUnpool                  images       windows      .            .        .               T1:float,T2:i64,T2
+MaxUnpool                  images       windows      pools        .        .               T1:float,T2:i64,T2
 
 [quantize]
 QuantizeLinear             elementwise  quantize     .            compute  3               T1:float-double+i32,T2:scale+i32,T3:bits

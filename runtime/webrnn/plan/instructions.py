@@ -230,6 +230,8 @@ INSTRUCTIONS = (
         "roi_align", "x:f32 rois:f32 images:i64 y:f32! is_max:int half_pixel:int samples:int scale:float", "reduction"
     ),
     _row("det", "x:f32 scratch:f64! y:f32!", "reduction"),  # x[count, n, n]
+    # x[outer, kernel, middle, n, inner], y[outer, middle, m, inner]
+    _row("overlap_add", "x:f32 y:f32! stride:int dilation:int pad:int", "reduction"),
 
     # --- reductions, normalizations and transforms
     _row("reduce_numbers", "x:any y:any! kind:number_reduction", "reduction"),  # as reduce

@@ -23,7 +23,7 @@ from .views import View, count_of
 Opener = Callable[[Lowering, Node], bool]
 
 SIZE_OPERANDS = {
-    "ConstantOfShape": 0, "Tile": 1, "TopK": 1, "OneHot": 1, "Split": 1, "Resize": 3,
+    "ConstantOfShape": 0, "Tile": 1, "TopK": 1, "OneHot": 1, "Split": 1, "MaxUnpool": 2,
     "AffineGrid": 1, "HannWindow": 0, "HammingWindow": 0, "BlackmanWindow": 0, "DFT": 1,
 }  # fmt: skip
 """Which operand of an op is of sizes, and nothing else."""
@@ -396,6 +396,20 @@ def _compress(l: Lowering, node: Node) -> bool:
     return True
 
 
+def _resize(l: Lowering, node: Node) -> bool:
+    from .lowerings.images import open_resize  # a page waits for what is imported
+
+    open_resize(l, node)
+    return True
+
+
+def _col2im(l: Lowering, node: Node) -> bool:
+    from .lowerings.images import open_col2im
+
+    open_col2im(l, node)
+    return True
+
+
 OPENERS: dict[str, Opener] = {
     **dict.fromkeys(SIZE_OPERANDS, _read_sizes),
     **dict.fromkeys((*BINARY, *BITWISE, *COMPARISONS, *LOGICAL, *VARIADIC, "Pow", "BitShift", "Where"), _broadcast),
@@ -411,6 +425,8 @@ OPENERS: dict[str, Opener] = {
     "Unsqueeze": _unsqueeze,
     "NonZero": _nonzero,
     "Compress": _compress,
+    "Resize": _resize,
+    "Col2Im": _col2im,
 }
 
 KNOW_MORE_WHILE_RUNNING = {"Expand", "Reshape", "Slice", "Pad", "CenterCropPad", "Squeeze", "Unsqueeze"}

@@ -339,6 +339,13 @@ def _pool_axis(
     )
 
 
+def _overlap_add(x: BoundTensor, y: BoundTensor, stride: int, dilation: int, pad: int) -> bool:
+    if not (is_dense(x, 5) and is_dense(y, 4) and min(stride, dilation) > 0 and pad >= 0):
+        return False
+    outer, _, middle, _, inner = x.shape
+    return (outer, middle, inner) == (y.shape[0], y.shape[1], y.shape[3])
+
+
 def _resize(
     x: BoundTensor, scale: Maybe, roi: Maybe, y: BoundTensor, mode: int, nearest: int, coordinates: int, *numbers: int
 ) -> bool:
@@ -572,6 +579,7 @@ OPERAND_RULES: dict[str, Callable[..., bool]] = {
     "affine_grid": _affine_grid,
     "roi_align": _roi_align,
     "det": _det,
+    "overlap_add": _overlap_add,
     # --- reductions, normalizations and transforms
     "reduce_numbers": _reduce_numbers,
     # --- integers and quantized numbers
