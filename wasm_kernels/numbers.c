@@ -173,12 +173,12 @@ static int run_random(Vm *vm, const random_operands *o) {
   return OK;
 }
 
-static int check_sample(Vm *vm, const sample_operands *o) {
+static int check_choose(Vm *vm, const choose_operands *o) {
   ASK(is_dense(T(scores), 2) && is_dense(T(numbers), 2) && is_dense(T(y), 2) && same_sizes(T(numbers), T(y)));
   ASK(T(scores)->size[0] == T(y)->size[0] && T(scores)->size[1] > 0);
   return OK;
 }
-static int run_sample(Vm *vm, const sample_operands *o) {
+static int run_choose(Vm *vm, const choose_operands *o) {
   DONE_IF_EMPTY(y);
   const int32_t classes = T(scores)->size[1], n = T(y)->size[1];
   const float *x = F(scores), *numbers = F(numbers);

@@ -183,7 +183,7 @@ def _multinomial(d: _Drawing) -> None:
     batch = d.op("Shape", d.first(), start=0, end=1)
     shape = d.op("Concat", batch, d.constant(np.array([d.attribute("sample_size", 1)], np.int64)), axis=0)
     scores = d.op("Cast", d.first(), to=int(DType.FLOAT))
-    d.typed(d.op("Sample", scores, d.random(shape), domain=WEBRNN), int(DType.INT32))
+    d.typed(d.op("Choose", scores, d.random(shape), domain=WEBRNN), int(DType.INT32))
 
 
 def _dropout(d: _Drawing) -> None:

@@ -297,7 +297,7 @@ webrnn:GruUpdate           linear       linear       cells        compute  cell 
 webrnn:LstmCell            linear       linear       cells        compute  cell            T:float,T,T,T>2         cell
 webrnn:ExpectShape         indexing     .            layout       layout   0               .
 webrnn:Random              indexing     .            random       .        10              .                       first
-webrnn:Sample              reductions   .            random       .        10/in           .
+webrnn:Choose              reductions   .            random       .        10/in           .
 webrnn:SequenceMask        indexing     .            indexing     layout   0               .
 webrnn:SequenceJoin        sequences    .            .            .        0               .
 """

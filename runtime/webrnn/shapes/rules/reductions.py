@@ -35,8 +35,8 @@ def arg_extreme(node: Node, inputs: Sequence[Fact]) -> Sequence[Fact]:
     return [Fact(DType.INT64, _reduced(sizes, (node.attrs.get("axis", 0),), bool(node.attrs.get("keepdims", 1))))]
 
 
-@rule("Sample", domain=WEBRNN)
-def sample(node: Node, inputs: Sequence[Fact]) -> Sequence[Fact]:
+@rule("Choose", domain=WEBRNN)
+def choose(node: Node, inputs: Sequence[Fact]) -> Sequence[Fact]:
     return [Fact(DType.INT64, inputs[1].shape)]
 
 
