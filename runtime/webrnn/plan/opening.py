@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from webrnn.ir import Dim, DType, Node, Value
-from webrnn.ops.sets import BINARY, BITWISE, COMPARISONS, LOGICAL, VARIADIC
+from webrnn.ops.sets import BINARY, BITWISE, COMPARISONS, LOGICAL, REDUCTIONS, VARIADIC
 from webrnn.shapes.facts import Fact
 from webrnn.shapes.infer import infer_node
 
@@ -265,7 +265,14 @@ def _compress(l: Lowering, node: Node) -> bool:
     return True
 
 
+def _reduce(l: Lowering, node: Node) -> bool:
+    from .lowerings.reductions import open_reduce  # a page waits for what is imported
+
+    return open_reduce(l, node)
+
+
 OPENERS: dict[str, Opener] = {
+    **dict.fromkeys(REDUCTIONS, _reduce),
     **dict.fromkeys(SIZE_OPERANDS, _read_sizes),
     **dict.fromkeys((*BINARY, *BITWISE, *COMPARISONS, *LOGICAL, *VARIADIC, "Pow", "BitShift", "Where"), _broadcast),
     "Expression": _broadcast,
