@@ -30,7 +30,8 @@ static void add_scaled(const float *x, ptrdiff_t x_stride, float *y, ptrdiff_t y
 }
 
 /* Rare: their size counts for more than their speed. */
-#pragma clang attribute push(__attribute__((minsize, noinline)), apply_to = function)
+#pragma clang attribute push(__attribute__((minsize)), apply_to = function)
+#pragma clang attribute push(__attribute__((noinline)), apply_to = function)
 
 enum { MOST_IMAGE_AXES = MAX_RANK - 2, MOST_CORNERS = 1 << 2 * MOST_IMAGE_AXES };
 
@@ -188,7 +189,7 @@ static int run_resize(Vm *vm, const resize_operands *o) {
 
 /* x[batch, channels, axes ...], grid[batch, points, axes], y[batch, channels, points]; the coordinate of the last axis comes
  * first. Coordinates are positions, or go from -1 to 1: over the centres of the outermost pixels, or over their borders. */
-static int check_sample(Vm *vm, const sample_operands *o) {
+static int check_grid_sample(Vm *vm, const grid_sample_operands *o) {
   const Tensor *x = T(x), *grid = T(grid), *y = T(y);
   ASK(x->rank >= 3 && x->contiguous && is_dense(grid, 3) && is_dense(y, 3) && (x->count || !y->count));
   ASK(x->size[0] == y->size[0] && x->size[0] == grid->size[0] && x->size[1] == y->size[1] && grid->size[1] == y->size[2]);
@@ -205,7 +206,7 @@ static double reflected(double position, int32_t size, double margin) {
   return (folded < 2 * span - folded ? folded : 2 * span - folded) - margin;
 }
 
-static double position_of(const sample_operands *o, double unit, int32_t size, double margin) {
+static double position_of(const grid_sample_operands *o, double unit, int32_t size, double margin) {
   double at = o->units == UNITS_PIXELS    ? unit
               : o->units == UNITS_CENTRES ? (unit + 1) / 2 * (size - 1)
                                           : ((unit + 1) * size - 1) / 2;
@@ -218,7 +219,7 @@ static double position_of(const sample_operands *o, double unit, int32_t size, d
   return o->padding == PADDING_REFLECTION ? reflected(at, size, margin) : at < 0 ? 0 : size - 1;
 }
 
-static int run_sample(Vm *vm, const sample_operands *o) {
+static int run_grid_sample(Vm *vm, const grid_sample_operands *o) {
   DONE_IF_EMPTY(y);
   const Tensor *x = T(x), *y = T(y);
   const int axes = x->rank - 2, points = y->size[2], channels = y->size[1];
@@ -409,4 +410,5 @@ static int run_det(Vm *vm, const det_operands *o) {
   return OK;
 }
 
+#pragma clang attribute pop
 #pragma clang attribute pop

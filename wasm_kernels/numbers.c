@@ -5,44 +5,6 @@
 #include "kernels.gen.h"
 #include "plan.gen.h"
 
-#define LN2_HIGH 0x1.62e42fee00000p-1
-#define LN2_LOW 0x1.a39ef35793c76p-33
-
-INLINE double double_of_bits(uint64_t bits) {
-  double value;
-  __builtin_memcpy(&value, &bits, 8);
-  return value;
-}
-
-/* A power of two of float64's range */
-INLINE double power_of_two(int32_t exponent) { return double_of_bits((uint64_t)(exponent + 1023) << 52); }
-
-/* log(x) = k ln 2 + 2 atanh((m - 1) / (m + 1)) */
-static double exact_log(double x) {
-  if (!(x > 0.0) || x > 0x1.fffffffffffffp+1023) return x == 0.0 ? -__builtin_inf() : x > 0.0 ? x : __builtin_nan("");
-  int32_t k = x < 0x1p-1022 ? -54 : 0;
-  if (k) x = x * 0x1p54;
-  uint64_t bits;
-  __builtin_memcpy(&bits, &x, 8);
-  k += (int32_t)(bits >> 52) - 1023;
-  double m = double_of_bits((bits & 0xfffffffffffff) | 0x3ff0000000000000);
-  if (m > 1.4142135623730951) m = m * 0.5, k++;
-  const double s = (m - 1.0) / (m + 1.0), z = s * s;
-  double p = 0.0;
-  for (int i = 23; i > 0; i -= 2) p = p * z + 1.0 / (double)i;
-  return (double)k * LN2_HIGH + (2.0 * s * p + (double)k * LN2_LOW);
-}
-
-static double exact_exp(double x) {
-  if (!(x > -746.0)) return x != x ? x : 0.0;
-  if (x > 710.0) return __builtin_inf();
-  const double k = __builtin_floor(x * 1.4426950408889634 + 0.5), r = (x - k * LN2_HIGH) - k * LN2_LOW;
-  double p = 1.0;
-  for (int i = 14; i > 0; i--) p = 1.0 + p * r / (double)i;
-  const int32_t half = (int32_t)k / 2; /* 2^k itself may be out of range: scale twice */
-  return p * power_of_two(half) * power_of_two((int32_t)k - half);
-}
-
 /* --- reductions ------------------------------------------------------------------------------------------------------ */
 
 INLINE int is_number(int32_t dtype) { return dtype != DTYPE_F32 && dtype != DTYPE_F16 && dtype != DTYPE_BF16; }
@@ -102,7 +64,7 @@ static double reduce_doubles(const char *x, int32_t n, ptrdiff_t stride, int32_t
     case NUMBER_REDUCTION_SUM_SQUARE:
     case NUMBER_REDUCTION_L2: total = total + v * v; break;
     case NUMBER_REDUCTION_L1: total = total + __builtin_fabs(v); break;
-    case NUMBER_REDUCTION_LOG_SUM_EXP: total = total + exact_exp(v - top); break;
+    case NUMBER_REDUCTION_LOG_SUM_EXP: total = total + exp_double(v - top); break;
     default: total = total + v;
     }
   }
@@ -110,7 +72,7 @@ static double reduce_doubles(const char *x, int32_t n, ptrdiff_t stride, int32_t
   case NUMBER_REDUCTION_MEAN: return total / (double)n;
   case NUMBER_REDUCTION_L2: return __builtin_sqrt(total);
   case NUMBER_REDUCTION_LOG_SUM:
-  case NUMBER_REDUCTION_LOG_SUM_EXP: return exact_log(total) + top;
+  case NUMBER_REDUCTION_LOG_SUM_EXP: return log_double(total) + top;
   default: return total;
   }
 }
@@ -155,7 +117,7 @@ static float normal_of(uint64_t bits) {
   const double angle = (turn - 0.5) * 6.283185307179586, z = angle * angle;
   double p = 1.0;
   for (int i = 28; i > 0; i -= 2) p = 1.0 - p * z / (double)(i * (i - 1));
-  return (float)(__builtin_sqrt(-2.0 * exact_log(radius)) * -p);
+  return (float)(__builtin_sqrt(-2.0 * log_double(radius)) * -p);
 }
 
 static int check_random(Vm *vm, const random_operands *o) {
@@ -187,10 +149,10 @@ static int run_choose(Vm *vm, const choose_operands *o) {
     float top;
     wr_reduce_max(x, &top, 1, classes, 1);
     double total = 0.0, sum = 0.0;
-    for (int32_t k = 0; k < classes; k++) total = total + exact_exp((double)x[k] - (double)top);
+    for (int32_t k = 0; k < classes; k++) total = total + exp_double((double)x[k] - (double)top);
     for (int32_t i = 0; i < n; i++) y[i] = 0;
     for (int32_t k = 0; k < classes - 1; k++) {
-      sum = sum + exact_exp((double)x[k] - (double)top);
+      sum = sum + exp_double((double)x[k] - (double)top);
       for (int32_t i = 0; i < n; i++) y[i] += sum <= (double)numbers[i] * total;
     }
   }

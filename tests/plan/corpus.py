@@ -85,6 +85,24 @@ def _windows(b, x):
     return b.op("MaxPool", convolved, kernel_shape=[2, 2]), b.op("AveragePool", x, kernel_shape=[1, 2], strides=[2, 1])
 
 
+def _images(b, x, grid, theta, rois):
+    y, index = b.value("y"), b.value("index")
+    b.add(Node("MaxPool", [x], [y, index], {"kernel_shape": [2, 2], "pads": [1, 0, 0, 1]}))
+    return (
+        y,
+        index,
+        b.op("ConvTranspose", x, b.constant(array(2, 3, 2, 3)), strides=[1, 2]),
+        b.op("LpPool", x, kernel_shape=[2, 2], ceil_mode=1, strides=[3, 2]),
+        b.op("Resize", x, None, b.constant(np.array([1, 1, 1.5, 2], np.float32)), mode="cubic", antialias=1),
+        b.op("Resize", x, None, None, b.ints(1, 2, 3, 9), mode="nearest"),
+        b.op("GridSample", x, grid, mode="cubic", padding_mode="reflection"),
+        b.op("AffineGrid", theta, b.ints(2, 1, 3, 2)),
+        b.op("RoiAlign", x, rois, b.ints(0, 0), output_height=2, sampling_ratio=2),
+        b.op("Det", b.op("MatMul", theta, b.op("Transpose", theta, perm=[0, 2, 1]))),
+        b.op("Col2Im", b.op("Reshape", x, b.ints(1, 4, 6)), b.ints(3, 3), b.ints(2, 1), strides=[1, 1]),
+    )
+
+
 def _spectra(b, x):
     spectrum = b.op("DFT", x, None, b.ints(1), onesided=1)
     return b.op("DFT", spectrum, None, b.ints(1), onesided=1, inverse=1), b.op("DFT", x, None, b.ints(1), inverse=1)
@@ -101,6 +119,7 @@ def _graphs() -> dict[str, tuple[Graph, frozenset[str]]]:
         "by index": graph_of(_by_index, "i n 3", "i n 3"),
         "expressions": graph_of(_expressions, "f n 3", "f 3", "i n 1"),
         "windows": graph_of(_windows, "f n 2 4 5"),
+        "images": graph_of(_images, "f 1 2 3 4", "f 1 2 n 2", "f 2 2 3", "f 2 4"),
         "spectra": graph_of(_spectra, "f n 16 1"),
         "branch": graph_of(_if, "b", "f n 3"),
         "product": graph_of(lambda b, x, y: b.op("MatMul", x, y), "f 2 n 3", "f 2 3 t"),

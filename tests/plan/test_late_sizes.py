@@ -21,7 +21,14 @@ def check(build, inputs, *runs, **settings):
 
 def test_where_elements_are_not_zero():
     x = np.array([[0, 1.5], [-0.0, np.nan], [2, 0]], np.float32)
-    check(lambda b, x: b.op("NonZero", x), ["f n 2"], [x], [np.zeros((5, 2), np.float32)], [x[:0]], [np.ones((900, 2), np.float32)])
+    check(
+        lambda b, x: b.op("NonZero", x),
+        ["f n 2"],
+        [x],
+        [np.zeros((5, 2), np.float32)],
+        [x[:0]],
+        [np.ones((900, 2), np.float32)],
+    )
     check(lambda b, x: b.op("NonZero", x), ["b 3 n"])
     check(lambda b, x: b.op("NonZero", x), ["i"], [np.array(3)], [np.array(0)])
 
@@ -44,12 +51,25 @@ def test_compress(axis):
 
 @pytest.mark.parametrize(
     ("start", "end", "step"),
-    [(1, 4, 1), (-3, 2**62, 2), (5, -9, -1), (-1, -(2**62), -3), (0, 0, 1), (7, 9, 1), (-(2**63), 2**63 - 1, 2**63 - 1)],
+    [
+        (1, 4, 1),
+        (-3, 2**62, 2),
+        (5, -9, -1),
+        (-1, -(2**62), -3),
+        (0, 0, 1),
+        (7, 9, 1),
+        (-(2**63), 2**63 - 1, 2**63 - 1),
+    ],
 )
 def test_a_slice_whose_numbers_come_with_the_inputs(start, end, step):
     numbers = [np.array([number], INTS) for number in (start, end, 1, step)]
     x = np.arange(15, dtype=np.float32).reshape(3, 5)
-    check(lambda b, x, *numbers: b.op("Slice", x, *numbers), ["f n t", "i 1", "i 1", "i 1", "i 1"], [x, *numbers], [x.T.copy(), *numbers])
+    check(
+        lambda b, x, *numbers: b.op("Slice", x, *numbers),
+        ["f n t", "i 1", "i 1", "i 1", "i 1"],
+        [x, *numbers],
+        [x.T.copy(), *numbers],
+    )
 
 
 def test_a_slice_of_a_named_size():
@@ -71,7 +91,9 @@ def test_a_reshape_whose_shape_comes_with_the_inputs(shape):
 
 def test_expand_and_broadcasts_of_sizes_that_may_be_one():
     x, row = np.ones((1, 3), np.float32), np.arange(12, dtype=np.float32).reshape(4, 3)
-    check(lambda b, x, shape: b.op("Expand", x, shape), ["f n 3", "i 2"], [x, np.array([4, 1])], [row, np.array([1, 3])])
+    check(
+        lambda b, x, shape: b.op("Expand", x, shape), ["f n 3", "i 2"], [x, np.array([4, 1])], [row, np.array([1, 3])]
+    )
     check(lambda b, x, y: b.op("Add", x, y), ["f n 3", "f t 3"], [x, row], [row, x], [row, row], [x, x], [x[:0], x])
     plan = plan_of(graph_of(lambda b, x, y: b.op("Add", x, y), "f n 3", "f t 3"))
     with pytest.raises(PlanError, match="a size"):
@@ -81,11 +103,23 @@ def test_expand_and_broadcasts_of_sizes_that_may_be_one():
 def test_pads_that_come_with_the_inputs():
     build = lambda b, x, pads: b.op("Pad", x, pads, b.constant(np.float32(2)))  # noqa: E731
     x = np.arange(6, dtype=np.float32).reshape(3, 2)
-    check(build, ["f n 2", "i 4"], [x, np.array([1, 0, 0, 2])], [x, np.array([-1, 1, -1, -1])], [x[:0], np.array([2, 0, 0, 1])])
+    check(
+        build,
+        ["f n 2", "i 4"],
+        [x, np.array([1, 0, 0, 2])],
+        [x, np.array([-1, 1, -1, -1])],
+        [x[:0], np.array([2, 0, 0, 1])],
+    )
 
 
 def test_sizes_that_come_with_the_inputs():
-    check(lambda b, shape: b.op("ConstantOfShape", shape), ["i 2"], [np.array([2, 3])], [np.array([0, 5])], [np.array([90, 40])])
+    check(
+        lambda b, shape: b.op("ConstantOfShape", shape),
+        ["i 2"],
+        [np.array([2, 3])],
+        [np.array([0, 5])],
+        [np.array([90, 40])],
+    )
     plan = plan_of(graph_of(lambda b, shape: b.op("ConstantOfShape", shape), "i 2"))
     for numbers in ([2, -1], [2**40, 1]):
         with pytest.raises(ShapeError, match="negative or too large"):
@@ -105,7 +139,9 @@ def test_memory_that_has_grown_stays():
     few, many = (np.ones(n, np.float32) for n in (3, 5000))
     executor = Executor(graph)
     for spec in FAST:
-        for argument, result in zip([few, many, few], run_plan(plan_of(graph), spec, [[few], [many], [few]]), strict=True):
+        for argument, result in zip(
+            [few, many, few], run_plan(plan_of(graph), spec, [[few], [many], [few]]), strict=True
+        ):
             np.testing.assert_array_equal(result[0], executor.run([argument])[0])
 
 

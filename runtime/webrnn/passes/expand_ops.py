@@ -15,7 +15,7 @@ from .base import Context, Pass, PassResult
 from .expansions.emitter import Declined, Emitter, Expansion
 from .rewriting import Additions
 
-_MODULES = {
+MODULES = {
     "Attention": "attention",
     "RotaryEmbedding": "attention",
     "Einsum": "einsum",
@@ -52,9 +52,9 @@ class ExpandOps(Pass):
 
 
 def _expanded(graph: Graph, node: Node, context: Context, result: PassResult, new: Additions) -> list[Node] | None:
-    if node.domain or node.op not in _MODULES:
+    if node.domain or node.op not in MODULES:
         return None
-    module = import_module(f".expansions.{_MODULES[node.op]}", __package__)
+    module = import_module(f".expansions.{MODULES[node.op]}", __package__)
     expand: Expansion = module.EXPANSIONS[node.op]
     emitter = Emitter(graph, node, context, new)
     try:

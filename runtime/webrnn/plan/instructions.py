@@ -38,7 +38,7 @@ COORDINATES = (
 )  # fmt: skip
 PADDINGS = ("zeros", "border", "reflection")
 UNITS = ("pixels", "borders", "centres")
-"""Of coordinates: pixels, or -1 to 1 from border to border, or from the centre of the first pixel to that of the last."""
+"""Of coordinates: pixels, or -1 to 1 from border to border, or from the centre of the first pixel to the last one's."""
 
 FFTS = ("rfft", "irfft", "fft", "ifft")
 """Complex numbers are pairs: n samples have a spectrum of n + 2 words with rfft, and of 2 n with fft."""
@@ -217,7 +217,7 @@ INSTRUCTIONS = (
         costs_like="Resize",
     ),
     # x[n, c, axes ...], grid[n, points, axes], y[n, c, points]
-    _row("sample", "x:f32 grid:f32 y:f32! mode:interpolation padding:padding units:units", "reduction"),
+    _row("grid_sample", "x:f32 grid:f32 y:f32! mode:interpolation padding:padding units:units", "reduction"),
     _row("affine_grid", "theta:f32 y:f32! align_corners:int", "reduction"),  # theta[n, axes, axes + 1]
     # x[n, c, h, w], rois[regions, 4]
     _row(

@@ -13,7 +13,6 @@ from dataclasses import replace
 from webrnn.ir import Dim, DType, Node, Value
 from webrnn.ops.sets import BINARY, BITWISE, COMPARISONS, LOGICAL, REDUCTIONS, VARIADIC
 from webrnn.shapes.facts import Fact
-from webrnn.shapes.infer import infer_node
 
 from .draft import ExpressionOp
 from .lowering import Lowering, attribute, present, rule
@@ -83,9 +82,7 @@ def _reshape(l: Lowering, node: Node) -> bool:
         n_open = n_open + numbers.where(opened, 1, 0)
     numbers.demand(n_open <= 1, n_open.is_equal(0) | (others - 1 >= 0))
     rest = numbers.of(source.count).divided(others)
-    shape = numbers.let(
-        *(numbers.where(opened, rest, size) for opened, size in zip(is_open, sizes, strict=True))
-    )
+    shape = numbers.let(*(numbers.where(opened, rest, size) for opened, size in zip(is_open, sizes, strict=True)))
     l.require_equal(source.count, count_of(shape))
     l.set_shape(output, shape)
     l.views[output] = l.reshaped(source, shape)
@@ -152,8 +149,7 @@ def _sliced(l: Lowering, view: View, axis: int, start: Dim | View, end: Dim | Vi
     first, last = on_axis(first, numbers.of(0)), on_axis(last, numbers.where(goes_back, -1, 0))
     rest = numbers.where(goes_back, 1, -1)
     count = numbers.larger((last - first + pace + rest).divided(pace), 0)
-    at, by = numbers.let(first, pace, least=LEAST)
-    (length,) = numbers.let(count)
+    at, by, length = numbers.let(first, pace, count, signed=2)
     shape, strides = list(view.shape), list(view.strides)
     skip = strides[axis] * at
     shape[axis], strides[axis] = length, strides[axis] * by
@@ -188,11 +184,7 @@ def _pad(l: Lowering, node: Node) -> bool:
     l.views[source] = view
     l.facts.set(source, Fact(l.facts.dtype(value), view.shape))
     l.facts.set(amounts, Fact(DType.INT64, (len(added),), (*added[::2], *added[1::2])))
-    only_adds = replace(node, inputs=[source, amounts, filled])
-    infer_node(only_adds, l.facts)
-    found = rule.get("", "Pad")
-    assert found is not None
-    found(l, only_adds)
+    l.lower_instead(replace(node, inputs=[source, amounts, filled]))
     return True
 
 
@@ -218,7 +210,7 @@ def _range(l: Lowering, node: Node) -> bool:
     if start.dtype == "f32":
         steps = l.temporary((), "i64")
         ops = [ExpressionOp("sub", (1, 0)), ExpressionOp("div", (3, 2)), ExpressionOp("ceil", (4,))]
-        l.expression([start, limit, delta], [(steps, 6)], [], [*ops, ExpressionOp("f_to_i", (5,))])
+        l.expression([start, limit, delta], [(steps, 6)], [], [*ops, ExpressionOp("to_i64", (5,), 1.0)])
         count = numbers.of(steps)
     else:
         first, last, by = map(numbers.of, (start, limit, delta))
@@ -226,6 +218,106 @@ def _range(l: Lowering, node: Node) -> bool:
         count = (last - first + by + numbers.where(by < 0, 1, -1)).divided(by)
     l.set_shape(output, numbers.let(numbers.larger(count, 0)))
     return False
+
+
+# --- axes that come with the inputs --------------------------------------------------------------------------------------
+
+
+def _flags(l: Lowering, rank: int, axes: Sequence[Dim | View]) -> list[View]:
+    """For each axis 1 if it is one of `axes`, else 0."""
+    found: list[View] = []
+    for axis in range(rank):
+        numbers = Numbers(l)
+        if not axis:
+            for name in map(numbers.of, axes):
+                numbers.demand((name >= -rank) & (name < rank))
+        is_named = numbers.of(0)
+        for name in map(numbers.of, axes):
+            is_it = name.is_equal(axis) | name.is_equal(axis - rank)
+            is_named = numbers.where(is_it, 1, is_named)
+        found += numbers.views(is_named)
+    return found
+
+
+def _others(l: Lowering, sizes: Sequence[Dim], flags: Sequence[View], count: int) -> list[Dim]:
+    """The sizes of the axes that are not named, in their order; `count` of them."""
+    numbers = Numbers(l)
+    found = [numbers.of(0) for _ in range(count)]
+    before = numbers.of(0)
+    for size, flag in zip(sizes, map(numbers.of, flags), strict=True):
+        for place in range(count):
+            is_here = before.is_equal(place) & flag.is_equal(0)
+            found[place] = numbers.where(is_here, size, found[place])
+        before = before + numbers.where(flag.is_equal(0), 1, 0)
+    numbers.demand(before.is_equal(count))
+    return numbers.let(*found)
+
+
+def _reduce(l: Lowering, node: Node) -> bool:
+    value, axes = [*node.inputs, None][:2]
+    if axes is None:
+        return False
+    named = l.elements(axes)
+    if not named or not any(isinstance(axis, View) for axis in named):
+        l.facts.set(axes, Fact(DType.INT64, (len(named),), tuple(named)))  # type: ignore[arg-type]
+        return False
+    from .lowerings.reductions import reduce_chosen  # a page waits for what is imported
+
+    view, output = l.view(present(value)), present(node.outputs[0])
+    flags = _flags(l, view.rank, named)
+    numbers = Numbers(l)
+    count = numbers.of(0)
+    for flag in flags:
+        count = count + numbers.of(flag)
+    numbers.demand(count.is_equal(len(named)))
+    kept, reduced = [], []
+    for size, flag in zip(view.shape, flags, strict=True):
+        numbers = Numbers(l)
+        is_reduced = numbers.of(flag).is_equal(1)
+        first, second = numbers.let(numbers.where(is_reduced, 1, size), numbers.where(is_reduced, size, 1))
+        kept.append(first)
+        reduced.append(second)
+    is_kept = attribute(node, "keepdims", 1)
+    l.set_shape(output, kept if is_kept else _others(l, view.shape, flags, view.rank - len(named)))
+    reduce_chosen(l, node, kept, reduced)
+    return True
+
+
+def _squeeze(l: Lowering, node: Node) -> bool:
+    value, axes = [*node.inputs, None][:2]
+    if axes is None:
+        raise l.refuse("which of its axes are of one element is known only while running")
+    view, output, named = l.view(present(value)), present(node.outputs[0]), l.elements(axes)
+    flags = _flags(l, view.rank, named)
+    numbers = Numbers(l)
+    for size, flag in zip(view.shape, flags, strict=True):
+        numbers.demand(numbers.of(flag).is_equal(0) | numbers.of(size).is_equal(1))
+    return _seen_as(l, node, view, _others(l, view.shape, flags, view.rank - len(named)))
+
+
+def _unsqueeze(l: Lowering, node: Node) -> bool:
+    view, named = l.view(present(node.inputs[0])), l.elements(present(node.inputs[1]))
+    flags = _flags(l, view.rank + len(named), named)
+    shape: list[Dim] = []
+    before: Dim | View = 0
+    for flag in flags:
+        numbers = Numbers(l)
+        count = numbers.of(before)
+        is_new = numbers.of(flag).is_equal(1)
+        size = numbers.of(1)
+        for axis, old in enumerate(view.shape):
+            size = numbers.where(count.is_equal(axis), old, size)
+        shape += numbers.let(numbers.where(is_new, 1, size))
+        (before,) = numbers.views(count + numbers.where(is_new, 0, 1))
+    return _seen_as(l, node, view, shape)
+
+
+def _seen_as(l: Lowering, node: Node, view: View, shape: Sequence[Dim]) -> bool:
+    output = present(node.outputs[0])
+    l.require_equal(view.count, count_of(shape))
+    l.facts.set(output, Fact(l.facts.dtype(node.inputs[0]), tuple(shape)))
+    l.views[output] = l.reshaped(view, shape)
+    return True
 
 
 def _nonzero(l: Lowering, node: Node) -> bool:
@@ -265,14 +357,7 @@ def _compress(l: Lowering, node: Node) -> bool:
     return True
 
 
-def _reduce(l: Lowering, node: Node) -> bool:
-    from .lowerings.reductions import open_reduce  # a page waits for what is imported
-
-    return open_reduce(l, node)
-
-
 OPENERS: dict[str, Opener] = {
-    **dict.fromkeys(REDUCTIONS, _reduce),
     **dict.fromkeys(SIZE_OPERANDS, _read_sizes),
     **dict.fromkeys((*BINARY, *BITWISE, *COMPARISONS, *LOGICAL, *VARIADIC, "Pow", "BitShift", "Where"), _broadcast),
     "Expression": _broadcast,
@@ -281,6 +366,9 @@ OPENERS: dict[str, Opener] = {
     "Slice": _slice,
     "Pad": _pad,
     "Range": _range,
+    **dict.fromkeys(REDUCTIONS, _reduce),
+    "Squeeze": _squeeze,
+    "Unsqueeze": _unsqueeze,
     "NonZero": _nonzero,
     "Compress": _compress,
 }

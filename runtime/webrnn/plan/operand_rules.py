@@ -312,7 +312,12 @@ def _conv(
 
 
 def _pool(x: BoundTensor, y: BoundTensor, kind: int, *window: int) -> bool:
-    return x.rank == y.rank == 4 and x.shape[1] == y.shape[1] and 0 <= kind < POOLINGS.index("sum") and _window(x, y, window)
+    return (
+        x.rank == y.rank == 4
+        and x.shape[1] == y.shape[1]
+        and 0 <= kind < POOLINGS.index("sum")
+        and _window(x, y, window)
+    )
 
 
 def _along_axis(x: BoundTensor, y: BoundTensor) -> bool:
@@ -350,7 +355,7 @@ def _resize(
     )
 
 
-def _sample(x: BoundTensor, grid: BoundTensor, y: BoundTensor, mode: int, padding: int, units: int) -> bool:
+def _grid_sample(x: BoundTensor, grid: BoundTensor, y: BoundTensor, mode: int, padding: int, units: int) -> bool:
     return (
         x.rank >= 3
         and x.is_contiguous
@@ -421,7 +426,9 @@ def _plain_matmul(a: BoundTensor, b: BoundTensor, y: BoundTensor) -> bool:
     batch, rows, columns = y.shape
     k = a.shape[2]
     return (
-        y.dtype in ("i32", "u32", "i64", "u64", "f64") and a.shape == (batch, rows, k) and b.shape == (batch, k, columns)
+        y.dtype in ("i32", "u32", "i64", "u64", "f64")
+        and a.shape == (batch, rows, k)
+        and b.shape == (batch, k, columns)
     )
 
 
@@ -543,7 +550,7 @@ OPERAND_RULES: dict[str, Callable[..., bool]] = {
     # --- windows and images
     "pool_axis": _pool_axis,
     "resize": _resize,
-    "sample": _sample,
+    "grid_sample": _grid_sample,
     "affine_grid": _affine_grid,
     "roi_align": _roi_align,
     "det": _det,

@@ -24,7 +24,9 @@ def rows_of(l: Lowering, view: View) -> View:
 def _linear(l: Lowering, node: Node) -> None:
     x, w, output = present(node.inputs[0]), present(node.inputs[1]), present(node.outputs[0])
     bias = node.inputs[2] if len(node.inputs) > 2 else None
-    weights = l.array(w) if l.dtype(x) == "f32" else None
+    if l.dtype(x) != "f32":
+        raise l.refuse("it is not of float")
+    weights = l.array(w)
     if weights is None:
         product = l.output(output)
         _product(l, l.view(x), l.view(w), product)

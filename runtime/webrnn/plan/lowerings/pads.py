@@ -84,14 +84,14 @@ def _pad(l: Lowering, node: Node) -> None:
     if mode != "constant":
         _pad_with_elements(l, source, output, before, after, mode)
         return
-    value: np.ndarray | View = _zero(source.dtype)
+    value: np.ndarray | View = zeros_of(source.dtype)
     if given[0] is not None:
         known = l.array(given[0])
         value = l.view(given[0]) if known is None else known
     _pad_with_value(l, source, output, before, after, value)
 
 
-def _zero(dtype: str) -> np.ndarray:
+def zeros_of(dtype: str) -> np.ndarray:
     return np.zeros(1, ARRAY_TYPES[dtype])
 
 
@@ -196,7 +196,7 @@ def _center_crop_pad(l: Lowering, node: Node) -> None:
         adds = _sign(l, missing) >= 0
         before[axis] = floor_divide(missing, 2) if adds else -floor_divide(-missing, 2)
         after[axis] = missing - before[axis]
-    _pad_with_value(l, source, present(node.outputs[0]), before, after, _zero(source.dtype))
+    _pad_with_value(l, source, present(node.outputs[0]), before, after, zeros_of(source.dtype))
 
 
 @rule("DepthToSpace", "SpaceToDepth")

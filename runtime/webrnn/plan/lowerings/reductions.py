@@ -8,7 +8,6 @@ from webrnn.ir import Dim, Node
 
 from ..instructions import NUMBER_REDUCTIONS, NUMBERS, REDUCTIONS
 from ..lowering import Lowering, attribute, present, rule
-from ..numbers import Numbers
 from ..views import View, count_of
 from .formula import Formula, compute
 
@@ -51,7 +50,12 @@ def _reduce_nothing(l: Lowering, view: View, kind: str, node: Node) -> None:
         compute(l, _OF_ONE[kind], operands, l.output_like(output, [view]))
     else:
         target = l.dense_output(output)
-        l.emit("reduce_numbers", shaped(l, view, view.count, 1, 1), shaped(l, target, view.count, 1), _number(l, view, kind))
+        l.emit(
+            "reduce_numbers",
+            shaped(l, view, view.count, 1, 1),
+            shaped(l, target, view.count, 1),
+            _number(l, view, kind),
+        )
 
 
 def grouped(l: Lowering, view: View, axes: Sequence[int]) -> View:
@@ -104,52 +108,21 @@ def _log_sum_exp(l: Lowering, x: View, y: View) -> None:
     formula.write((y, formula.op("add", formula.op("log", formula.view(y)), formula.view(top))))
 
 
-def open_reduce(l: Lowering, node: Node) -> bool:
-    """A reduction whose axes are known only while running: those that stay are brought to the front, one by one."""
+def reduce_chosen(l: Lowering, node: Node, kept: Sequence[Dim], reduced: Sequence[Dim]) -> None:
+    """A reduction over axes that are known only while running: each axis is two, one of them of one element. Those that
+    are reduced go behind the others, one by one."""
     view, output = l.view(present(node.inputs[0])), present(node.outputs[0])
-    axes = l.elements(present(node.inputs[1]))
-    if not axes:
-        return False
-    numbers = Numbers(l)
-    for axis in axes:
-        number = numbers.of(axis)
-        numbers.demand((number >= -view.rank) & (number < view.rank))
-    kept: list[Dim] = []
-    stays: list[Dim] = []
-    current, outer, n = l.dense(view), 1, 1
-    for position, size in enumerate(view.shape):
-        numbers = Numbers(l)
-        is_named = numbers.of(axes[0]).is_equal(position) | numbers.of(axes[0]).is_equal(position - view.rank)
-        for axis in axes[1:]:
-            number = numbers.of(axis)
-            is_named = is_named | number.is_equal(position) | number.is_equal(position - view.rank)
-        choices = ((1, size), (size, 1), (0, 1))
-        before, behind, is_kept = numbers.let(*(numbers.where(is_named, a, b) for a, b in choices))
-        shape = (outer, before, behind, count_of(view.shape[position + 1 :]), n)
-        moved = l.temporary((view.count,), view.dtype)
+    current = l.dense(view)
+    outer: Dim = 1
+    n: Dim = 1
+    for axis, (before, behind) in enumerate(zip(kept, reduced, strict=True)):
+        shape = (outer, before, behind, count_of(view.shape[axis + 1 :]), n)
         source = l.reshaped(current, shape).transposed([0, 1, 3, 2, 4])
-        l.copy(source, l.reshaped(moved, source.shape))
-        current, outer, n = moved, outer * before, n * behind
-        kept.append(before)
-        stays.append(is_kept)
-    numbers = Numbers(l)
-    numbers.demand(numbers.of(sum(stays)).is_equal(view.rank - len(axes)))
-    if not attribute(node, "keepdims", 1):
-        kept = [_kept_size(l, kept, stays, place) for place in range(view.rank - len(axes))]
-    l.set_shape(output, kept)
-    target = l.dense_output(output)
-    reduce_groups(l, l.reshaped(current, (outer, n, 1)), _KINDS[node.op], l.reshaped(target, (outer, 1)))
-    return True
-
-
-def _kept_size(l: Lowering, sizes: Sequence[Dim], stays: Sequence[Dim], place: int) -> Dim:
-    """The size of the axis in a place among those that stay."""
-    numbers = Numbers(l)
-    found = numbers.of(1)
-    for axis, size in enumerate(sizes):
-        is_it = numbers.of(stays[axis]).is_equal(1) & numbers.of(sum(stays[:axis])).is_equal(place)
-        found = numbers.where(is_it, size, found)
-    return numbers.let(found)[0]
+        current = l.temporary((view.count,), view.dtype)
+        l.copy(source, l.reshaped(current, source.shape))
+        outer, n = outer * before, n * behind
+    target = l.reshaped(l.dense_output(output), (outer, 1))
+    reduce_groups(l, l.reshaped(current, (outer, n, 1)), _KINDS[node.op], target)
 
 
 @rule("Softmax", "LogSoftmax")

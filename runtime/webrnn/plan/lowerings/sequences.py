@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from webrnn.ir import WEBRNN, Dim, Graph, Node, Scan, Value, is_scan
+from webrnn.ir import WEBRNN, Dim, DType, Graph, Node, Scan, Value, is_scan
 from webrnn.ir.activations import ACTIVATIONS
 from webrnn.ir.dims import floor_divide
 from webrnn.ir.scan import SequenceInput, State
@@ -121,7 +121,7 @@ def _has_shapes(l: Lowering, xw: SequenceInput, h: State) -> bool:
     """[steps, rows, gates] and [rows, hidden]"""
     state = l.facts.shape(h.body_in[0])
     wide = l.facts.shape(xw.whole)
-    return (
+    return l.facts.dtype(h.body_in[0]) is DType.FLOAT and (
         wide is not None and len(wide) == 3 and state is not None and len(state) == 2 and l.facts.shape(h.init) == state
     )
 

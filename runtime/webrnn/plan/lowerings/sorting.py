@@ -9,7 +9,7 @@ from ..instructions import CUMULATIONS
 from ..lowering import Lowering, attribute, present, rule
 from ..operand_rules import SUMMED
 from ..views import View, count_of
-from .elementwise import _Writer
+from .expressions import Writer
 from .indexing import indices, positions
 
 
@@ -56,7 +56,7 @@ def _hardmax(l: Lowering, node: Node) -> None:
     l.emit("top", _lines(l, view, axis), None, largest, 0, 0, 1)
     target = l.dense_output(output).reshaped(_line_shape(view, axis))
     assert target is not None
-    w = _Writer(l)
+    w = Writer(l)
     is_it = w.op("equal", w.view(positions(l, n, 3, 1)), w.view(largest))
     w.write([(target, w.cast(is_it, target.dtype))])
 
@@ -91,7 +91,7 @@ def _along_one_of(l: Lowering, node: Node, source: View, target: View, chosen: V
     if axis == source.rank - 1:
         _along(l, node, source, target, axis)
         return
-    w = _Writer(l)
+    w = Writer(l)
     number = w.view(chosen)
     is_it = w.op("equal", number, w.number(axis, "i64"))
     from_end = w.op("equal", number, w.number(axis - source.rank, "i64"))
