@@ -87,10 +87,10 @@ def _through_loop(node: Node, counter: Value, after: Value) -> Node:
 
 def _through_if(node: Node, counter: Value, after: Value) -> Node:
     for _, branch in node.subgraphs:
-        before = Value(COUNTER, DType.INT64, ())
+        before, end = Value(COUNTER, DType.INT64, ()), Value(COUNTER, DType.INT64, ())
+        counted = _count(branch, before)
         branch.inputs.append(before)
-        end = Value(COUNTER, DType.INT64, ())
-        branch.nodes.append(Node("Identity", [_count(branch, before)], [end]))
+        branch.nodes.append(Node("Identity", [counted], [end]))
         branch.outputs.append(end)
     node.inputs.append(counter)
     node.outputs.append(after)

@@ -162,8 +162,8 @@ IsInf                      elementwise  .            elementwise  compute  1    
 Where                      elementwise  elementwise  elementwise  compute  1               B:bool,T:any,T          elementwise total
 
 [loss]
-NegativeLogLikelihoodLoss  .            .            .            .        .               T:float,Tind:index,T
-SoftmaxCrossEntropyLoss    .            .            .            .        .               T:float,Tind:index,T>2
+NegativeLogLikelihoodLoss  reductions   reductions   .            .        .               T:float,Tind:index,T
+SoftmaxCrossEntropyLoss    reductions   reductions   .            .        .               T:float,Tind:index,T>2
 
 [normalize]
 BatchNormalization         elementwise  normalize    normalize    compute  4               T:float,T1:float,T1,T2:float,T2>3 total

@@ -35,7 +35,11 @@ def _group_normalization(e: Emitter, node: Node) -> None:
     x, scale, bias = _operands(node)
     _require_float(e, x)
     rank, groups = len(e.shape(x)), node.attrs["num_groups"]
-    flat = e.op("Reshape", x, e.sizes((x, 0), groups, -1))
+    size = e.sizes((x, 1))
+    for axis in range(2, rank):
+        size = e.op("Mul", size, e.sizes((x, axis)))
+    group = e.op("Div", size, e.ints(groups))
+    flat = e.op("Reshape", x, e.op("Concat", e.sizes((x, 0)), e.ints(groups), group, axis=0), allowzero=1)
     ones = [e.constant(np.full(groups, number, np.float32)) for number in (1, 0)]
     made = e.op("InstanceNormalization", flat, *ones, epsilon=node.attrs.get("epsilon", 1e-5))
     whole = e.op("Reshape", made, e.op("Shape", x), allowzero=1)

@@ -27,6 +27,13 @@ def reduce(node: Node, inputs: Sequence[Fact]) -> Sequence[Fact]:
     return [Fact(x.dtype, _reduced(x.shape, chosen, keeps))]
 
 
+@rule("NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss")
+def class_loss(node: Node, inputs: Sequence[Fact]) -> Sequence[Fact]:
+    scores, target = inputs[:2]
+    shape = target.shape if node.attrs.get("reduction", "mean") == "none" else ()
+    return [Fact(scores.dtype, shape), Fact(scores.dtype, scores.shape)]
+
+
 @rule("ArgMax", "ArgMin")
 def arg_extreme(node: Node, inputs: Sequence[Fact]) -> Sequence[Fact]:
     sizes = inputs[0].shape
