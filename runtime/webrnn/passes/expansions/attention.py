@@ -105,9 +105,9 @@ def _scores(e: Emitter, node: Node, query: Value, keys: Value, bias: Value | Non
 
 
 def _softmax(e: Emitter, scores: Value) -> Value:
-    if e.dtype(scores) in (DType.FLOAT, DType.DOUBLE):
+    if e.dtype(scores) is not DType.FLOAT16:
         return e.op("Softmax", scores, axis=-1)
-    last = e.ints(-1)  # narrow types are rounded after each step
+    last = e.ints(-1)  # half floats are rounded after each step
     exponentials = e.op("Exp", e.op("Sub", scores, e.op("ReduceMax", scores, last, keepdims=1)))
     return e.op("Div", exponentials, e.op("ReduceSum", exponentials, last, keepdims=1))
 
