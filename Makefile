@@ -2,7 +2,7 @@ PYTHON ?= python3
 PY := .venv/bin/python
 OXLINT := build/oxlint-1.93.0
 
-.PHONY: pictures setup demo test test-exhaustive fuzz-plans fuzz-hosts fuzz-node fuzz-passes fuzz-models soak audio-realtime baseline bench bench-kernels bench-passes peers scan-study pyodide npm lint lines clean
+.PHONY: pictures setup demo test test-exhaustive fuzz-plans fuzz-hosts fuzz-node fuzz-passes fuzz-models soak audio-realtime real-models baseline bench bench-kernels bench-passes peers scan-study pyodide npm lint lines clean
 
 # Everything a checkout needs. Quick the second time: pip is called only when pyproject.toml changed.
 setup: .venv/ready
@@ -59,6 +59,10 @@ fuzz-node: setup
 # DTLN and Silero on the audio thread for half a minute; fails if a quantum is missed. Needs an idle machine
 audio-realtime: setup
 	$(PY) -m tests.browser.audio_realtime --seconds $(or $(SECONDS),30)
+
+# Real models from public packages, natively, in Node and in Chromium: right, one plan, the same bits
+real-models: setup
+	$(PY) -m tests.models.real_models
 
 # A million steps of one stream: memory, state, and the longest ticks
 soak: setup

@@ -10,7 +10,11 @@
 #include "plan.c"
 #include "expression.c"
 #include "instructions.c"
+#include "late.c"
+#include "indexing.c"
+#include "numbers.c"
 #include "integers.c"
+#include "images.c"
 #include "vm.c"
 #include "limits.c"
 

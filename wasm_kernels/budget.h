@@ -27,10 +27,13 @@ static void set_limits(Budget *b, const int64_t *limits) {
   b->checks = 1;
 }
 
-INLINE void start_budget(Budget *b) {
+/* goes_on: the time that was used counts */
+INLINE void start_budget(Budget *b, int goes_on) {
   b->steps_left = b->run_steps;
   b->checks_left = INT32_MAX;
-  if (b->ticks >= 0) b->elapsed = 0, b->checks_left = b->checks, b->read = clock_ticks();
+  if (b->ticks < 0) return;
+  if (!goes_on) b->elapsed = 0, b->read = clock_ticks();
+  b->checks_left = b->checks;
 }
 
 /* Reads the clock, more often where much is done between two checks. */

@@ -60,6 +60,17 @@ int32_t wr_copy_strided(const uint8_t *src, uint8_t *dst, int32_t item, int32_t 
   }
 }
 
+/* An element or a row of them; for the sizes of elements that is one move. */
+INLINE void copy_bytes(void *dst, const void *src, ptrdiff_t bytes) {
+  switch (bytes) {
+  case 1: __builtin_memmove(dst, src, 1); return;
+  case 2: __builtin_memmove(dst, src, 2); return;
+  case 4: __builtin_memmove(dst, src, 4); return;
+  case 8: __builtin_memmove(dst, src, 8); return;
+  default: __builtin_memmove(dst, src, (size_t)bytes);
+  }
+}
+
 /* dst[outer, count, inner] = src[outer, size, inner] at index[count]; negative indices count from the end.
  * inner is in bytes. Returns 0, or 1 + the position of the first index out of range, before anything is written (or while it
  * is, if dst overlaps index: each index is looked at where it is used). */
@@ -72,7 +83,7 @@ int32_t wr_gather(const uint8_t *src, const int64_t *index, uint8_t *dst, int32_
     for (int i = 0; i < count; i++, dst += inner) {
       const int64_t at = index[i] < 0 ? index[i] + size : index[i];
       if (at < 0 || at >= size) return i + 1;
-      __builtin_memmove(dst, src + (ptrdiff_t)at * inner, (size_t)inner);
+      copy_bytes(dst, src + (ptrdiff_t)at * inner, inner);
     }
   return 0;
 }

@@ -9,8 +9,8 @@
 
 typedef struct {
   char *base;
-  int64_t bytes;
-  int32_t kind, place, writable;
+  int64_t bytes; /* of one whose size is late: the room that it has, kept from run to run and from binding to binding */
+  int32_t kind, place, writable, late;
 } Buffer;
 
 typedef struct {
@@ -20,6 +20,9 @@ typedef struct {
    * steps of one of them (or -1), how far the loops inside that one move it from there, and the loop that moved it last. */
   int64_t low, high, inner_low, inner_high;
   int32_t follows, moved_by;
+  int32_t loose; /* how many loops around the instruction move it by what is known only while running */
+  int32_t late;  /* whether its sizes, strides, offset or buffer are known only while running */
+  int32_t at;    /* the buffer in which it stands: its own, or that of the tensor that it follows */
   int32_t buffer, dtype, rank, count, contiguous;
   int32_t size[MAX_RANK], stride[MAX_RANK];
 } Tensor;
@@ -27,17 +30,21 @@ typedef struct {
 typedef struct {
   const int32_t *plan, *code;
   int32_t *size;
+  uint8_t *late; /* of each size: whether it is, or depends on one that is, set while running */
   Buffer *buffer;
   Tensor *tensor;
   int64_t *slot; /* offsets in the arena; one more than there are slots */
-  char **saved;  /* where each moved tensor pointed before its loop */
+  char **saved;  /* where each moved tensor would point before its loop with an offset of 0 */
   char *registers;
+  uint8_t
+      *doubtful; /* a bit for each word of code: whether a block of a branch that begins there does not hold for the sizes */
   char *arena;
   int32_t where, placed;
-  int32_t loops;    /* around the instruction that is bound, or that runs */
-  int32_t doubtful; /* whether a block of a branch does not hold for the sizes: it is bound again when it is taken */
-  int32_t sound;    /* where the block starts that was bound again last, and holds; 0 is none */
-  int32_t step; /* of the loop that is running */
+  int32_t running;  /* whether sizes and addresses are those of a run */
+  int32_t checking; /* CHECKED in a block that is doubtful: each instruction is checked before it runs */
+  int32_t late_sizes; /* how many there are */
+  int32_t growing;    /* whether the last run ended because it needs more memory */
+  int32_t step;       /* of the loop that is running */
   Budget budget;
 #ifdef WEBRNN_PROFILE
   Laps laps;
@@ -80,7 +87,8 @@ static int check_header(const int32_t *plan, int32_t bytes) {
 static int check_size_table(const int32_t *plan) {
   const int32_t *w = size_table(plan);
   for (int i = 0; i < plan[HEADER_SIZES]; i++, w += SIZE_WORDS) switch (w[0]) {
-    case SIZE_NUMBER: break;
+    case SIZE_NUMBER:
+    case SIZE_LATE: break;
     case SIZE_SYMBOL: REQUIRE(below(w[1], plan[HEADER_SYMBOLS]), BAD_TABLE); break;
     case SIZE_SUM:
     case SIZE_PRODUCT: REQUIRE(below(w[1], i) && below(w[2], i), BAD_TABLE); break;
@@ -199,7 +207,8 @@ static int check_loop_words(const int32_t *plan, const loop_operands *o, int32_t
   for (int i = 0; i < o->moves; i++) {
     const Move *m = MOVES_OF(o) + i;
     REQUIRE(below(m->tensor, plan[HEADER_TENSORS]), BAD_INSTRUCTION);
-    if (m->stride < 0) REQUIRE(below(m->last, plan[HEADER_TENSORS]), BAD_INSTRUCTION);
+    if (m->stride < 0)
+      REQUIRE(below(m->last, plan[HEADER_TENSORS]) && dtype_of(plan, m->tensor) == dtype_of(plan, m->last), BAD_INSTRUCTION);
     else REQUIRE(below(m->stride, plan[HEADER_SIZES]) && below(m->last, plan[HEADER_SIZES]), BAD_INSTRUCTION);
   }
   return OK;
@@ -214,6 +223,10 @@ static int check_word(const int32_t *plan, int kind, int32_t word) {
   return kind & OPERAND_SIZE ? below(word, plan[HEADER_SIZES]) : kind != OPERAND_ZERO || word == 0;
 }
 
+/* An instruction that is marked as CHECKED is checked each time before it runs, not when sizes are bound: what it touches
+ * depends on sizes that are set while running. */
+#define CODE(w) ((w)[0] & ~CHECKED)
+
 /* The words of both blocks of a loop or a branch, 0 for all other instructions; w: its first word */
 typedef struct {
   int32_t first, second;
@@ -221,28 +234,30 @@ typedef struct {
 INLINE Blocks blocks_of(const int32_t *w) {
   const branch_operands *branch = (const branch_operands *)(w + 2);
   const loop_operands *loop = (const loop_operands *)(w + 2);
-  return w[0] == I_branch ? (Blocks){branch->then, branch->otherwise}
-         : w[0] == I_loop ? (Blocks){loop->body, loop->epilogue}
-                          : (Blocks){0, 0};
+  return CODE(w) == I_branch ? (Blocks){branch->then, branch->otherwise}
+         : CODE(w) == I_loop ? (Blocks){loop->body, loop->epilogue}
+                             : (Blocks){0, 0};
 }
 
 static int check_block(const int32_t *plan, int32_t from, int32_t to, int depth, int32_t *moves) {
   REQUIRE(depth <= MAX_DEPTH, TOO_DEEP);
   for (int32_t at = from; at < to;) {
     const int32_t *w = code_of(plan) + at;
-    REQUIRE(to - at >= 2 && below(w[0], I_COUNT) && w[1] >= 0 && w[1] <= to - at - 2, BAD_INSTRUCTION);
-    const uint8_t *form = (const uint8_t *)FORMS[w[0]];
+    REQUIRE(to - at >= 2 && below(CODE(w), I_COUNT) && w[1] >= 0 && w[1] <= to - at - 2, BAD_INSTRUCTION);
+    const uint8_t *form = (const uint8_t *)FORMS[CODE(w)];
     int n = 0;
     for (; form[n] && form[n] != OPERAND_LIST; n++) REQUIRE(n < w[1] && check_word(plan, form[n], w[2 + n]), BAD_INSTRUCTION);
     REQUIRE(form[n] == OPERAND_LIST || n == w[1], BAD_INSTRUCTION);
     at += 2 + w[1];
     int error = OK;
-    if (w[0] == I_expression) error = check_expression_words(plan, (const expression_operands *)(w + 2));
-    if (w[0] == I_sizes)
+    const int32_t code = CODE(w);
+    if (code == I_expression) error = check_expression_words(plan, (const expression_operands *)(w + 2));
+    if (code == I_sizes || code == I_flat_index)
       for (int i = n; i < w[1]; i++) REQUIRE(below(w[2 + i], plan[HEADER_SIZES]), BAD_INSTRUCTION);
-    if (w[0] == I_loop) error = check_loop_words(plan, (const loop_operands *)(w + 2), moves);
+    if (code == I_let) REQUIRE(size_table(plan)[SIZE_WORDS * w[2]] == SIZE_LATE, BAD_INSTRUCTION);
+    if (code == I_loop) error = check_loop_words(plan, (const loop_operands *)(w + 2), moves);
     REQUIRE(error == OK, error);
-    if (w[0] == I_branch || w[0] == I_loop) {
+    if (code == I_branch || code == I_loop) {
       const Blocks blocks = blocks_of(w);
       REQUIRE(blocks.first >= 0 && blocks.second >= 0 && (int64_t)blocks.first + blocks.second <= to - at, BAD_INSTRUCTION);
       if ((error = check_block(plan, at, at + blocks.first, depth + 1, moves))) return error;
@@ -269,70 +284,72 @@ INLINE int64_t aligned(int64_t bytes) { return (bytes + 63) / 64 * 64; }
 
 /* bytes of the memory that plan_bind fills; 0 if that is too much */
 int32_t wr_plan_table_bytes(const int32_t *plan) {
-  int64_t bytes = aligned(sizeof(Vm)) + aligned(4 * (int64_t)plan[HEADER_SIZES]) +
+  int64_t bytes = aligned(sizeof(Vm)) + aligned(5 * (int64_t)plan[HEADER_SIZES]) + aligned(plan[HEADER_CODE_WORDS] / 8 + 1) +
                   aligned((int64_t)sizeof(Buffer) * plan[HEADER_BUFFERS]) +
                   aligned((int64_t)sizeof(Tensor) * plan[HEADER_TENSORS]) + aligned(8 * ((int64_t)plan[HEADER_SLOTS] + 1)) +
                   aligned((int64_t)sizeof(char *) * plan[HEADER_MOVES]) + MAX_REGISTERS * TILE * 8;
   return bytes > INT32_MAX ? 0 : (int32_t)bytes;
 }
 
+/* The tables are zeros at first. Those of an earlier binding of the same plan are laid out in the same way. */
 static Vm *lay_out(const int32_t *plan, char *memory) {
   Vm *vm = (Vm *)memory;
+  const int is_new = vm->plan != plan;
   __builtin_memset(vm, 0, sizeof *vm);
   vm->plan = plan, vm->code = code_of(plan);
   set_limits(&vm->budget, (const int64_t[]){-1, -1, -1});
   memory += aligned(sizeof *vm);
-  vm->size = (int32_t *)memory, memory += aligned(4 * (int64_t)plan[HEADER_SIZES]);
+  vm->size = (int32_t *)memory, vm->late = (uint8_t *)(vm->size + plan[HEADER_SIZES]);
+  memory += aligned(5 * (int64_t)plan[HEADER_SIZES]);
   vm->buffer = (Buffer *)memory, memory += aligned((int64_t)sizeof(Buffer) * plan[HEADER_BUFFERS]);
   vm->tensor = (Tensor *)memory, memory += aligned((int64_t)sizeof(Tensor) * plan[HEADER_TENSORS]);
   vm->slot = (int64_t *)memory, memory += aligned(8 * ((int64_t)plan[HEADER_SLOTS] + 1));
   vm->saved = (char **)memory, memory += aligned((int64_t)sizeof(char *) * plan[HEADER_MOVES]);
+  vm->doubtful = (uint8_t *)memory, memory += aligned(plan[HEADER_CODE_WORDS] / 8 + 1);
   vm->registers = memory;
+  __builtin_memset(vm->doubtful, 0, (size_t)plan[HEADER_CODE_WORDS] / 8 + 1);
+  for (int i = 0; is_new && i < plan[HEADER_BUFFERS]; i++) vm->buffer[i].bytes = 0;
   return vm;
+}
+
+/* What a late size is before it is set, and what is computed from it or is too large: no tensor has such a size. */
+enum { UNSET = INT32_MIN };
+
+/* The number of a row of the table of sizes that is computed from earlier ones */
+static int32_t evaluated(const Vm *vm, const int32_t *w) {
+  const int is_binary = w[0] == SIZE_SUM || w[0] == SIZE_PRODUCT;
+  const int64_t a = is_binary || w[0] == SIZE_QUOTIENT ? vm->size[w[1]] : w[1], b = is_binary ? vm->size[w[2]] : w[2];
+  if (a == UNSET || (is_binary && b == UNSET)) return UNSET;
+  const int64_t value = w[0] == SIZE_SUM        ? a + b
+                        : w[0] == SIZE_PRODUCT  ? a * b
+                        : w[0] == SIZE_QUOTIENT ? (a - (a < 0 ? b - 1 : 0)) / b
+                                                : a;
+  return value < -INT32_MAX || value > INT32_MAX ? UNSET : (int32_t)value;
 }
 
 static int bind_sizes(Vm *vm, const int32_t *symbols) {
   const int32_t *w = size_table(vm->plan);
   for (int i = 0; i < vm->plan[HEADER_SIZES]; i++, w += SIZE_WORDS) {
-    int64_t value = w[1];
-    switch (w[0]) {
-    case SIZE_SYMBOL:
-      value = symbols[w[1]];
-      REQUIRE(value >= 0, BAD_SIZE);
-      break;
-    case SIZE_SUM: value = (int64_t)vm->size[w[1]] + vm->size[w[2]]; break;
-    case SIZE_PRODUCT: value = (int64_t)vm->size[w[1]] * vm->size[w[2]]; break;
-    case SIZE_QUOTIENT:
-      value = vm->size[w[1]];
-      value = (value - (value < 0 ? w[2] - 1 : 0)) / w[2];
-      break;
-    }
-    REQUIRE(value >= -INT32_MAX && value <= INT32_MAX, BAD_SIZE);
-    vm->size[i] = (int32_t)value;
+    const int is_binary = w[0] == SIZE_SUM || w[0] == SIZE_PRODUCT;
+    vm->late[i] = w[0] == SIZE_LATE || ((is_binary || w[0] == SIZE_QUOTIENT) && vm->late[w[1]]) ||
+                  (is_binary && vm->late[w[2]]);
+    vm->late_sizes += vm->late[i];
+    vm->size[i] = vm->late[i] ? UNSET : w[0] == SIZE_SYMBOL ? symbols[w[1]] : evaluated(vm, w);
+    REQUIRE(vm->late[i] || (vm->size[i] != UNSET && (w[0] != SIZE_SYMBOL || vm->size[i] >= 0)), BAD_SIZE);
   }
   return OK;
 }
 
-static int bind_buffers(Vm *vm) {
-  const int32_t *plan = vm->plan, *w = buffer_table(plan);
-  for (int i = 0; i <= plan[HEADER_SLOTS]; i++) vm->slot[i] = 0;
-  for (int i = 0; i < plan[HEADER_BUFFERS]; i++, w += BUFFER_WORDS) {
-    Buffer *b = vm->buffer + i;
-    const int32_t count = vm->size[w[2]]; /* negative: nothing lies inside, see bind_tensors */
-    *b = (Buffer){NULL, count < 0 ? -1 : (int64_t)count * ITEM[w[1]], w[0], w[3], w[0] == BUFFER_ARENA};
-    REQUIRE(b->bytes <= INT32_MAX, NO_MEMORY);
-    if (b->kind == BUFFER_CONSTANT) {
-      REQUIRE(b->place + b->bytes <= plan[HEADER_DATA_BYTES], OUT_OF_BUFFER);
-      b->base = (char *)plan + plan[HEADER_DATA_OFFSET] + b->place;
-    } else if (b->kind == BUFFER_ARENA) {
-      if (vm->slot[b->place] < b->bytes) vm->slot[b->place] = b->bytes;
-    } else {
-      b->writable = (b->place & WRITABLE) != 0;
-      b->place &= ~WRITABLE;
-    }
+/* Each slot is as large as the largest buffer in it. */
+static int bind_slots(Vm *vm) {
+  const int32_t slots = vm->plan[HEADER_SLOTS];
+  for (int i = 0; i <= slots; i++) vm->slot[i] = 0;
+  for (int i = 0; i < vm->plan[HEADER_BUFFERS]; i++) {
+    const Buffer *b = vm->buffer + i;
+    if (b->kind == BUFFER_ARENA && vm->slot[b->place] < b->bytes) vm->slot[b->place] = b->bytes;
   }
   int64_t total = 0;
-  for (int i = 0; i <= plan[HEADER_SLOTS]; i++) {
+  for (int i = 0; i <= slots; i++) {
     int64_t bytes = aligned(vm->slot[i]);
     vm->slot[i] = total;
     total += bytes;
@@ -341,32 +358,61 @@ static int bind_buffers(Vm *vm) {
   return OK;
 }
 
+static int bind_buffers(Vm *vm) {
+  const int32_t *plan = vm->plan, *w = buffer_table(plan);
+  for (int i = 0; i < plan[HEADER_BUFFERS]; i++, w += BUFFER_WORDS) {
+    Buffer *b = vm->buffer + i;
+    const int32_t count = vm->size[w[2]]; /* negative: nothing lies inside, see bind_tensors */
+    const int late = vm->late[w[2]];
+    const int64_t room = late && b->bytes <= INT32_MAX ? b->bytes : 0;
+    *b = (Buffer){NULL, count < 0 ? -1 : (int64_t)count * ITEM[w[1]], w[0], w[3], w[0] == BUFFER_ARENA, late};
+    if (b->kind == BUFFER_EXTERNAL) b->writable = (b->place & WRITABLE) != 0, b->place &= ~WRITABLE;
+    if (late) {
+      REQUIRE(b->writable, BAD_TABLE); /* what others fill has a size before it runs */
+      b->bytes = room > LATE_BYTES ? room : LATE_BYTES;
+    }
+    REQUIRE(b->bytes <= INT32_MAX, NO_MEMORY);
+    if (b->kind == BUFFER_CONSTANT) {
+      REQUIRE(b->place + b->bytes <= plan[HEADER_DATA_BYTES], OUT_OF_BUFFER);
+      b->base = (char *)plan + plan[HEADER_DATA_OFFSET] + b->place;
+    }
+  }
+  return bind_slots(vm);
+}
+
 /* A tensor that cannot be, with a negative size or too many elements, has a count of -1 and is refused where it is used:
  * it may belong to a branch that is never taken for these sizes. */
-static int bind_tensors(Vm *vm) {
+static void bind_tensor(const Vm *vm, Tensor *t, const int32_t *w) {
+  int64_t count = 1;
+  for (int a = 0; a < t->rank; a++) {
+    t->size[a] = vm->size[w[4 + a]], t->stride[a] = vm->size[w[4 + MAX_RANK + a]];
+    if (count >= 0) count = t->size[a] < 0 || count * t->size[a] > INT32_MAX ? -1 : count * t->size[a];
+  }
+  int64_t dense = 1;
+  t->contiguous = 1;
+  for (int a = t->rank; a-- > 0;) {
+    t->contiguous &= t->size[a] == 1 || t->stride[a] == dense;
+    if (dense <= INT32_MAX) dense *= t->size[a];
+  }
+  t->count = (int32_t)count;
+}
+
+static void bind_tensors(Vm *vm) {
   const int32_t *w = tensor_table(vm->plan);
   for (int i = 0; i < vm->plan[HEADER_TENSORS]; i++, w += TENSOR_WORDS) {
     Tensor *t = vm->tensor + i;
-    *t = (Tensor){
-        .offset = vm->size[w[3]], .follows = -1, .moved_by = -1, .buffer = w[0], .dtype = w[1], .rank = w[2], .contiguous = 1};
-    int64_t count = 1;
-    for (int a = 0; a < t->rank; a++) {
-      t->size[a] = vm->size[w[4 + a]], t->stride[a] = vm->size[w[4 + MAX_RANK + a]];
-      if (count >= 0) count = t->size[a] < 0 || count * t->size[a] > INT32_MAX ? -1 : count * t->size[a];
-    }
-    int64_t dense = 1;
-    for (int a = t->rank; a-- > 0;) {
-      t->contiguous &= t->size[a] == 1 || t->stride[a] == dense;
-      if (dense <= INT32_MAX) dense *= t->size[a];
-    }
-    t->count = (int32_t)count;
+    *t = (Tensor){.follows = -1, .moved_by = -1, .at = w[0], .buffer = w[0], .dtype = w[1], .rank = w[2]};
+    t->late = vm->late[w[3]] || vm->buffer[w[0]].late;
+    for (int a = 0; a < t->rank; a++) t->late |= vm->late[w[4 + a]] || vm->late[w[4 + MAX_RANK + a]];
+    t->offset = vm->late[w[3]] ? 0 : vm->size[w[3]];
+    bind_tensor(vm, t, w);
   }
-  return OK;
 }
 
 /* --- what each instruction asks of its operands: instructions.c has check_<name> beside run_<name> --------------------  */
 
 static int bind_block(Vm *vm, int32_t from, int32_t to);
+static int check_access(Vm *vm, int32_t tensor, int written);
 
 /* Whether the elements of t, standing from `low` to `high` elements after the place of `at`, lie in the buffer of `at`. */
 static int lies_inside(const Vm *vm, const Tensor *t, const Tensor *at, int64_t low, int64_t high) {
@@ -380,8 +426,10 @@ static int lies_inside(const Vm *vm, const Tensor *t, const Tensor *at, int64_t 
 }
 
 /* What holds for each tensor that an instruction reads or writes, wherever the loops around it have moved that. */
-static int bind_access(const Vm *vm, int32_t tensor, int written) {
+static int bind_access(Vm *vm, int32_t tensor, int written) {
+  if (vm->running) return check_access(vm, tensor, written);
   const Tensor *t = vm->tensor + tensor, *followed = t->follows < 0 ? t : vm->tensor + t->follows;
+  REQUIRE(!t->late && !t->loose, BAD_OPERANDS); /* only an instruction that is marked may touch it */
   REQUIRE(t->count >= 0 && followed->count >= 0, BAD_SIZE);
   REQUIRE(!written || (vm->buffer[t->buffer].writable && vm->buffer[followed->buffer].writable), NOT_WRITABLE);
   REQUIRE(!t->count || lies_inside(vm, t, t, t->low, t->high), OUT_OF_BUFFER);
@@ -391,12 +439,15 @@ static int bind_access(const Vm *vm, int32_t tensor, int written) {
   return OK;
 }
 
-static int bind_accesses(const Vm *vm, const int32_t *w) {
-  const uint8_t *form = (const uint8_t *)FORMS[w[0]];
+static int bind_accesses(Vm *vm, const int32_t *w) {
+  const uint8_t *form = (const uint8_t *)FORMS[CODE(w)];
   int error = OK;
-  for (int i = 0; !error && form[i]; i++)
-    if (form[i] & OPERAND_TENSOR && w[2 + i] >= 0) error = bind_access(vm, w[2 + i], form[i] & OPERAND_WRITTEN);
-  if (w[0] != I_expression) return error;
+  for (int i = 0; !error && form[i]; i++) {
+    if (form[i] & OPERAND_TENSOR) error = w[2 + i] < 0 ? OK : bind_access(vm, w[2 + i], form[i] & OPERAND_WRITTEN);
+    else if (form[i] & OPERAND_SIZE && CODE(w) != I_let)
+      REQUIRE(vm->running || w[2 + i] < 0 || !vm->late[w[2 + i]], BAD_OPERANDS);
+  }
+  if (CODE(w) != I_expression) return error;
   Expression e = expression_of((const expression_operands *)(w + 2));
   for (int i = 0; !error && i < e.inputs; i++) error = bind_access(vm, e.input[i], 0);
   for (int i = 0; !error && i < e.outputs; i++) error = bind_access(vm, e.output[i].tensor, 1);
@@ -406,7 +457,8 @@ static int bind_accesses(const Vm *vm, const int32_t *w) {
 int32_t wr_plan_bind(const int32_t *plan, const int32_t *symbols, uint8_t *tables) {
   Vm *vm = lay_out(plan, (char *)tables);
   int error;
-  if ((error = bind_sizes(vm, symbols)) || (error = bind_buffers(vm)) || (error = bind_tensors(vm))) return error;
+  if ((error = bind_sizes(vm, symbols)) || (error = bind_buffers(vm))) return error;
+  bind_tensors(vm);
   return bind_block(vm, 0, plan[HEADER_CODE_WORDS]);
 }
 
@@ -433,6 +485,12 @@ int32_t wr_plan_external_bytes(const uint8_t *tables, int32_t external) {
     if (b->kind == BUFFER_EXTERNAL && b->place == external && b->bytes > bytes) bytes = b->bytes;
   }
   return (int32_t)bytes;
+}
+
+/* A row of the table of sizes; what is set while running is that of the last run. */
+int32_t wr_plan_size(const uint8_t *tables, int32_t row) {
+  const Vm *vm = (const Vm *)tables;
+  return below(row, vm->plan[HEADER_SIZES]) ? vm->size[row] : UNSET;
 }
 
 int32_t wr_plan_where(const uint8_t *tables) { return ((const Vm *)tables)->where; }

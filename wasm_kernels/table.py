@@ -144,6 +144,7 @@ PLAN_SIGNATURES = {
     "plan_steps": "const u8 *tables, i64 *steps",
     "plan_arena_bytes": "const u8 *tables -> i32",
     "plan_external_bytes": "const u8 *tables, i32 external -> i32",
+    "plan_size": "const u8 *tables, i32 row -> i32",
     "plan_where": "const u8 *tables -> i32",
     "plan_run": "u8 *tables, u8 *arena, const u8 *externals -> i32",
     "plan_repeat": "u8 *tables, u8 *arena, const u8 *externals, i32 times -> i32",

@@ -1,7 +1,7 @@
 """Which of ONNX's node cases run wholly on the VM, and why the others do not.
 
-`python -m tests.conformance.on_vm` rewrites not_on_vm.txt; `--show PATTERN` prints the reasons of cases whose names
-contain a text, and writes nothing.
+`python -m tests.conformance.on_vm` counts them; `--write` rewrites not_on_vm.txt; `--show PATTERN` prints the reasons of
+cases whose names contain a text.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import webrnn
-from tests.conformance.suite import KERNEL_ROUNDING, ROUNDING, node_cases
-from tests.reference.onnx_cases import assert_same, to_webrnn
+from tests.conformance.suite import KERNEL_ROUNDING, ROUNDING, assert_expected, node_cases
+from tests.reference.onnx_cases import to_webrnn
 from webrnn.engine.programs.plan_program import PlanProgram
 from webrnn.engine.programs.vm_program import VmProgram
 
@@ -31,7 +31,7 @@ def reason_off_vm(case: Any, backend: str) -> str:
             results = session.run(None, dict(zip(names, map(to_webrnn, inputs), strict=False)))
             for result, wanted in zip(results, expected, strict=True):
                 atol = max(ROUNDING.get(case.name, case.atol), KERNEL_ROUNDING)
-                assert_same(result, to_webrnn(wanted), case.rtol, atol)
+                assert_expected(case, result, to_webrnn(wanted), atol)
     except webrnn.Error as error:
         return f"refused: {_one_line(str(error))}"
     program = session._program
@@ -59,6 +59,7 @@ def listed() -> dict[str, str]:
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--show", metavar="PATTERN", help="only cases whose names contain this")
+    parser.add_argument("--write", action="store_true")
     parser.add_argument("--backend", default="native")
     arguments = parser.parse_args()
     cases = node_cases()
@@ -80,7 +81,7 @@ def main() -> None:
     print(
         f"{len(chosen) - len(found) - len(wrong)} of {len(chosen)} wholly on the VM; by op: {dict(ops.most_common())}"
     )
-    if arguments.show is None and not wrong:
+    if arguments.write and not wrong:
         head = f"# {len(cases) - len(found)} of ONNX's {len(cases)} node cases run wholly on the VM; the others:\n"
         NOT_ON_VM.write_text(head + "".join(f"{name}: {reason}\n" for name, reason in sorted(found.items())))
 

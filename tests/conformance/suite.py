@@ -33,6 +33,18 @@ KERNEL_ROUNDING = 1e-6
 """Absolute tolerance on kernels: sums in another order than the expected values have other last bits."""
 
 
+DRAWN = ("test_bernoulli", "test_training_dropout")
+"""How names of cases begin whose expected values were drawn from another generator: of these only types and shapes are
+compared."""
+
+
+def assert_expected(case: Any, result: Any, wanted: Any, atol: float) -> None:
+    if case.name.startswith(DRAWN) and "zero_ratio" not in case.name:
+        assert (result.dtype, result.shape) == (wanted.dtype, wanted.shape)
+    else:
+        assert_same(result, wanted, case.rtol, atol)
+
+
 def run_case(case: Any, disable: Sequence[str] = (), backend: str = "numpy") -> None:
     """Raises AssertionError for a wrong result, webrnn.Error for a refusal."""
     session = webrnn.InferenceSession(case.model.SerializeToString(), backend=backend, disable=disable)
@@ -42,7 +54,7 @@ def run_case(case: Any, disable: Sequence[str] = (), backend: str = "numpy") -> 
         feeds = dict(zip(names, map(to_webrnn, inputs), strict=False))
         results = session.run(None, feeds)
         for result, wanted in zip(results, expected, strict=True):
-            assert_same(result, to_webrnn(wanted), case.rtol, atol)
+            assert_expected(case, result, to_webrnn(wanted), atol)
 
 
 def refusals(disable: Sequence[str] = (), backend: str = "numpy") -> dict[str, str]:

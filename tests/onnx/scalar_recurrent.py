@@ -49,7 +49,8 @@ def run(op: str, operands: dict[str, Any], attrs: dict[str, Any]) -> list[np.nda
             for t in order:
                 h, c = _STEPS[op](x[t, item], h, c, _weights(operands, d), attrs, d)
                 y[t, d, item] = h
-            finals[0, d, item], finals[1, d, item] = h, c
+            if lengths[item]:
+                finals[0, d, item], finals[1, d, item] = h, c
     if batch_first:
         y, finals = y.transpose(2, 0, 1, 3), finals.transpose(0, 2, 1, 3)
     return [y, finals[0], finals[1]][: 3 if op == "LSTM" else 2]

@@ -144,14 +144,15 @@ def test_enormous_broadcast_is_refused():
         session(model([node], [], [floats("y", None)], operands)).run(None, {})
 
 
-@pytest.mark.parametrize("lengths", [[0, 3], [2, 4], [-1, 3], [2]])
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("lengths", [[2, 4], [-1, 3], [2]])
 @pytest.mark.parametrize("op", ["RNN", "GRU", "LSTM"])
-def test_sequence_lens_out_of_range(op, lengths):
+def test_sequence_lens_out_of_range(op, lengths, backend):
     proto = recurrent(op)
     proto.graph.node[0].input.append("lens")
     proto.graph.input.append(helper.make_tensor_value_info("lens", TensorProto.INT32, [None]))
-    with pytest.raises(webrnn.ShapeError, match=r"'cell'.*sequence_lens"):
-        session(proto).run(None, {"X": X, "lens": np.array(lengths, np.int32)})
+    with pytest.raises(webrnn.ShapeError, match=r"'cell'.*(sequence_lens|out of range)"):
+        session(proto, backend).run(None, {"X": X, "lens": np.array(lengths, np.int32)})
 
 
 @pytest.mark.parametrize("disable", [[], ["all"]])
@@ -207,7 +208,6 @@ def test_wrong_shape_of_weights_that_are_computed():
     [
         ("activations", ["Sigmoid", "Tanh"]),
         ("activations", ["Sigmoid", "Tanh", "Cosine"]),
-        ("activation_alpha", [1.0, 2.0, 3.0, 4.0]),
         ("direction", "sideways"),
         ("layout", 2),
         ("clip", "tight"),
@@ -301,7 +301,7 @@ def test_not_a_model(data):
         webrnn.InferenceSession(data)
 
 
-@pytest.mark.parametrize("opset", [6, 29])
+@pytest.mark.parametrize("opset", [29, 1000])
 def test_opset_out_of_range(opset):
     with pytest.raises(webrnn.UnsupportedOp, match=f"opset {opset}"):
         session(model([relu("x", "y", "only")], [floats("x", [1])], [floats("y", [1])], opset=opset))

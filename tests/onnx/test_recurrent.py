@@ -88,7 +88,7 @@ def operands_of(case: dict[str, Any]) -> dict[str, np.ndarray]:
         "P": (n_directions, 3 * hidden),
     }
     operands = {name: rng.normal(0, 0.7, shape).astype(np.float32) for name, shape in shapes.items()}
-    operands["sequence_lens"] = rng.integers(1, case["steps"] + 1, batch).astype(np.int32)
+    operands["sequence_lens"] = rng.integers(0, case["steps"] + 1, batch).astype(np.int32)
     return {name: array for name, array in operands.items() if name in {"X", "W", "R"} | case["present"]}
 
 

@@ -13,7 +13,7 @@ from tests.plan.test_cells import OPERANDS, cell
 from tests.plan.test_control import branches
 from tests.plan.test_fused_sequences import GATES, array, recurrence
 from tests.plan.test_loops import _counting, _nested
-from webrnn.ir import Graph
+from webrnn.ir import Graph, Node
 from webrnn.ir.scan import TraceSpec
 from webrnn.plan.file import PlanFile
 from webrnn.plan.lowering import NotLowered
@@ -58,6 +58,22 @@ def _layouts(b, x):
     )
 
 
+def _by_index(b, x, i):
+    places = b.op("Unsqueeze", i, b.ints(2))
+    values = b.value("top")
+    b.add(Node("TopK", [x, b.ints(2)], [values, None], {"axis": 1, "largest": 0}))
+    return (
+        b.op("GatherElements", x, i, axis=1),
+        b.op("GatherND", x, places, batch_dims=1),
+        b.op("ScatterElements", x, i, i, axis=1, reduction="max"),
+        b.op("ScatterND", x, b.op("Slice", i, b.ints(0), b.ints(1), b.ints(1)), x),
+        b.op("ReverseSequence", x, b.op("Gather", i, b.constant(0), axis=1), batch_axis=0, time_axis=1),
+        b.op("CumSum", x, b.constant(1), reverse=1),
+        b.op("ArgMax", x, axis=1),
+        values,
+    )
+
+
 def _expressions(b, x, y, k):
     wide = b.op("Where", b.op("Less", x, y), b.op("Tanh", x), b.op("Div", x, y))
     count = b.op("Add", b.op("Cast", wide, to=7), k)
@@ -67,6 +83,24 @@ def _expressions(b, x, y, k):
 def _windows(b, x):
     convolved = b.op("Conv", x, b.constant(array(4, 1, 2, 3)), b.constant(array(4)), group=2, pads=[1, 0, 0, 2])
     return b.op("MaxPool", convolved, kernel_shape=[2, 2]), b.op("AveragePool", x, kernel_shape=[1, 2], strides=[2, 1])
+
+
+def _images(b, x, grid, theta, rois):
+    y, index = b.value("y"), b.value("index")
+    b.add(Node("MaxPool", [x], [y, index], {"kernel_shape": [2, 2], "pads": [1, 0, 0, 1]}))
+    return (
+        y,
+        index,
+        b.op("ConvTranspose", x, b.constant(array(2, 3, 2, 3)), strides=[1, 2]),
+        b.op("LpPool", x, kernel_shape=[2, 2], ceil_mode=1, strides=[3, 2]),
+        b.op("Resize", x, None, b.constant(np.array([1, 1, 1.5, 2], np.float32)), mode="cubic", antialias=1),
+        b.op("Resize", x, None, None, b.ints(1, 2, 3, 9), mode="nearest"),
+        b.op("GridSample", x, grid, mode="cubic", padding_mode="reflection"),
+        b.op("AffineGrid", theta, b.ints(2, 1, 3, 2)),
+        b.op("RoiAlign", x, rois, b.ints(0, 0), output_height=2, sampling_ratio=2),
+        b.op("Det", b.op("MatMul", theta, b.op("Transpose", theta, perm=[0, 2, 1]))),
+        b.op("Col2Im", b.op("Reshape", x, b.ints(1, 4, 6)), b.ints(3, 3), b.ints(2, 1), strides=[1, 1]),
+    )
 
 
 def _spectra(b, x):
@@ -82,8 +116,10 @@ def _graphs() -> dict[str, tuple[Graph, frozenset[str]]]:
     every: dict[str, Graph] = {
         "norms": graph_of(_norms, "f n 3 5"),
         "layouts": graph_of(_layouts, "f n 3 5"),
+        "by index": graph_of(_by_index, "i n 3", "i n 3"),
         "expressions": graph_of(_expressions, "f n 3", "f 3", "i n 1"),
         "windows": graph_of(_windows, "f n 2 4 5"),
+        "images": graph_of(_images, "f 1 2 3 4", "f 1 2 n 2", "f 2 2 3", "f 2 4"),
         "spectra": graph_of(_spectra, "f n 16 1"),
         "branch": graph_of(_if, "b", "f n 3"),
         "product": graph_of(lambda b, x, y: b.op("MatMul", x, y), "f 2 n 3", "f 2 3 t"),

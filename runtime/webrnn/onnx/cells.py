@@ -80,21 +80,15 @@ def _activations(node: Node, per_direction: int, n_directions: int) -> tuple[tup
         raise ModelError(
             f"{len(names)} functions given, it needs {per_direction * n_directions}", attribute="activations"
         )
-    alphas = _numbers(node.attrs, "activation_alpha", len(names))
-    betas = _numbers(node.attrs, "activation_beta", len(names))
+    alphas = iter(_of_kind(node.attrs, "activation_alpha", list, []))
+    betas = iter(_of_kind(node.attrs, "activation_beta", list, []))
     functions = [_activation(name, alphas, betas) for name in names]
     return tuple(tuple(functions[start : start + per_direction]) for start in range(0, len(functions), per_direction))
 
 
-def _numbers(attrs: dict[str, Any], name: str, most: int) -> Iterator[float]:
-    numbers = _of_kind(attrs, name, list, [])
-    if len(numbers) > most:
-        raise ModelError(f"{len(numbers)} numbers given for {most} functions", attribute=name)
-    return iter(numbers)
-
-
 def _activation(name: str, alphas: Iterator[float], betas: Iterator[float]) -> ActivationRow:
-    """The values of alpha and beta go, in order, to the functions that have them; as in onnxruntime."""
+    """The values of alpha and beta go, in order, to the functions that have them, those that are left to none; as in
+    onnxruntime."""
     known = _BY_LOWER_CASE.get(name.lower() if isinstance(name, str) else "")
     if known is None:
         raise UnsupportedOp(f"the activation {name!r} is not known", attribute="activations")

@@ -21,26 +21,61 @@ from webrnn.shapes.infer import infer
 MODULES: dict[tuple[str, str], str] = {
     **{
         ("com.microsoft", op): "microsoft_quantized"
-        for op in (
-            "DequantizeLinear DynamicQuantizeLSTM DynamicQuantizeMatMul MatMulIntegerToFloat MatMulNBits QGemm QLinearAdd"
-            " QLinearAveragePool QLinearConcat QLinearConv QLinearGlobalAveragePool QLinearLeakyRelu QLinearMul"
-            " QLinearReduceMean QLinearSigmoid QLinearSoftmax QLinearWhere QuantizeLinear"
-        ).split()
+        for op in [
+            "DequantizeLinear",
+            "DynamicQuantizeLSTM",
+            "DynamicQuantizeMatMul",
+            "MatMulIntegerToFloat",
+            "MatMulNBits",
+            "QGemm",
+            "QLinearAdd",
+            "QLinearAveragePool",
+            "QLinearConcat",
+            "QLinearConv",
+            "QLinearGlobalAveragePool",
+            "QLinearLeakyRelu",
+            "QLinearMul",
+            "QLinearReduceMean",
+            "QLinearSigmoid",
+            "QLinearSoftmax",
+            "QLinearWhere",
+            "QuantizeLinear",
+        ]
     },
     **{
         ("com.microsoft", op): "microsoft_attention"
-        for op in (
-            "Attention EmbedLayerNormalization GroupQueryAttention MultiHeadAttention QAttention"
-            " QEmbedLayerNormalization RotaryEmbedding"
-        ).split()
+        for op in [
+            "Attention",
+            "EmbedLayerNormalization",
+            "GroupQueryAttention",
+            "MultiHeadAttention",
+            "QAttention",
+            "QEmbedLayerNormalization",
+            "RotaryEmbedding",
+        ]
     },
     **{
         ("com.microsoft", op): "microsoft_fused"
-        for op in (
-            "BiasGelu ExpandDims FastGelu FusedConv FusedGemm FusedMatMul FusedMatMulActivation GatherND Gelu"
-            " Pad QuickGelu Range SimplifiedLayerNormalization SkipLayerNormalization SkipSimplifiedLayerNormalization"
-            " TransposeMatMul Trilu Unique"
-        ).split()
+        for op in [
+            "BiasGelu",
+            "ExpandDims",
+            "FastGelu",
+            "FusedConv",
+            "FusedGemm",
+            "FusedMatMul",
+            "FusedMatMulActivation",
+            "GatherND",
+            "Gelu",
+            "Pad",
+            "QuickGelu",
+            "Range",
+            "SimplifiedLayerNormalization",
+            "SkipLayerNormalization",
+            "SkipSimplifiedLayerNormalization",
+            "TransposeMatMul",
+            "Trilu",
+            "Unique",
+        ]
     },
     ("", "SimplifiedLayerNormalization"): "microsoft_fused",
     ("ai.onnx.ml", "ArrayFeatureExtractor"): "microsoft_fused",
@@ -155,4 +190,3 @@ def expand(builder: GraphBuilder, node: Node) -> bool:
                 raise UnsupportedOp(f"output {index} is not supported")
             builder.op("Identity", result, output=output)
     return True
-

@@ -11,11 +11,11 @@ from collections.abc import Callable
 import numpy as np
 
 from webrnn.errors import Error, ModelError, UnsupportedOp
-from webrnn.ir import GraphBuilder, Node, Value
+from webrnn.ir import DType, GraphBuilder, Node, Value
 from webrnn.ops.sets import REDUCTIONS
 from webrnn.reference.arrays import FLOOR_OR_CEIL
 
-SUPPORTED = range(7, 29)
+SUPPORTED = range(1, 29)
 """The versions of ONNX's own ops that are read."""
 
 Adapter = Callable[[GraphBuilder, Node], Node | None]
@@ -32,6 +32,8 @@ def unsupported(version: int) -> Error:
 def upgrade(b: GraphBuilder, node: Node, version: int) -> Node | None:
     """The node in the newest form, or None if `b` already has what it stands for."""
     current: Node | None = node
+    if version < 6:
+        node.attrs.pop("consumed_inputs", None)  # which operands the first runtimes were free to overwrite
     for below, adapter in ADAPTERS.get(node.op, ()):
         if version < below and current is not None:
             current = adapter(b, current)
@@ -199,27 +201,136 @@ def group_normalization_by_group(b: GraphBuilder, node: Node) -> Node:
     return node
 
 
+def drop_attributes(*names: str) -> Adapter:
+    """Attributes that say nothing any more."""
+
+    def adapt(b: GraphBuilder, node: Node) -> Node:
+        for name in names:
+            node.attrs.pop(name, None)
+        return node
+
+    return adapt
+
+
+def _with_axes_behind(b: GraphBuilder, value: Value, count: Value) -> Value:
+    """A tensor with so many more axes, of one element each; `count` is a vector of one number."""
+    ones = b.op("ConstantOfShape", count, value=np.ones(1, np.int64))
+    return b.op("Reshape", value, b.op("Concat", b.op("Shape", value), ones, axis=0), allowzero=1)
+
+
+def _rank(b: GraphBuilder, value: Value) -> Value:
+    return b.op("Shape", b.op("Shape", value))
+
+
+def broadcast_along_axis(b: GraphBuilder, node: Node) -> Node:
+    """With `broadcast` the axes of the second operand were those of the first from `axis` on; by default its last."""
+    axis = node.attrs.pop("axis", None)
+    if not node.attrs.pop("broadcast", 0) or axis is None:
+        return node
+    left, right = node.inputs
+    if left is None or right is None or not isinstance(axis, int):
+        raise ModelError("it takes two operands and an integer", attribute="axis")
+    before = b.ints(axis) if axis >= 0 else b.op("Add", _rank(b, left), b.ints(axis))
+    node.inputs[1] = _with_axes_behind(b, right, b.op("Sub", _rank(b, left), b.op("Add", before, _rank(b, right))))
+    return node
+
+
+def slopes_of_channels(b: GraphBuilder, node: Node) -> Node:
+    """PRelu's slopes were those of the channels, which are axis 1."""
+    x, slope = node.inputs
+    if x is None or slope is None:
+        raise ModelError("it takes two operands")
+    missing = b.op("Sub", _rank(b, x), b.op("Add", _rank(b, slope), b.ints(1)))
+    node.inputs[1] = _with_axes_behind(b, slope, b.op("Max", missing, b.ints(0)))
+    return node
+
+
+def cast_to_type_by_name(b: GraphBuilder, node: Node) -> Node:
+    name = node.attrs.get("to")
+    if isinstance(name, str):
+        if name.upper() not in DType.__members__:
+            raise ModelError(f"{name!r} is no type", attribute="to")
+        node.attrs["to"] = int(DType[name.upper()])
+    return node
+
+
+def tile_one_axis(b: GraphBuilder, node: Node) -> Node:
+    """Tile repeated one axis: its operands were how often, and which."""
+    x, tiles, axis = node.inputs
+    if x is None:
+        raise ModelError("an operand is missing")
+    count, place = (b.op("Reshape", b.op("Cast", value, to=7), b.ints(1)) for value in (tiles, axis))
+    ones = b.op("ConstantOfShape", _rank(b, x), value=np.ones(1, np.int64))
+    node.inputs = [x, b.op("ScatterElements", ones, place, count)]
+    return node
+
+
+def paddings_to_pads(b: GraphBuilder, node: Node) -> Node:
+    if "paddings" in node.attrs:
+        node.attrs["pads"] = node.attrs.pop("paddings")
+    return node
+
+
+def whole_power(b: GraphBuilder, node: Node) -> Node:
+    power = node.attrs.get("p", 2.0)
+    if power != int(power):
+        raise UnsupportedOp(f"the power {power} is not a whole number", attribute="p")
+    node.attrs["p"] = int(power)
+    return node
+
+
+def upsample_two_axes(b: GraphBuilder, node: Node) -> Node:
+    node.attrs["scales"] = [1.0, 1.0, node.attrs.pop("height_scale", 1.0), node.attrs.pop("width_scale", 1.0)]
+    return node
+
+
+def batch_normalization_in_a_test(b: GraphBuilder, node: Node) -> Node:
+    if not node.attrs.pop("is_test", 0):
+        raise UnsupportedOp("statistics of the batch, as in training, are not supported", attribute="is_test")
+    return node
+
+
+_WITH_BROADCAST = "Add And Div Equal Greater Less Mul Or Pow Sub Xor"
+
+_CONSUMED_INPUTS = """
+    Abs Ceil Elu Exp Floor HardSigmoid InstanceNormalization LeakyRelu Log Max Mean Min Neg Reciprocal Relu Sigmoid Sqrt
+    Sum Tanh
+"""
+"""Ops of which the first opsets had an attribute that nothing else is changed of."""
+
 ADAPTERS: dict[str, list[tuple[int, Adapter]]] = {
     **{op: [(18, attribute_to_input("axes", 1))] for op in REDUCTIONS},
-    "BatchNormalization": [(14, batch_normalization_for_inference)],
+    **{op: [(7, broadcast_along_axis)] for op in _WITH_BROADCAST.split()},
+    **{op: [(7, drop_attributes("output_sequence"))] for op in ("GRU", "LSTM", "RNN")},
+    **{op: [(6, drop_attributes())] for op in _CONSUMED_INPUTS.split()},
+    "BatchNormalization": [(7, batch_normalization_in_a_test), (14, batch_normalization_for_inference)],
+    "Cast": [(6, cast_to_type_by_name)],
     "Clip": [(11, clip_attributes_to_inputs)],
+    "Concat": [(4, default_attribute("axis", 1))],
     "DFT": [(20, dft_axis_to_input)],
     "Dropout": [(10, dropout_mask_of_data_type), (12, dropout_to_identity)],
+    "Gemm": [(7, drop_attributes("broadcast"))],
+    "GlobalLpPool": [(2, whole_power)],
     "GridSample": [(20, grid_sample_mode)],
     "GroupNormalization": [(21, group_normalization_by_group)],
     "Hardmax": [(13, flatten_around)],
     "LogSoftmax": [(13, flatten_around)],
-    "Pad": [(11, pad_attributes_to_inputs)],
+    "LpPool": [(2, whole_power)],
+    "PRelu": [(7, slopes_of_channels)],
+    "Pad": [(2, paddings_to_pads), (11, pad_attributes_to_inputs)],
     "ReduceSum": [(13, attribute_to_input("axes", 1))],
+    "Reshape": [(5, attribute_to_input("shape", 1))],
     "Resize": [(11, first_resize)],
     "RoiAlign": [(16, default_attribute("coordinate_transformation_mode", "output_half_pixel"))],
+    "Selu": [(6, default_attribute("alpha", 1.6732)), (6, default_attribute("gamma", 1.0507))],
     "Scatter": [(11, rename("ScatterElements"))],
     "Slice": [(10, slice_attributes_to_inputs)],
     "Softmax": [(13, flatten_around)],
     "Split": [(13, attribute_to_input("split", 1)), (18, split_evenly)],
     "Squeeze": [(13, attribute_to_input("axes", 1))],
+    "Tile": [(6, tile_one_axis)],
     "TopK": [(10, top_k_attribute_to_input)],
     "Unsqueeze": [(13, attribute_to_input("axes", 1))],
-    "Upsample": [(10, upsample_to_resize)],
+    "Upsample": [(7, upsample_two_axes), (10, upsample_to_resize)],
 }
 """For each op, in ascending order: (below this opset version, this adapter applies)."""

@@ -19,6 +19,7 @@ import numpy as np
 from webrnn.errors import ModelError, ShapeError
 from webrnn.ir import DType, Graph, GraphBuilder, Node, Value
 from webrnn.ir.blame import blame
+from webrnn.ops.sets import RANDOM
 
 from . import controlflow, opsets
 from .attributes import constant_value, python_value
@@ -121,6 +122,9 @@ class ModelReader:
         self._types: dict[TypeProto, ValueType] = {}
         self._constants: dict[Attribute, tuple[np.ndarray, DType]] = {}
         self._nodes_read = 0
+        self._has_containers = False
+        self._draws = False
+        """Whether a node may draw random numbers."""
 
     def read_main_graph(self, proto: GraphProto, fixed: dict[str, Any]) -> Graph:
         builder = GraphBuilder(proto.name or "main")
@@ -140,8 +144,16 @@ class ModelReader:
         builder.graph.outputs = [self._main_output(scope, info.name) for info in proto.outputs]
         if not builder.graph.outputs:
             raise ModelError("the graph has no outputs")
+        if self._draws:
+            from .random import count_draws
+
+            count_draws(builder.graph)
         builder.graph.drop_unused_constants()
         _require_makers(builder.graph)
+        if self._has_containers:
+            from webrnn.ir.containers import mark_containers  # a page waits for what is imported
+
+            mark_containers(builder.graph)
         return builder.graph
 
     def read_body(self, proto: GraphProto, scope: Scope) -> None:
@@ -194,9 +206,12 @@ class ModelReader:
         attrs = {item.name: python_value(item, self.tensors) for item in attributes} if attributes else {}
         if len(attrs) != len(attributes):
             raise ModelError("an attribute is given twice")
+        if attrs.get("auto_pad") == "":  # how some exporters write the default
+            del attrs["auto_pad"]
         inputs = [scope.lookup(name) if name else None for name in proto.inputs]
         outputs = [scope.produce(name) if name else None for name in proto.outputs]
         node = Node(proto.op, inputs, outputs, attrs, proto.name, domain)
+        self._has_containers = self._has_containers or "Sequence" in proto.op or "Optional" in proto.op
         if proto.op in controlflow.READERS:  # graphs inside a node do not see what it makes
             made = {name: scope.names.pop(name) for name in proto.outputs if name}
             self._place(node, scope)
@@ -220,6 +235,7 @@ class ModelReader:
         if (node.domain in _CONTRIBUTED or node.op == "SimplifiedLayerNormalization") and _contributed(builder, node):
             return
         if not node.domain:
+            self._draws |= node.op in RANDOM
             version = self.opset_versions.get("", 0)
             if version not in opsets.SUPPORTED:
                 raise opsets.unsupported(version)

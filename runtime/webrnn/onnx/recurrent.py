@@ -4,7 +4,8 @@ The body computes `X·Wᵀ + B` first, from the sequence alone, so that it can b
 weights are cut, transposed and added here, once.
 
 With `sequence_lens` a mask keeps the states of a finished sequence and zeroes its outputs, and the reverse direction
-reads and writes through ReverseSequence, because the elements of a batch then begin at different steps.
+reads and writes through ReverseSequence, because the elements of a batch then begin at different steps. A sequence of
+length 0 ends in zeros, whatever it starts from; as in onnxruntime.
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ class Layer:
             x = self.b.op("Transpose", x, perm=[1, 0, 2])
         cutter = WeightCutter(self.b, self.n_gates, n_directions, self._hidden_size(), self.prefix)
         mask, lengths = self._mask(x)
-        inits = self._initial_states(x, cutter.hidden)
+        inits = self._initial_states(x, cutter.hidden, lengths)
         results = [
             self._scan(index, reverse, x, cutter, [init[index] for init in inits], mask, lengths)
             for index, reverse in enumerate(self.attributes.directions)
@@ -117,7 +118,7 @@ class Layer:
         self.b.add(Node("SequenceMask", [lengths, x], [mask], {}, self.node.name, WEBRNN))
         return mask, self.b.op("Cast", lengths, to=7)
 
-    def _initial_states(self, x: Value, hidden: int) -> list[list[Value]]:
+    def _initial_states(self, x: Value, hidden: int, lengths: Value | None) -> list[list[Value]]:
         """For each state and each direction a value of [batch, hidden]."""
         blank: list[Value] = []
         states = []
@@ -133,6 +134,9 @@ class Layer:
             name = "initial_h" if index == INITIAL_H else "initial_c"
             sizes = (len(self.attributes.directions), None, hidden)
             whole = expect_shape(self.b, whole, sizes, name, self.prefix, like=x, same=((1, 1),))
+            if lengths is not None:
+                begins = self.b.op("Unsqueeze", self.b.op("Greater", lengths, self.b.constant(0)), self.b.ints(1))
+                whole = self.b.op("Where", begins, whole, scalar_like(self.b, 0.0, whole))
             states.append(self._unstack(whole, name))
         return states
 

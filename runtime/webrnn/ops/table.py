@@ -67,7 +67,7 @@ Gelu                       elementwise  .            elementwise  compute  1    
 Shrink                     elementwise  .            elementwise  compute  1               T:number                map total
 Softmax                    elementwise  reductions   reductions   compute  5               T:float                 total like
 LogSoftmax                 elementwise  reductions   reductions   compute  5               T:float                 total like
-Hardmax                    elementwise  reductions   .            compute  2               T:float                 like
+Hardmax                    elementwise  reductions   sorting      compute  2               T:float                 like
 
 [arithmetic]
 Add                        elementwise  elementwise  elementwise  compute  1               T:number,T              binary total
@@ -75,7 +75,7 @@ Sub                        elementwise  elementwise  elementwise  compute  1    
 Mul                        elementwise  elementwise  elementwise  compute  1               T:number,T              binary total
 Div                        elementwise  elementwise  elementwise  compute  1               T:number,T              binary total
 Mod                        elementwise  elementwise  elementwise  compute  1               T:number,T              binary
-Pow                        elementwise  elementwise  elementwise  compute  1               T:float+index,T1:number  elementwise
+Pow                        elementwise  elementwise  elementwise  compute  1               T:float+index,T1:number elementwise
 Neg                        elementwise  .            elementwise  compute  1               T:signed                map total involution
 Abs                        elementwise  .            elementwise  compute  1               T:number                map total idempotent nonnegative
 Sign                       elementwise  .            elementwise  compute  1               T:number                map total idempotent
@@ -98,49 +98,49 @@ RotaryEmbedding            attention    attention    .            .        6    
 
 [cast]
 Cast                       elementwise  elementwise  elementwise  compute  0               T1:any-complex          elementwise total
-CastLike                   elementwise  elementwise  elementwise  layout   0               T1:any-complex,T2:any-complex               first
+CastLike                   elementwise  elementwise  elementwise  layout   0               T1:any-complex,T2:any-complex first
 BitCast                    elementwise  elementwise  elementwise  .        0               T1:any-string
 
 [constant]
 Constant                   .            .            .            .        0               .
-ConstantOfShape            indexing     layout       layout       layout   0               T1:i64                  first
+ConstantOfShape            indexing     layout       pads         layout   0               T1:i64                  first
 Shape                      layout       .            .            .        0               T:any                   total size
 Size                       layout       .            .            .        0               T:any                   total size
-Range                      indexing     layout       .            .        0               T:signed-int8,T,T
-EyeLike                    indexing     layout       .            .        0               T1:number+bool
-OneHot                     indexing     layout       .            layout   0               T1:number,T2:number,T3:any
+Range                      indexing     layout       indexing     .        0               T:signed-int8,T,T
+EyeLike                    indexing     layout       indexing     .        0               T1:number+bool
+OneHot                     indexing     layout       indexing     layout   0               T1:number,T2:number,T3:any
 
 [conv]
 Conv                       windows      windows      windows      compute  conv            T:float,T,T             product weights total
-ConvTranspose              windows      windows      .            compute  conv_transpose  T:float,T,T             product
+ConvTranspose              windows      windows      windows      compute  conv_transpose  T:float,T,T             product
 ConvInteger                windows      windows      .            compute  conv            T1:byte,T2:byte,T1,T2   product
 
 [detection]
 NonMaxSuppression          .            .            .            .        .               :f32,:f32,:i64,:f32,:f32
-RoiAlign                   .            .            .            .        .               T1:float,T1,T2:i64
+RoiAlign                   images       images       images       .        .               T1:float,T1,T2:i64
 
 [gather_scatter]
-Gather                     indexing     indexing     layout       layout   0               T:any,Tind:index        view
-GatherElements             indexing     indexing     .            .        0               T:any,Tind:index
-GatherND                   indexing     indexing     .            .        0               T:any,:i64
-ScatterElements            indexing     indexing     .            .        0               T:any,Tind:index,T      scatter
-ScatterND                  indexing     indexing     .            .        0               T:any,:i64,T            scatter
-TensorScatter              indexing     indexing     .            .        0               T:any,T,:i64            scatter
+Gather                     indexing     indexing     indexing     layout   0               T:any,Tind:index        view
+GatherElements             indexing     indexing     indexing     .        0               T:any,Tind:index
+GatherND                   indexing     indexing     indexing     .        0               T:any,:i64
+ScatterElements            indexing     indexing     indexing     .        0               T:any,Tind:index,T      scatter
+ScatterND                  indexing     indexing     indexing     .        0               T:any,:i64,T            scatter
+TensorScatter              indexing     indexing     indexing     .        0               T:any,T,:i64            scatter
 Compress                   .            reductions   .            .        .               T:any,T1:bool
 NonZero                    indexing     .            .            .        0               T:any
 
 [image]
-GridSample                 .            .            .            .        9               T1:any,T2:float
-AffineGrid                 .            .            .            .        .               T1:float,T2:i64
-DeformConv                 .            .            .            .        .               T:float,T,T,T,T
-Col2Im                     .            .            .            .        .               T:any,:i64,:i64
+GridSample                 images       images       images       .        9               T1:any,T2:float
+AffineGrid                 images       images       images       .        .               T1:float,T2:i64
+DeformConv                 images       images       images       .        .               T:float,T,T,T,T
+Col2Im                     images       images       images       .        .               T:any,:i64,:i64
 
 [linear]
 MatMul                     linear       linear       linear       compute  matmul          T:wide,T                product weights total
 Gemm                       linear       linear       .            compute  gemm            T:wide,T,T              product weights total
 Einsum                     linear       linear       .            compute  einsum          T:number*               product
 MatMulInteger              linear       linear       integers     compute  matmul          T1:byte,T2:byte,T1,T2   product
-Det                        .            linear       .            .        .               T:float
+Det                        images       linear       images       .        .               T:float
 
 [logic]
 Equal                      elementwise  elementwise  elementwise  compute  1               T:number+bool+string,T  comparison total
@@ -166,34 +166,34 @@ NegativeLogLikelihoodLoss  .            .            .            .        .    
 SoftmaxCrossEntropyLoss    .            .            .            .        .               T:float,Tind:index,T>2
 
 [normalize]
-BatchNormalization         elementwise  normalize    reductions   compute  4               T:float,T1:float,T1,T2:float,T2>3  total
-InstanceNormalization      elementwise  normalize    reductions   compute  8               T:float,T,T             like
+BatchNormalization         elementwise  normalize    normalize    compute  4               T:float,T1:float,T1,T2:float,T2>3 total
+InstanceNormalization      elementwise  normalize    normalize    compute  8               T:float,T,T             like
 GroupNormalization         elementwise  normalize    .            compute  8               T:float,T,T             like
-LayerNormalization         elementwise  normalize    reductions   compute  8               T:float,T,T>3           total
-RMSNormalization           .            normalize    .            compute  5               T:float,V:float
-MeanVarianceNormalization  elementwise  normalize    .            compute  7               T:float                 like
+LayerNormalization         elementwise  normalize    normalize    compute  8               T:float,T,T>3           total
+RMSNormalization           elementwise  normalize    .            compute  5               T:float,V:float
+MeanVarianceNormalization  elementwise  normalize    pools        compute  7               T:float                 like
 LpNormalization            elementwise  reductions   .            compute  3               T:float                 like
-LRN                        elementwise  normalize    .            compute  8               T:float                 like
-Dropout                    elementwise  normalize    .            compute  1               T:float_or_8,T1:float_or_8,T2:bool>2  random
+LRN                        elementwise  normalize    pools        compute  8               T:float                 like
+Dropout                    elementwise  normalize    .            compute  1               T:float_or_8,T1:float_or_8,T2:bool>2 random
 
 [pool]
-MaxPool                    windows      windows      windows      compute  pool            T:float+byte>2
-AveragePool                windows      windows      windows      compute  pool            T:float
-LpPool                     windows      windows      .            compute  pool            T:float
-GlobalAveragePool          windows      windows      .            compute  1/in            T:float
-GlobalMaxPool              windows      windows      .            compute  1/in            T:float
-GlobalLpPool               windows      windows      .            compute  2/in            T:float
-MaxUnpool                  .            windows      .            .        .               T1:float,T2:i64,T2
+MaxPool                    windows      windows      pools        compute  pool            T:float+byte>2
+AveragePool                windows      windows      pools        compute  pool            T:float
+LpPool                     windows      windows      pools        compute  pool            T:float
+GlobalAveragePool          windows      windows      pools        compute  1/in            T:float
+GlobalMaxPool              windows      windows      pools        compute  1/in            T:float
+GlobalLpPool               windows      windows      pools        compute  2/in            T:float
+MaxUnpool                  images       windows      .            .        .               T1:float,T2:i64,T2
 
 [quantize]
 QuantizeLinear             elementwise  quantize     .            compute  3               T1:float-double+i32,T2:scale+i32,T3:bits
 DequantizeLinear           elementwise  quantize     .            compute  2               T1:bits+int32,T2:scale,T1
 DynamicQuantizeLinear      .            .            .            compute  .               T1:f32>3
-QLinearMatMul              .            quantize     .            compute  matmul          T1:quantized,TS:float-double,T1,T2:quantized,TS,T2,TS,T3:quantized  product
-QLinearConv                .            windows      .            compute  .               T1:byte,:f32,T1,T2:byte,:f32,T2,:f32,T3:byte,T4:i32  product
+QLinearMatMul              .            quantize     .            compute  matmul          T1:quantized,TS:float-double,T1,T2:quantized,TS,T2,TS,T3:quantized product
+QLinearConv                .            windows      .            compute  .               T1:byte,:f32,T1,T2:byte,:f32,T2,:f32,T3:byte,T4:i32 product
 
 [quantized_lstm]
-com.microsoft:DynamicQuantizeLSTM  .            .            .            .        .               .
+com.microsoft:DynamicQuantizeLSTM .            .            .            .        .               .
 
 [recurrent]
 LinearAttention            .            .            .            .        .               T:float-double,T,T,S:float-double,T,T>2
@@ -205,28 +205,28 @@ ReduceProd                 reductions   reductions   reductions   compute  1/in 
 ReduceMean                 reductions   reductions   reductions   compute  1/in            T:wide,:i64             reduction first
 ReduceMax                  reductions   reductions   reductions   compute  1/in            T:wide+bool+byte,:i64   reduction first total
 ReduceMin                  reductions   reductions   reductions   compute  1/in            T:wide+bool+byte,:i64   reduction first total
-ReduceL1                   reductions   reductions   .            compute  2/in            T:wide,:i64             reduction total nonnegative
-ReduceL2                   reductions   reductions   .            compute  2/in            T:wide,:i64             reduction total nonnegative
+ReduceL1                   reductions   reductions   reductions   compute  2/in            T:wide,:i64             reduction first total nonnegative
+ReduceL2                   reductions   reductions   reductions   compute  2/in            T:wide,:i64             reduction first total nonnegative
 ReduceSumSquare            reductions   reductions   reductions   compute  2/in            T:wide,:i64             reduction first total nonnegative
-ReduceLogSum               reductions   reductions   .            compute  1/in            T:float,:i64            reduction
-ReduceLogSumExp            reductions   reductions   .            compute  3/in            T:float,:i64            reduction
-ArgMax                     reductions   reductions   .            compute  1/in            T:number
-ArgMin                     reductions   reductions   .            compute  1/in            T:number
-CumSum                     elementwise  reductions   .            compute  1               T:wide,T2:index         like
-CumProd                    elementwise  reductions   .            compute  1               T:wide,T2:index         like
+ReduceLogSum               reductions   reductions   reductions   compute  1/in            T:float,:i64            reduction first
+ReduceLogSumExp            reductions   reductions   reductions   compute  3/in            T:float,:i64            reduction first
+ArgMax                     reductions   reductions   sorting      compute  1/in            T:number
+ArgMin                     reductions   reductions   sorting      compute  1/in            T:number
+CumSum                     elementwise  reductions   sorting      compute  1               T:wide,T2:index         like
+CumProd                    elementwise  reductions   sorting      compute  1               T:wide,T2:index         like
 
 [resize]
-Resize                     resize       .            .            compute  7               T1:any,T2:float-bfloat16,:f32,:i64
+Resize                     resize       .            images       compute  7               T1:any,T2:float-bfloat16,:f32,:i64
 
 [sequence]
-SequenceConstruct          .            .            .            .        0               T:any*
-SequenceEmpty              .            .            .            .        0               .
-SequenceAt                 .            .            .            .        0               _,I:index
-SequenceInsert             .            .            .            .        0               _,T:any,I:index
-SequenceErase              .            .            .            .        .               _,I:index
-SequenceLength             .            .            .            .        0               .
-ConcatFromSequence         .            .            .            .        .               .
-SplitToSequence            .            .            .            .        0               T:any,I:index
+SequenceConstruct          sequences    .            .            .        0               T:any*
+SequenceEmpty              sequences    .            .            .        0               .
+SequenceAt                 sequences    .            .            .        0               _,I:index
+SequenceInsert             sequences    .            .            .        0               _,T:any,I:index
+SequenceErase              sequences    .            .            .        .               _,I:index
+SequenceLength             sequences    .            .            .        0               .
+ConcatFromSequence         sequences    .            .            .        .               .
+SplitToSequence            sequences    .            .            .        0               T:any,I:index
 Optional                   .            .            .            .        0               .
 OptionalHasElement         .            .            .            .        0               .
 OptionalGetElement         .            .            .            .        0               .
@@ -239,16 +239,16 @@ Squeeze                    layout       layout       layout       layout   0    
 Unsqueeze                  layout       layout       layout       layout   0               T:any,:i64              reshape first total
 Transpose                  layout       layout       layout       layout   0               T:any                   view total
 Expand                     layout       layout       layout       layout   0               T:any,:i64              view first
-Tile                       layout       layout       .            layout   0               T:any,T1:i64
+Tile                       layout       layout       pads         layout   0               T:any,T1:i64            first
 Concat                     layout       layout       layout       layout   0               T:any*                  total
 Split                      layout       layout       layout       layout   0               T:any,:i64>many         view first total
-Slice                      indexing     layout       layout       layout   0               T:any,Tind:index,Tind,Tind,Tind  view first
-Pad                        layout       layout       layout       layout   0               T:any,:i64,T,Tind:index  first
-CenterCropPad              .            layout       .            .        .               T:any,Tind:index
-DepthToSpace               layout       layout       .            .        0               T:any
-SpaceToDepth               .            layout       .            .        0               T:any
-Trilu                      elementwise  layout       .            compute  0               T:any,:i64              like
-ReverseSequence            elementwise  layout       .            layout   0               T:any,:i64              like
+Slice                      indexing     layout       layout       layout   0               T:any,Tind:index,Tind,Tind,Tind view first
+Pad                        layout       layout       pads         layout   0               T:any,:i64,T,Tind:index first
+CenterCropPad              layout       layout       pads         .        .               T:any,Tind:index        first
+DepthToSpace               layout       layout       pads         .        0               T:any
+SpaceToDepth               layout       layout       pads         .        0               T:any
+Trilu                      elementwise  layout       indexing     compute  0               T:any,:i64              like
+ReverseSequence            elementwise  layout       indexing     layout   0               T:any,:i64              like
 
 [signal]
 DFT                        signal       signal       signal       compute  dft             T1:float,T2:index,:i64  first
@@ -259,7 +259,7 @@ BlackmanWindow             signal       signal       .            .        7    
 MelWeightMatrix            signal       signal       .            .        2               T1:index,T1,T1,T2:float,T2
 
 [sort]
-TopK                       reductions   reductions   .            compute  1/in            T:number,:i64>2
+TopK                       reductions   reductions   sorting      compute  1/in            T:number,:i64>2         first
 Unique                     .            reductions   .            .        .               T:any>4
 
 [text]
@@ -296,5 +296,8 @@ webrnn:GruReset            linear       linear       cells        compute  cell 
 webrnn:GruUpdate           linear       linear       cells        compute  cell            T:float,T,T,T           cell
 webrnn:LstmCell            linear       linear       cells        compute  cell            T:float,T,T,T>2         cell
 webrnn:ExpectShape         indexing     .            layout       layout   0               .
-webrnn:SequenceMask        indexing     .            .            layout   0               .
+webrnn:Random              indexing     .            random       .        10              .                       first
+webrnn:Sample              reductions   .            random       .        10/in           .
+webrnn:SequenceMask        indexing     .            indexing     layout   0               .
+webrnn:SequenceJoin        sequences    .            .            .        0               .
 """

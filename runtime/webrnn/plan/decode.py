@@ -13,7 +13,7 @@ import numpy as np
 from webrnn.errors import PlanError
 
 from . import opcodes
-from .instructions import INSTRUCTIONS, InstructionRow, OperandRow
+from .instructions import HAS_SIZES, INSTRUCTIONS, InstructionRow, OperandRow
 from .operations import OPERATION_WORDS, OPERATIONS, RETIRED, OperationRow
 
 MOST = 1 << 24
@@ -78,9 +78,11 @@ class Decoded:
     row: InstructionRow
     operands: list[int]
     rest: list[int] = field(default_factory=list)
-    """The sizes of "sizes"."""
+    """The sizes of those that have a list of them."""
     expression: Expression | None = None
     moves: list[Move] = field(default_factory=list)
+    is_checked: bool = False
+    """Each time before it runs, not when sizes are bound."""
     blocks: list[list[Decoded]] = field(default_factory=list)
 
     @property
@@ -105,7 +107,7 @@ class Decoded:
 class Tables:
     header: dict[str, int]
     sizes: list[tuple[int, int, int]]
-    """See size_table.py."""
+    """kind, a, b: see opcodes.SIZE_KINDS."""
     buffers: list[Buffer]
     tensors: list[Tensor]
     code: list[Decoded]
@@ -150,7 +152,7 @@ class _Decoder:
             rows[name] = [self.words[at : at + width] for at in range(start, end, width)]
             start = end
         self.code_start = start
-        sizes = [self._size(row, index) for index, row in enumerate(rows["sizes"])]
+        self.sizes = sizes = [self._size(row, index) for index, row in enumerate(rows["sizes"])]
         self.buffers = [self._buffer(row) for row in rows["buffers"]]
         self.tensors = [self._tensor(row) for row in rows["tensors"]]
         code = self._block(0, self.header["code_words"], 0)
@@ -167,6 +169,7 @@ class _Decoder:
             "sum": 0 <= a < index and 0 <= b < index,
             "product": 0 <= a < index and 0 <= b < index,
             "quotient": 0 <= a < index and b > 0,
+            "late": True,
         }[name]
         _require(fits, f"size {index}, a {name}, is damaged")
         return kind, a, b
@@ -215,6 +218,7 @@ class _Decoder:
         where = f"instruction at word {at}"
         _require(end - at >= 2, f"{where}: it is cut off")
         code, length = self.words[self.code_start + at : self.code_start + at + 2]
+        is_checked, code = bool(code & opcodes.CHECKED), code & ~opcodes.CHECKED
         _require(0 <= code < len(INSTRUCTIONS), f"{where}: there is no such instruction")
         row = INSTRUCTIONS[code]
         where = f"{where}, {row.name}"
@@ -224,11 +228,13 @@ class _Decoder:
         _require(length >= n_operands and (row.has_list or length == n_operands), f"{where}: its length")
         for form, word in zip(row.operands, words, strict=False):
             self._check_operand(form, word, where)
-        found = Decoded(at, row, words[:n_operands])
+        found = Decoded(at, row, words[:n_operands], is_checked=is_checked)
         at += 2 + length
-        if row.name == "sizes":
+        if row.name in HAS_SIZES:
             found.rest = words[n_operands:]
             _require(all(map(self._is_size, found.rest)), f"{where}: a size is out of range")
+        elif row.name == "let":
+            _require(opcodes.SIZE_KINDS[self.sizes[words[0]][0]] == "late", f"{where}: its size is not late")
         elif row.name == "expression":
             found.expression = self._expression(found.operands, words[n_operands:], where)
         elif row.name == "loop":
@@ -264,7 +270,9 @@ class _Decoder:
             tensor, stride, last = words[start : start + 3]
             follows = stride < 0
             known = self._is_tensor(tensor) and (
-                self._is_tensor(last) if follows else self._is_size(stride) and self._is_size(last)
+                self._is_tensor(last) and self.tensors[last].dtype == self.tensors[tensor].dtype
+                if follows
+                else self._is_size(stride) and self._is_size(last)
             )
             _require(known, f"{where}: a move is damaged")
             moves.append(Move(tensor, follows=last) if follows else Move(tensor, stride, last))

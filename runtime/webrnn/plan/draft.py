@@ -77,8 +77,6 @@ class Port:
     dtype: str
     shape: tuple[Dim, ...]
     external: int
-    taken: int = -1
-    """For an output that is as long as a loop took steps: the external that holds their number, else -1."""
 
 
 @dataclass(slots=True)

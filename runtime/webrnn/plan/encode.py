@@ -12,7 +12,7 @@ import numpy as np
 from webrnn import net
 from webrnn.errors import Error, PlanError
 from webrnn.ir import Dim, Graph, SymbolicDim
-from webrnn.ir.dims import floor_division
+from webrnn.ir.dims import LateName, floor_division, is_late
 
 from . import opcodes
 from .arena import assign_slots
@@ -108,6 +108,7 @@ class _Encoder:
     def __init__(self, draft: Draft):
         self.draft = draft
         self.symbols: dict[str, int] = {}
+        self.late: dict[str, int] = {}
         self.sizes: dict[tuple[int, int, int], int] = {}
         self.tensors: dict[View, int] = {}
         self.buffers: dict[Storage, int] = {}
@@ -119,6 +120,7 @@ class _Encoder:
     def parts(self) -> tuple[dict[str, int], bytes, bytearray, dict[str, Any]]:
         """How long the tables are, the tables, the weights and the metadata."""
         self._intern_views()
+        self._find_checked_loops()
         code = self._block(self.draft.code, 0)
         buffers = [word for storage in self.buffers for word in self._buffer(storage)]
         tensors = [word for view in self.tensors for word in self._tensor(view)]
@@ -133,7 +135,7 @@ class _Encoder:
 
     def _n_externals(self) -> int:
         ports = (*self.draft.inputs, *self.draft.outputs)
-        return 1 + max((max(port.external, port.taken) for port in ports), default=-1)
+        return 1 + max((port.external for port in ports), default=-1)
 
     def _intern_views(self) -> None:
         for port in (*self.draft.inputs, *self.draft.outputs):
@@ -158,13 +160,19 @@ class _Encoder:
             return self._size_row("number", dim, 0)
         total = -1
         for monomial, factor in dim.terms:
-            product = self._size(factor)
-            for name in monomial:
+            first, *names = monomial or ("",)
+            if factor == 1 and isinstance(first, LateName):
+                product = self._symbol(first)  # the row that `let` sets
+            else:
+                product, names = self._size(factor), list(monomial)
+            for name in names:
                 product = self._size_row("product", product, self._symbol(name))
             total = product if total < 0 else self._size_row("sum", total, product)
         return total
 
     def _symbol(self, name: str) -> int:
+        if isinstance(name, LateName):
+            return self._size_row("late", self.late.setdefault(name, len(self.late)), 0)
         definition = floor_division(name)
         if definition is not None:
             return self._size_row("quotient", self._size(definition[0]), definition[1])
@@ -224,7 +232,37 @@ class _Encoder:
             given.insert(index, len(words))
             inner += words
         operands = [self._operand(form, operand) for form, operand in zip(row.operands, given, strict=True)]
-        return [CODES[row.name], len(operands) + len(rest), *operands, *rest, *inner]
+        code = CODES[row.name] | (opcodes.CHECKED if self._is_checked(instruction) else 0)
+        return [code, len(operands) + len(rest), *operands, *rest, *inner]
+
+    # --- what is checked each time before it runs --------------------------------------------------------------------
+
+    def _find_checked_loops(self) -> None:
+        """A loop that takes a late number of steps, or reads numbers whose place is late."""
+        self.checked_loops: set[int] = set()
+        found = True
+        while found:
+            loops = [each for each in self.draft.walk() if isinstance(each, LoopInstruction)]
+            found = {loop.id for loop in loops if self._is_checked(loop)} > self.checked_loops
+            self.checked_loops = {loop.id for loop in loops if self._is_checked(loop)}
+
+    def _is_checked(self, instruction: Instruction) -> bool:
+        """Whether what it touches depends on late sizes."""
+        if isinstance(instruction, LoopInstruction) and (
+            is_late(instruction.n_steps) or is_late(instruction.most_steps)
+        ):
+            return True
+        has_late_size = instruction.name != "let" and any(map(is_late, instruction.operands))  # type: ignore[arg-type]
+        return has_late_size or any(map(self._is_loose, instruction.views()))
+
+    def _is_loose(self, view: View) -> bool:
+        """Whether where it is depends on late sizes."""
+        if any(map(is_late, (view.storage.size, view.offset, *view.shape, *view.strides))):
+            return True
+        for motion in view.motions:
+            if motion.loop in self.checked_loops or is_late(motion.stride) or is_late(motion.after):
+                return True
+        return view.follows is not None and (view.follows_in in self.checked_loops or self._is_loose(view.follows))
 
     def _operand(self, form: OperandRow, operand: Any) -> int:
         if operand is None:
@@ -283,7 +321,7 @@ class _Encoder:
             "sizes": [self._size(size) for size in port.shape],
             "external": port.external,
         }
-        return row if port.taken < 0 else {**row, "taken": port.taken}
+        return row
 
 
 def _words(numbers: list[int]) -> bytes:

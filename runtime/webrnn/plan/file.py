@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -42,7 +42,8 @@ class PlanPort:
     sizes: tuple[int, ...]
     """Indices into the table of sizes."""
     external: int
-    taken: int = -1
+    is_late: bool = False
+    """Whether a size is known only when the plan has run."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,13 +75,15 @@ class PlanFile:
             raise PlanError("the table of sizes does not fit into the file")
         end = n_header + opcodes.SIZE_WORDS * rows
         self.size_rows: list[list[int]] = words[n_header:end].reshape(rows, opcodes.SIZE_WORDS).tolist()
+        self.is_late = late_rows(self.size_rows)
+        """Of each size: whether the program sets it."""
         self._external_rows = self._read_external_rows(words[end:])
         self.meta = meta = self._read_meta()
         self.symbols: list[str] = meta["symbols"]
         if not all(isinstance(name, str) for name in self.symbols):
             raise PlanError("the metadata are damaged")
-        self.inputs = [_port(row, self.size_rows, header["externals"]) for row in meta["inputs"]]
-        self.outputs = [_port(row, self.size_rows, header["externals"]) for row in meta["outputs"]]
+        self.inputs = [self._port(row) for row in meta["inputs"]]
+        self.outputs = [self._port(row) for row in meta["outputs"]]
         self._check_externals()
         try:
             self.nodes: list[tuple[int, str]] = [(int(at), str(label)) for at, label in meta["nodes"]]
@@ -94,6 +97,10 @@ class PlanFile:
         """What the exporter said about the model, for its own use."""
         if not isinstance(self.about, dict):
             raise PlanError("the metadata are damaged")
+
+    def _port(self, row: Any) -> PlanPort:
+        port = _port(row, self.size_rows, self.header["externals"])
+        return replace(port, is_late=any(self.is_late[size] for size in port.sizes))
 
     def _read_external_rows(self, words: np.ndarray) -> list[tuple[int, int, int]]:
         """(place, size, bytes of an element) of each buffer that is an external."""
@@ -111,11 +118,11 @@ class PlanFile:
         return found
 
     def _check_externals(self) -> None:
-        """Raise unless the memory of an input is the input's alone and not written by the program, and numbers of steps
-        have memory of their own. Outputs may share memory: an output that is listed twice does."""
+        """Raise unless the memory of an input is the input's alone and not written by the program, and its sizes are
+        known. Outputs may share memory: an output that is listed twice does."""
         inputs, outputs = self.inputs, self.outputs
-        # An output has one, the number of steps that it took, and perhaps one that it is copied from.
-        if self.header["externals"] > len(inputs) + 3 * len(outputs):
+        # An output has one, and perhaps one that it is copied from.
+        if self.header["externals"] > len(inputs) + 2 * len(outputs):
             raise PlanError("the header is damaged")
         if len({port.name for port in inputs}) < len(inputs):
             raise PlanError("two inputs have the same name")
@@ -123,17 +130,15 @@ class PlanFile:
         if len({port.name for port in outputs}) < len({(port.name, port.dtype, port.sizes) for port in outputs}):
             raise PlanError("two outputs have the same name")
         written = {place & ~opcodes.WRITABLE for place, _, _ in self._external_rows if place & opcodes.WRITABLE}
-        counts = {port.taken for port in outputs if port.taken >= 0}
-        taken = counts | {port.external for port in outputs}
+        taken = {port.external for port in outputs}
         for port in inputs:
             if port.external in written:
                 raise PlanError(f"the input {port.name!r} is written")
-            if port.taken >= 0 or port.external in taken:
+            if port.is_late:
+                raise PlanError(f"the metadata of {port.name!r} are damaged")
+            if port.external in taken:
                 raise PlanError(f"the memory of the input {port.name!r} is not its own")
             taken.add(port.external)
-        for port in outputs:
-            if port.external in counts:
-                raise PlanError(f"the memory of the output {port.name!r} is that of a number of steps")
 
     @cached_property
     def unshared(self) -> frozenset[int]:
@@ -141,13 +146,19 @@ class PlanFile:
         counts = Counter([port.external for port in (*self.inputs, *self.outputs)])
         return frozenset(external for external, count in counts.items() if count == 1)
 
-    def external_bytes(self, sizes: Sequence[int]) -> list[int]:
-        """How large each external has to be for the program: what plan_external_bytes says, for all of them at once."""
+    def external_bytes(self, sizes: Sequence[int | None]) -> list[int]:
+        """How large each external has to be for the program, but for what is late: what plan_external_bytes says, for
+        all of them at once."""
         needed = [0] * self.header["externals"]
         for place, size, item in self._external_rows:
-            external = place & ~opcodes.WRITABLE
-            needed[external] = max(needed[external], sizes[size] * item)
+            external, number = place & ~opcodes.WRITABLE, sizes[size]
+            needed[external] = max(needed[external], 0 if number is None else number * item)
         return needed
+
+    @cached_property
+    def late_externals(self) -> list[int]:
+        """Those whose size is known only while running."""
+        return sorted({place & ~opcodes.WRITABLE for place, size, _ in self._external_rows if self.is_late[size]})
 
     def _read_meta(self) -> dict[str, Any]:
         start, length = self.header["meta_offset"], self.header["meta_bytes"]
@@ -174,12 +185,12 @@ class PlanFile:
             raise PlanError(f"the inputs do not say how large {', '.join(missing)} is")
         return [found[name] for name in self.symbols]
 
-    def sizes(self, symbols: Sequence[int]) -> list[int]:
-        """All sizes for given symbols."""
-        found: list[int] = []
+    def sizes(self, symbols: Sequence[int]) -> list[Any]:
+        """All sizes for given symbols; None for those that are known only while running."""
+        found: list[Any] = []
         try:
             for size in evaluated(self.size_rows, symbols):
-                if abs(size) >= 2**31:
+                if size is not None and abs(size) >= 2**31:
                     raise PlanError(f"a size of {size}")
                 found.append(size)
         except (IndexError, ValueError) as error:
@@ -193,9 +204,7 @@ class PlanFile:
 
 def _port(row: Any, size_rows: list[list[int]], n_externals: int) -> PlanPort:
     try:
-        port = PlanPort(
-            row["name"], row["dtype"], tuple(row["shape"]), tuple(row["sizes"]), row["external"], row.get("taken", -1)
-        )
+        port = PlanPort(row["name"], row["dtype"], tuple(row["shape"]), tuple(row["sizes"]), row["external"])
     except (KeyError, TypeError, AttributeError) as error:
         raise PlanError("the metadata are damaged") from error
     fits = (
@@ -203,12 +212,10 @@ def _port(row: Any, size_rows: list[list[int]], n_externals: int) -> PlanPort:
         and isinstance(port.dtype, str)
         and port.dtype in opcodes.DTYPES
         and len(port.sizes) == len(port.shape) <= opcodes.MOST_AXES
-        and all(type(number) is int for number in (*port.sizes, port.external, port.taken))
+        and all(type(number) is int for number in (*port.sizes, port.external))
         and all(0 <= size < len(size_rows) for size in port.sizes)
         and all(_is_shown(size, size_rows[row]) for size, row in zip(port.shape, port.sizes, strict=True))
         and 0 <= port.external < n_externals
-        and -1 <= port.taken < n_externals
-        and (port.taken < 0 or len(port.shape) > 0)
     )
     if not fits:
         raise PlanError(f"the metadata of {port.name!r} are damaged")
@@ -221,13 +228,29 @@ def _is_shown(size: Any, row: list[int]) -> bool:
     return size == number and type(size) is int if kind == 0 else isinstance(size, str)
 
 
-NUMBER, SYMBOL, SUM, PRODUCT, QUOTIENT = (
-    opcodes.SIZE_KINDS.index(kind) for kind in ("number", "symbol", "sum", "product", "quotient")
+NUMBER, SYMBOL, SUM, PRODUCT, QUOTIENT, LATE = (
+    opcodes.SIZE_KINDS.index(kind) for kind in ("number", "symbol", "sum", "product", "quotient", "late")
 )
 
 
-def evaluated(rows: Iterable[Sequence[int]], symbols: Sequence[Any]) -> Iterator[Any]:
-    """Each size when it is asked for, so that one that is too large ends it.
+def late_rows(rows: Sequence[Sequence[int]]) -> list[bool]:
+    """Of each row of the table of sizes: whether it is set while running, or depends on one that is.
+
+    >>> late_rows([(LATE, 0, 0), (NUMBER, 3, 0), (PRODUCT, 0, 1)])
+    [True, False, True]
+    """
+    found: list[bool] = []
+    for kind, a, b in rows:
+        operands = {SUM: (a, b), PRODUCT: (a, b), QUOTIENT: (a,)}.get(kind, ())
+        found.append(kind == LATE or any(0 <= index < len(found) and found[index] for index in operands))
+    return found
+
+
+def evaluated(
+    rows: Iterable[Sequence[int]], symbols: Sequence[Any], late: Callable[[int], Any] = lambda index: None
+) -> Iterator[Any]:
+    """Each size when it is asked for, so that one that is too large ends it. `late` says what a late size is; what
+    depends on one that is None is None.
 
     >>> list(evaluated([(SYMBOL, 0, 0), (NUMBER, 3, 0), (PRODUCT, 0, 1), (QUOTIENT, 2, 2)], [5]))
     [5, 3, 15, 7]
@@ -238,6 +261,10 @@ def evaluated(rows: Iterable[Sequence[int]], symbols: Sequence[Any]) -> Iterator
             size: Any = a
         elif kind == SYMBOL:
             size = symbols[a]
+        elif kind == LATE:
+            size = late(a)
+        elif found[a] is None or (kind != QUOTIENT and found[b] is None):
+            size = None
         elif kind == SUM:
             size = found[a] + found[b]
         elif kind == PRODUCT:
@@ -265,7 +292,7 @@ def _read_state(row: Any, inputs: Mapping[str, PlanPort], outputs: Mapping[str, 
     if not isinstance(before, str) or not isinstance(after, str) or before not in inputs or after not in outputs:
         raise PlanError(f"the metadata carry {after!r} to {before!r}, which the plan does not have")
     port, source = inputs[before], outputs[after]
-    if port.dtype != source.dtype or len(port.shape) != len(source.shape) or source.taken >= 0:
+    if port.dtype != source.dtype or len(port.shape) != len(source.shape) or source.is_late:
         raise PlanError(f"the metadata carry {after!r} to {before!r}, which is of another kind")
     return PlanState(before, after, _read_start(row["start"], port, file) if "start" in row else None)
 

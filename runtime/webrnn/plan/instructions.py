@@ -15,7 +15,7 @@ An instruction is [number, number of operand words, operands ...]; an operand is
     a:reduction  a number that stands for a name of NAMES; `a:activation*2` two of them, a byte each
 
 A question mark is for an operand that may be left out, which is -1. `...` at the end stands for a list of words whose
-form the instruction itself knows.
+form the instruction itself knows; those of HAS_SIZES are indices into the table of sizes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,22 @@ from __future__ import annotations
 from typing import NamedTuple
 
 REDUCTIONS = ("sum", "mean", "sum_square", "prod", "max", "min")
-POOLINGS = ("max", "average", "average_with_padding")
+NUMBER_REDUCTIONS = (*REDUCTIONS, "l1", "l2", "log_sum", "log_sum_exp")
+NUMBERS = ("i64", "bool", "i32", "f64", "u8", "i8", "u16", "i16", "u32", "u64")
+"""What reduce_numbers reduces; logarithms are of f64 only."""
+POOLINGS = ("max", "average", "average_with_padding", "sum")
+"""`pool` has all but the sum."""
+
+INTERPOLATIONS = ("nearest", "linear", "cubic")
+NEAREST_MODES = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil", "floor_or_ceil")
+"""The last one rounds down where an axis grows, and up where it shrinks."""
+COORDINATES = (
+    "half_pixel", "pytorch_half_pixel", "asymmetric", "align_corners", "half_pixel_symmetric", "tf_half_pixel_for_nn",
+    "tf_crop_and_resize",
+)  # fmt: skip
+PADDINGS = ("zeros", "border", "reflection")
+UNITS = ("pixels", "borders", "centres")
+"""Of coordinates: pixels, or -1 to 1 from border to border, or from the centre of the first pixel to the last one's."""
 
 FFTS = ("rfft", "irfft", "fft", "ifft")
 """Complex numbers are pairs: n samples have a spectrum of n + 2 words with rfft, and of 2 n with fft."""
@@ -38,7 +53,23 @@ tensor asks for more than `most`; CHUNKS takes n_steps too, each of them a chunk
 loop that limits are for."""
 EXACT, UNLIMITED, LIMITED, CHUNKS = range(4)
 
-NAMES = {"reduction": REDUCTIONS, "pooling": POOLINGS, "fft": FFTS, "strictness": STRICTNESS}
+SCATTERS = ("none", "add", "mul", "max", "min")
+CUMULATIONS = ("sum", "prod")
+
+NAMES = {
+    "reduction": REDUCTIONS,
+    "number_reduction": NUMBER_REDUCTIONS,
+    "pooling": POOLINGS,
+    "fft": FFTS,
+    "strictness": STRICTNESS,
+    "scatter": SCATTERS,
+    "cumulation": CUMULATIONS,
+    "interpolation": INTERPOLATIONS,
+    "nearest_mode": NEAREST_MODES,
+    "coordinates": COORDINATES,
+    "padding": PADDINGS,
+    "units": UNITS,
+}
 """What numbers stand for; `activation` stands for a name of webrnn.ir.activations."""
 
 ELEMENT_TYPES = (
@@ -157,12 +188,45 @@ INSTRUCTIONS = (
     _row("fft", "x:f32 twiddles:f32 y:f32! scratch:f32! kind:fft", "transform"),  # x[rows, n numbers], y the same
 
     # --- sizes that are known only while running
+    _row("let", "size:size value:i64 least:int", "control"),  # sets a late size, which is not below `least`
+    _row("demand", "condition:bool", "control"),  # that all elements are true
+    _row("nonzero", "x:any y:i64!? count:i64!?", "copy"),  # y[rank, count]: where the elements are that are not zero
 
     # --- indexing and sorting
+    _row("flat_index", "index:i64 y:i64! ...", "copy"),  # index[..., depth], y[...], then sizes: see indexing.c
+    _row("scatter", "index:i64 updates:any y:any! kind:scatter", "copy"),  # index[n], updates[n, inner], y[rows, inner]
+    _row("in_range", "x:i64 least:size most:size", "control"),  # else a ShapeError
+    _row("iota", "y:i64!", "copy"),  # 0, 1, 2 ...
+    _row("cumulate", "x:any y:any! kind:cumulation exclusive:int", "reduction"),  # x[outer, n, inner], y the same
+    # x[outer, n, inner], values and indices [outer, k, inner]
+    _row("top", "x:any values:any!? indices:i64! smallest:int last:int nan_first:int", "reduction"),
 
     # --- windows and images
+    # x[outer, n, inner], y[outer, m, inner]
+    _row(
+        "pool_axis",
+        "x:f32 places:i64? y:f32! index:i64!? kind:pooling kernel:int stride:int dilation:int pad:size after:size"
+        " scale:size plane:size",
+        "reduction",
+    ),
+    _row(
+        "resize",
+        "x:any scale:f32? roi:f32? y:any! mode:interpolation nearest:nearest_mode coordinates:coordinates"
+        " antialias:int exclude_outside:int cubic_a:float extrapolation:float",
+        "reduction",
+        costs_like="Resize",
+    ),
+    # x[n, c, axes ...], grid[n, points, axes], y[n, c, points]
+    _row("grid_sample", "x:f32 grid:f32 y:f32! mode:interpolation padding:padding units:units", "reduction"),
+    _row("affine_grid", "theta:f32 y:f32! align_corners:int", "reduction"),  # theta[n, axes, axes + 1]
+    # x[n, c, h, w], rois[regions, 4]
+    _row(
+        "roi_align", "x:f32 rois:f32 images:i64 y:f32! is_max:int half_pixel:int samples:int scale:float", "reduction"
+    ),
+    _row("det", "x:f32 scratch:f64! y:f32!", "reduction"),  # x[count, n, n]
 
     # --- reductions, normalizations and transforms
+    _row("reduce_numbers", "x:any y:any! kind:number_reduction", "reduction"),  # as reduce
 
     # --- integers and quantized numbers
 
@@ -171,9 +235,13 @@ INSTRUCTIONS = (
     _row("plain_matmul", "a:any b:any y:any!", "matrix"),  # a[b, m, k], b[b, k, n], y[b, m, n] of integers or f64
 
     # --- random numbers
+    _row("random", "counter:i64 y:f32! seed:int normal:int", "element-wise"),
+    _row("sample", "scores:f32 numbers:f32 y:i64!", "reduction"),  # scores[batch, classes], numbers[batch, n], y the same
 
     # --- end
 )  # fmt: skip
+
+HAS_SIZES = ("sizes", "flat_index")
 
 ROWS = {row.name: row for row in INSTRUCTIONS}
 CODES = {row.name: code for code, row in enumerate(INSTRUCTIONS)}

@@ -16,13 +16,17 @@ from webrnn.ir.dims import TooComplex
 from webrnn.ir.fused import is_expression
 from webrnn.ops.rows import with_trait
 from webrnn.ops.sets import RESHAPES
+from webrnn.shapes.infer import infer_node
 
 from .draft import Draft, Port
 from .lowering import DTYPES, Lowering, NotLowered, Rule, attribute, present, rule
+from .opening import OPENERS
 from .views import Storage, count_of, dense_view
 from .widening import lower_widened
 
 _READS_FIRST_ONLY = with_trait("first")
+_READS_TOO = {"Pad": 2}
+"""Of these, another operand whose elements are read: the value of what is added."""
 
 
 def lower(
@@ -72,7 +76,7 @@ class _Walk(Lowering):
     def _place_output(self, value: Value) -> None:
         """Let the node that makes an output write it where the host wants it."""
         made_here = value not in self.graph.inputs and value not in self.graph.constants
-        if made_here and value not in self.destinations and not self.has_open_length(value):
+        if made_here and value not in self.destinations and not self.is_open(value):
             try:
                 self.destinations[value] = self.external(self.shape(value), self.dtype(value), value.name)
             except NotLowered as refusal:
@@ -89,7 +93,7 @@ class _Walk(Lowering):
         elif not view.is_at(self.destinations.get(value, view)):
             raise AssertionError(f"{value.name} is not where it should be")
         self._ports[view.storage.external] = value
-        return Port(value.name, view.dtype, view.shape, view.storage.external, self.taken.get(value, -1))
+        return Port(value.name, view.dtype, view.shape, view.storage.external)
 
     def lower_graph(self, graph: Graph) -> None:
         self.arrays.update(graph.constants)
@@ -164,13 +168,25 @@ class _Walk(Lowering):
         """The operands whose elements its instructions read: not those that only say how, such as a shape."""
         if all(self._is_known(output) for output in node.outputs if output is not None):
             return []
-        inputs = node.inputs[:1] if not node.domain and node.op in _READS_FIRST_ONLY else node.inputs
-        return [value for value in inputs if value is not None]
+        inputs = dict(enumerate(node.inputs))
+        if not node.domain and node.op in _READS_FIRST_ONLY:
+            read = (0, _READS_TOO.get(node.op))
+            inputs = {i: value for i, value in inputs.items() if i in read or self._is_unsaid(value)}
+        return [value for value in inputs.values() if value is not None]
+
+    def _is_unsaid(self, value: Value | None) -> bool:
+        """Whether the elements of an operand that says how are not known before it runs."""
+        if value is None:
+            return False
+        content = self.facts.of(value).content
+        return value not in self.arrays and (content is None or None in content)
 
     def _lower_node(self, node: Node) -> None:
         if any(output in self.late for output in node.outputs):
             return
         outer, self.node = self.node, node
+        if self.n_late:
+            infer_node(node, self.facts)  # with what was found out since
         self._check(node)
         if all(self._is_known(output) for output in node.outputs if output is not None):
             for output in node.outputs:
@@ -178,13 +194,45 @@ class _Walk(Lowering):
                     self._emit_known(output)
         else:
             found = rule.get(node.domain, node.op)
-            if found is None:
+            if found is None and node.op not in OPENERS:
                 raise NotLowered(node, "it has no instruction")
-            lower_widened(self, node, partial(self._apply, found))
+            lower_widened(self, node, partial(self._apply, lambda _, each: self._lower_open(each, found)))
             for output in node.outputs:
                 if output is not None:
                     self._settle(output)
         self.node = outer
+
+    def _lower_open(self, node: Node, found: Rule | None) -> None:
+        """By its rule; if that does not know enough before it runs, by what is found out while running."""
+        opener = None if node.domain and not is_expression(node) else OPENERS.get(node.op)
+        before, required = len(self.block), set(self._required)
+        if found is not None and not any(self.is_open(output) for output in node.outputs if output is not None):
+            try:
+                found(self, node)
+                return
+            except NotLowered:
+                if opener is None:
+                    raise
+                del self.block[before:]
+                self._required = required
+                for output in node.outputs:
+                    self.views.pop(output, None)  # type: ignore[arg-type]
+        if opener is not None:
+            if opener(self, node):
+                return
+            infer_node(node, self.facts)
+            self._check(node)
+        if found is None:
+            raise NotLowered(node, "it has no instruction")
+        found(self, node)
+
+    def lower_instead(self, node: Node) -> None:
+        infer_node(node, self.facts)
+        self._check(node)
+        found = rule.get(node.domain, node.op)
+        if found is None:
+            raise self.refuse(f"{node.op} has no instruction")
+        found(self, node)
 
     def _apply(self, function: Rule, node: Node) -> None:
         try:

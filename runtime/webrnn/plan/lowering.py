@@ -7,25 +7,30 @@ views. What cannot be lowered raises `NotLowered`, which names the node.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from webrnn.checks.check import Condition
-from webrnn.ir import Dim, DType, Graph, Node, Scan, TraceSpec, Value, is_scan
-from webrnn.ir.dims import is_nonnegative
+from webrnn.ir import Dim, DType, Graph, Node, Symbol, Value
+from webrnn.ir.dims import LateName, is_nonnegative
 from webrnn.ops.registry import Registry
 from webrnn.shapes.facts import Facts
-from webrnn.shapes.infer import infer, trip_count
+from webrnn.shapes.infer import infer
 
 from .draft import ExpressionInstruction, ExpressionOp, Instruction, Operand
 from .file import ELEMENT_TYPES
 from .instructions import ROWS
+from .numbers import Numbers
 from .opcodes import GRAIN, MAX_RANK, PANEL
 from .views import Sizes, Storage, View, collapsed, count_of, dense_like, dense_view
 
 DTYPES = {dtype: name for name, dtype in ELEMENT_TYPES.items()}
 """Of tensors that plans have."""
+
+MOST_NUMBERS = 20
+"""That say how and are read while running: they and what is done with them have to fit into one expression."""
 
 
 class NotLowered(Exception):
@@ -68,13 +73,17 @@ class Lowering:
         self._ports: dict[int, Value] = {}
         self._required: set[Dim] = set()
         """The sizes of which this block, or one around it, already requires that they are not negative."""
-        self.taken: dict[Value, int] = {}
-        """Values that are as long as a loop took steps, and the external that says how many."""
+        self.n_late = 0
+        """Sizes that are set while running."""
 
     # --- graphs ------------------------------------------------------------------------------------------------------
 
     def lower_graph(self, graph: Graph) -> None:
         """Emit what the outputs of a graph need; its inputs have views already."""
+        raise NotImplementedError
+
+    def lower_instead(self, node: Node) -> None:
+        """Emit another node in place of the one that is being lowered; its operands have views or are known."""
         raise NotImplementedError
 
     def new_loop(self) -> int:
@@ -89,16 +98,6 @@ class Lowering:
         """A new buffer of the host that the program writes."""
         storage = Storage("external", dtype, count_of(shape), external=self.new_external(), label=label)
         return dense_view(storage, shape)
-
-    def has_open_length(self, value: Value) -> bool:
-        """Whether it is an output of a loop that may end early, which nothing else reads: the host cuts it."""
-        producer = self.graph.producers().get(value)
-        if producer is None or not is_scan(producer) or value in self.graph.consumers():
-            return False
-        scan = Scan.of(producer)
-        if self.graph.outputs.count(value) > 1 or trip_count(scan, self.facts) is not None:
-            return False
-        return any(trace.whole is value and trace.spec == TraceSpec() for trace in scan.traces)
 
     # --- what rules ask ----------------------------------------------------------------------------------------------
 
@@ -123,6 +122,101 @@ class Lowering:
         if found is None:
             raise self.refuse("an operand that says how is not a constant")
         return list(found)
+
+    def is_open(self, value: Value | None) -> bool:
+        """Whether the shape of a value is not known yet."""
+        shape = self.facts.shape(value)
+        return shape is None or None in shape
+
+    def set_shape(self, value: Value, shape: Sequence[Dim]) -> None:
+        """Let a value have a shape that was found out while lowering the node that makes it."""
+        self.facts.set(value, replace(self.facts.of(value), shape=tuple(shape)))
+
+    # --- sizes that are known only while running ---------------------------------------------------------------------
+
+    def new_late(self) -> Dim:
+        """A size that instructions set while running."""
+        self.n_late += 1
+        return Symbol(LateName(f"late{self.n_late - 1}"))
+
+    def late_size(self, number: View, least: int = 0) -> Dim:
+        """The size that a tensor of one element holds."""
+        size = self.new_late()
+        self.emit("let", size, number, least)
+        return size
+
+    def set_sizes(self, sizes: Sequence[Dim], numbers: Sequence[Dim]) -> None:
+        """Set late sizes to what others are, all at once."""
+        if sizes:
+            vector = self.temporary((len(sizes),), "i64")
+            self.emit("sizes", vector, rest=numbers)
+            for index, size in enumerate(sizes):
+                self.emit("let", size, vector.without_axis(0, index), 0)
+
+    def number_of(self, size: Dim) -> View:
+        """A tensor of one element that holds a size."""
+        vector = self.temporary((1,), "i64")
+        self.emit("sizes", vector, rest=[size])
+        return vector.without_axis(0)
+
+    def elements(self, value: Value) -> list[Dim | View]:
+        """The elements of an operand that says how: those that are known, and where the others are."""
+        fact = self.facts.of(value)
+        count = count_of(self.shape(value))
+        if not isinstance(count, int) or fact.dtype not in (DType.INT64, DType.INT32):
+            raise self.refuse(f"how many numbers {value.name} has is not known")
+        if count > MOST_NUMBERS:
+            raise self.refuse(f"{value.name} has {count} numbers that say how")
+        content = fact.content or (None,) * count
+        if None not in content:
+            return [element for element in content if element is not None]
+        where = self.reshaped(self.view(value), (count,))
+        return [where.without_axis(0, index) if element is None else element for index, element in enumerate(content)]
+
+    def content_now(self, value: Value) -> list[Dim]:
+        """The elements of an operand all of which are sizes; from now on they are known as such."""
+        numbers = Numbers(self)
+        sizes = numbers.let(*(numbers.of(element) for element in self.elements(value)))
+        self.facts.set(value, replace(self.facts.of(value), content=tuple(sizes)))
+        return sizes
+
+    def broadcast_sizes(self, shapes: Sequence[Sequence[Dim]]) -> Sizes:
+        """What shapes are together; `fitted` makes sure that each of them fits."""
+        rank = max(len(shape) for shape in shapes)
+        found: list[Dim] = []
+        for axis in range(-rank, 0):
+            sizes = dict.fromkeys(shape[axis] for shape in shapes if -axis <= len(shape) and shape[axis] != 1)
+            known = [size for size in sizes if isinstance(size, int)]
+            if known or len(sizes) < 2:
+                found.append([*known, *sizes, 1][0])
+                continue
+            numbers = Numbers(self)
+            size, *others = map(numbers.of, sizes)
+            for other in others:
+                size = numbers.where(size.is_equal(1), other, size)
+            found += numbers.let(size)
+        return tuple(found)
+
+    def fitted(self, view: View, shape: Sequence[Dim]) -> View:
+        """Repeated to a shape; whether a size is 1 may be known only while running."""
+        repeated = view.broadcast(shape)
+        if repeated is not None:
+            return repeated
+        missing = len(shape) - view.rank
+        if missing < 0:
+            raise self.refuse("it is not known how its operands are broadcast")
+        strides: list[Dim] = [0] * missing
+        for have, need, stride in zip(view.shape, shape[missing:], view.strides, strict=True):
+            if have == need or have == 1:
+                strides.append(stride if have == need else 0)
+                continue
+            numbers = Numbers(self)
+            is_one = numbers.of(have).is_equal(1)
+            numbers.demand(is_one | numbers.of(have).is_equal(need))
+            strides += numbers.let(numbers.where(is_one, 0, stride), signed=1)
+        return view.relaid(shape, strides)
+
+    # -----------------------------------------------------------------------------------------------------------------
 
     def array(self, value: Value | None) -> np.ndarray | None:
         return None if value is None else self.arrays.get(value)
@@ -175,8 +269,14 @@ class Lowering:
     def output(self, value: Value) -> View:
         """Where a rule writes a result: its destination, or new memory."""
         if value not in self.views:
-            self.views[value] = self.destinations.get(value) or self.temporary(self.shape(value), self.dtype(value))
+            self.views[value] = self.destinations.get(value) or self._new_place(value)
         return self.views[value]
+
+    def _new_place(self, value: Value) -> View:
+        """New memory; that of the host for an output whose size is known only now."""
+        shape, dtype = self.shape(value), self.dtype(value)
+        is_output = value in self.graph.outputs and value not in self.graph.inputs
+        return self.external(shape, dtype, value.name) if is_output else self.temporary(shape, dtype)
 
     def output_like(self, value: Value, views: Sequence[View]) -> View:
         """Where an element-wise rule writes a result: stored in the order of the operands of its shape."""
@@ -244,14 +344,14 @@ class Lowering:
 
     def checkpoint(self) -> tuple[Any, ...]:
         """What `go_back` needs to undo all that was done since."""
-        tables = (self.views, self.destinations, self.arrays, self.late, self._ports, self.taken)
+        tables = (self.views, self.destinations, self.arrays, self.late, self._ports)
         return len(self.block), self.n_loops, self.n_externals, set(self._required), *map(dict, tables)
 
     def go_back(self, kept: tuple[Any, ...]) -> None:
         length, self.n_loops, self.n_externals, required, *tables = kept
         del self.block[length:]
         self._required = set(required)
-        self.views, self.destinations, self.arrays, self.late, self._ports, self.taken = map(dict, tables)
+        self.views, self.destinations, self.arrays, self.late, self._ports = map(dict, tables)
 
     # --- emitting ----------------------------------------------------------------------------------------------------
 
@@ -293,12 +393,7 @@ class Lowering:
     ) -> None:
         """An element-wise expression; inputs are broadcast to the shape of the outputs."""
         shape = outputs[0][0].shape
-        fitted = []
-        for view in inputs:
-            repeated = view.broadcast(shape)
-            if repeated is None:
-                raise self.refuse("it is not known how its operands are broadcast")
-            fitted.append(repeated)
+        fitted = [self.fitted(view, shape) for view in inputs]
         views = collapsed([*fitted, *(view for view, _ in outputs)])
         targets = [(view, register) for view, (_, register) in zip(views[len(inputs) :], outputs, strict=True)]
         self.add(

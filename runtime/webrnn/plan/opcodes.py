@@ -19,10 +19,17 @@ HEADER = (
 """The words of the header. The tables follow in this order: sizes, buffers, tensors, code. `words` counts all of them,
 header included; data (64-byte aligned) and meta (JSON for hosts) are placed in bytes from the start of the plan."""
 
-SIZE_KINDS = ("number", "symbol", "sum", "product", "quotient")
-SIZE_WORDS = 3  # kind, a, b: a number, a symbol, or earlier sizes; the divisor of a quotient is a positive number
+SIZE_KINDS = ("number", "symbol", "sum", "product", "quotient", "late")
+SIZE_WORDS = 3
+"""kind, a, b: a number, a symbol, or earlier sizes; the divisor of a quotient is a positive number. A late size is set
+by the instruction `let` while running."""
 
-MAX_RANK = 6
+CHECKED = 1 << 24
+"""In the word of an instruction: what it touches depends on late sizes, so it is checked each time before it runs."""
+LATE_BYTES = 1 << 10
+"""Room that a buffer of a late size has at first."""
+
+MAX_RANK = 8
 MOST_AXES = 32
 """Of an input or output: what every numpy can have."""
 MAX_DEPTH = 16
@@ -82,6 +89,9 @@ ERROR_ROWS = (
         "run_steps",
     ),
     ErrorRow("over_seconds", "the run did not end within {} seconds", "LimitError", "seconds"),
+    ErrorRow("grow", "more memory is needed"),  # which the host provides; then it runs the plan again
+    ErrorRow("late_size", "a size came out negative or too large", "ShapeError"),
+    ErrorRow("late_sizes", "sizes that came out while running do not fit", "ShapeError"),
     ErrorRow("division_by_zero", "integer division by zero", "ModelError"),
 )
 """The word of the code where one was found is kept in the instance."""

@@ -13,7 +13,23 @@ from math import prod
 
 from webrnn.ir.activations import ACTIVATIONS
 
-from .instructions import FFT_SLACK, FFTS, MAX_FFT, MIN_FFT, POOLINGS, REDUCTIONS
+from .instructions import (
+    COORDINATES,
+    CUMULATIONS,
+    FFT_SLACK,
+    FFTS,
+    INTERPOLATIONS,
+    MAX_FFT,
+    MIN_FFT,
+    NEAREST_MODES,
+    NUMBER_REDUCTIONS,
+    NUMBERS,
+    PADDINGS,
+    POOLINGS,
+    REDUCTIONS,
+    SCATTERS,
+    UNITS,
+)
 from .opcodes import DTYPES, GRAIN, INTEGER_PANEL, INTEGER_ROWS, ITEM_BYTES, PANEL
 
 INT_MAX = 2**31 - 1
@@ -226,13 +242,16 @@ def _lstm_sequence(
 
 
 def _reduce(x: BoundTensor, y: BoundTensor, kind: int) -> bool:
-    return (
-        is_dense(x, 3)
-        and is_dense(y, 2)
-        and (x.shape[0], x.shape[2]) == y.shape
-        and 0 <= kind < len(REDUCTIONS)
-        and (REDUCTIONS[kind] not in ("max", "min") or x.shape[1] > 0)
-    )
+    return _takes_middle_away(x, y) and 0 <= kind < len(REDUCTIONS)
+
+
+def _reduce_numbers(x: BoundTensor, y: BoundTensor, kind: int) -> bool:
+    is_known = x.dtype == y.dtype and x.dtype in NUMBERS and 0 <= kind < len(NUMBER_REDUCTIONS)
+    return is_known and _takes_middle_away(x, y)
+
+
+def _takes_middle_away(x: BoundTensor, y: BoundTensor) -> bool:
+    return is_dense(x, 3) and is_dense(y, 2) and (x.shape[0], x.shape[2]) == y.shape
 
 
 def _softmax(x: BoundTensor, y: BoundTensor, logarithm: int) -> bool:
@@ -293,7 +312,94 @@ def _conv(
 
 
 def _pool(x: BoundTensor, y: BoundTensor, kind: int, *window: int) -> bool:
-    return x.rank == y.rank == 4 and x.shape[1] == y.shape[1] and 0 <= kind < len(POOLINGS) and _window(x, y, window)
+    return (
+        x.rank == y.rank == 4
+        and x.shape[1] == y.shape[1]
+        and 0 <= kind < POOLINGS.index("sum")
+        and _window(x, y, window)
+    )
+
+
+def _along_axis(x: BoundTensor, y: BoundTensor) -> bool:
+    """[outer, n, inner] and [outer, m, inner]"""
+    return is_dense(x, 3) and is_dense(y, 3) and (x.shape[0], x.shape[2]) == (y.shape[0], y.shape[2])
+
+
+def _pool_axis(
+    x: BoundTensor, places: Maybe, y: BoundTensor, index: Maybe, kind: int, kernel: int, stride: int, dilation: int,
+    pad: int, after: int, scale: int, plane: int,
+) -> bool:  # fmt: skip
+    return (
+        _along_axis(x, y)
+        and 0 <= kind < len(POOLINGS)
+        and min(kernel, stride, dilation) > 0
+        and min(pad, after) >= 0
+        and (places is None or (places.is_contiguous and places.shape == x.shape))
+        and (index is None or (index.is_contiguous and index.shape == y.shape))
+    )
+
+
+def _resize(
+    x: BoundTensor, scale: Maybe, roi: Maybe, y: BoundTensor, mode: int, nearest: int, coordinates: int, *numbers: int
+) -> bool:
+    names = ((mode, INTERPOLATIONS), (nearest, NEAREST_MODES), (coordinates, COORDINATES))
+    return (
+        _along_axis(x, y)
+        and x.dtype == y.dtype
+        and (x.shape[1] > 0 or y.count == 0)
+        and all(0 <= number < len(known) for number, known in names)
+        and (scale is None or scale.count == 1)
+        and (roi is not None) == (COORDINATES[coordinates] == "tf_crop_and_resize")
+        and (roi is None or roi.shape == (2,))
+        and (x.dtype == "f32" or (mode == 0 and roi is None))
+    )
+
+
+def _grid_sample(x: BoundTensor, grid: BoundTensor, y: BoundTensor, mode: int, padding: int, units: int) -> bool:
+    return (
+        x.rank >= 3
+        and x.is_contiguous
+        and is_dense(grid, 3)
+        and is_dense(y, 3)
+        and (x.count > 0 or y.count == 0)
+        and y.shape == (x.shape[0], x.shape[1], grid.shape[1])
+        and (grid.shape[0], grid.shape[2]) == (x.shape[0], x.rank - 2)
+        and 0 <= mode < len(INTERPOLATIONS)
+        and 0 <= padding < len(PADDINGS)
+        and 0 <= units < len(UNITS)
+    )
+
+
+def _affine_grid(theta: BoundTensor, y: BoundTensor, align_corners: int) -> bool:
+    axes = y.rank - 2
+    return (
+        axes >= 1
+        and is_dense(theta, 3)
+        and y.is_contiguous
+        and theta.shape == (y.shape[0], axes, axes + 1)
+        and y.shape[-1] == axes
+    )
+
+
+def _roi_align(x: BoundTensor, rois: BoundTensor, images: BoundTensor, y: BoundTensor, *numbers: int) -> bool:
+    return (
+        is_dense(x, 4)
+        and is_dense(y, 4)
+        and is_block(rois, y.shape[0], 4)
+        and is_vector(images, y.shape[0])
+        and x.shape[1] == y.shape[1]
+        and (x.count > 0 or y.count == 0)
+    )
+
+
+def _det(x: BoundTensor, scratch: BoundTensor, y: BoundTensor) -> bool:
+    return (
+        is_dense(x, 3)
+        and x.shape[1] == x.shape[2]
+        and is_vector(y, x.shape[0])
+        and is_dense(scratch, 1)
+        and scratch.count >= x.shape[1] ** 2
+    )
 
 
 def _integer_gemm(
@@ -320,7 +426,9 @@ def _plain_matmul(a: BoundTensor, b: BoundTensor, y: BoundTensor) -> bool:
     batch, rows, columns = y.shape
     k = a.shape[2]
     return (
-        y.dtype in ("i32", "u32", "i64", "u64", "f64") and a.shape == (batch, rows, k) and b.shape == (batch, k, columns)
+        y.dtype in ("i32", "u32", "i64", "u64", "f64")
+        and a.shape == (batch, rows, k)
+        and b.shape == (batch, k, columns)
     )
 
 
@@ -341,6 +449,65 @@ def _fft(x: BoundTensor, twiddles: BoundTensor, y: BoundTensor, scratch: BoundTe
         and is_vector(twiddles, table)
         and is_dense(scratch, 1)
         and scratch.count >= 4 * (m + 2 * FFT_SLACK)
+    )
+
+
+def _sample(scores: BoundTensor, numbers: BoundTensor, y: BoundTensor) -> bool:
+    return (
+        is_dense(scores, 2)
+        and is_dense(numbers, 2)
+        and is_dense(y, 2)
+        and numbers.shape == y.shape
+        and scores.shape[0] == y.shape[0]
+        and scores.shape[1] > 0
+    )
+
+
+def _nonzero(x: BoundTensor, y: Maybe, count: Maybe) -> bool:
+    return (
+        x.is_contiguous
+        and (y is not None or count is not None)
+        and (count is None or count.count == 1)
+        and (y is None or (is_dense(y, 2) and y.shape[0] == x.rank))
+    )
+
+
+SUMMED = ("f32", "i64", "i32", "f64")
+"""The element types that scatter and cumulate calculate with."""
+
+
+def _flat_index(index: BoundTensor, y: BoundTensor, *sizes: int) -> bool:
+    return (
+        index.rank == y.rank + 1
+        and y.is_contiguous
+        and index.shape[:-1] == y.shape
+        and len(sizes) == y.rank + 2 * index.shape[-1]
+    )
+
+
+def _scatter(index: BoundTensor, updates: BoundTensor, y: BoundTensor, kind: int) -> bool:
+    return (
+        is_dense(updates, 2)
+        and is_dense(y, 2)
+        and updates.dtype == y.dtype
+        and updates.shape[1] == y.shape[1]
+        and is_vector(index, updates.shape[0])
+        and 0 <= kind < len(SCATTERS)
+        and (SCATTERS[kind] == "none" or y.dtype in SUMMED)
+    )
+
+
+def _cumulate(x: BoundTensor, y: BoundTensor, kind: int, exclusive: int) -> bool:
+    return x.rank == 3 and _copy(x, y) and x.dtype in SUMMED and 0 <= kind < len(CUMULATIONS)
+
+
+def _top(x: BoundTensor, values: Maybe, indices: BoundTensor, smallest: int, last: int, nan_first: int) -> bool:
+    return (
+        is_dense(x, 3)
+        and is_dense(indices, 3)
+        and (x.shape[0], x.shape[2]) == (indices.shape[0], indices.shape[2])
+        and indices.shape[1] <= x.shape[1]
+        and (values is None or (is_dense(values, 3) and (values.dtype, values.shape) == (x.dtype, indices.shape)))
     )
 
 
@@ -370,13 +537,31 @@ OPERAND_RULES: dict[str, Callable[..., bool]] = {
     "branch": _branch,
     "fft": _fft,
     # --- sizes that are known only while running
+    "let": lambda size, value, least: value.count == 1,
+    "demand": lambda condition: condition.is_contiguous,
+    "nonzero": _nonzero,
     # --- indexing and sorting
+    "flat_index": _flat_index,
+    "scatter": _scatter,
+    "in_range": lambda x, least, most: x.is_contiguous,
+    "iota": lambda y: y.is_contiguous,
+    "cumulate": _cumulate,
+    "top": _top,
     # --- windows and images
+    "pool_axis": _pool_axis,
+    "resize": _resize,
+    "grid_sample": _grid_sample,
+    "affine_grid": _affine_grid,
+    "roi_align": _roi_align,
+    "det": _det,
     # --- reductions, normalizations and transforms
+    "reduce_numbers": _reduce_numbers,
     # --- integers and quantized numbers
     "integer_gemm": _integer_gemm,
     "plain_matmul": _plain_matmul,
     # --- random numbers
+    "random": lambda counter, y, seed, normal: counter.count == 1 and y.is_contiguous,
+    "sample": _sample,
     # --- end
 }
 """Not of "expression" and "loop", whose operands are lists: verify.py has theirs."""

@@ -13,11 +13,12 @@ from math import isinf
 
 from webrnn.ir import Dim, Symbol
 from webrnn.ir.activations import ACTIVATIONS
+from webrnn.ir.dims import LateName
 from webrnn.tables import bytes_text, table
 
 from .decode import Decoded, Expression, Operation, Tables, decode, float_of
 from .file import PlanFile, PlanPort, evaluated
-from .instructions import NAMES, OperandRow
+from .instructions import HAS_SIZES, NAMES, OperandRow
 from .verify import arena_bytes, bound_sizes, verify
 from .views import dense_strides
 
@@ -73,8 +74,8 @@ class _Printer:
     def _dims(self) -> list[Dim]:
         """All sizes: numbers, or as the file has them in terms of its symbols."""
         if self.numbers is not None:
-            return list(bound_sizes(self.tables, self.numbers))
-        return list(evaluated(self.tables.sizes, [Symbol(name) for name in self.file.symbols]))
+            return list(evaluated(self.tables.sizes, self.numbers, _late_symbol))
+        return list(evaluated(self.tables.sizes, [Symbol(name) for name in self.file.symbols], _late_symbol))
 
     def _memory(self) -> list[str]:
         names = {port.external: port.name for port in (*self.file.inputs, *self.file.outputs)}
@@ -102,11 +103,8 @@ class _Printer:
             yield f"arena        {n_bytes:,} bytes in {header['slots']} slots{suffix}"
 
     def _ports(self, title: str, ports: list[PlanPort]) -> str:
-        rows = []
-        for port in ports:
-            note = f"as long as external{port.taken} says" if port.taken >= 0 else ""
-            rows.append((port.name, port.dtype, self._list(port.sizes), note))
-        return table(title, rows, ("name", "type", "shape", ""))
+        rows = [(port.name, port.dtype, self._list(port.sizes)) for port in ports]
+        return table(title, rows, ("name", "type", "shape"))
 
     def _list(self, indices: tuple[int, ...]) -> str:
         return f"[{', '.join(str(self.dims[index]) for index in indices)}]"
@@ -189,8 +187,10 @@ class _Printer:
                     (writes if form.is_written else reads).append(f"{form.name}={self._tensor(word)}")
             elif form.type != "zero":
                 numbers.append(f"{form.name}={self._number(form, word)}")
-        if instruction.name == "sizes":
-            reads = [self._list(tuple(instruction.rest))]
+        if instruction.name == "let":
+            return f"let {numbers[0].removeprefix('size=')} = {reads[0].removeprefix('value=')}, {numbers[1]}"
+        if instruction.name in HAS_SIZES:
+            reads.append(self._list(tuple(instruction.rest)))
         arrow = f" -> {', '.join(writes)}" if writes else ""
         return f"{instruction.name} {', '.join([*reads, *numbers])}{arrow}"
 
@@ -225,6 +225,10 @@ class _Printer:
         for tensor, register in expression.outputs:
             text = texts[register]
             yield f"{self._tensor(tensor)} = {text[1:-1] if _is_wrapped(text) else text}"
+
+
+def _late_symbol(index: int) -> Dim:
+    return Symbol(LateName(f"late{index}"))
 
 
 def walk(block: list[Decoded]) -> Iterator[Decoded]:

@@ -16,10 +16,12 @@ from dataclasses import dataclass, field
 from webrnn.errors import PlanError
 
 from .decode import Decoded, Move, Tables, decode
-from .file import SYMBOL, PlanFile, evaluated
-from .opcodes import DTYPES, ITEM_BYTES
+from .file import SYMBOL, PlanFile, evaluated, late_rows
+from .opcodes import DTYPES, ITEM_BYTES, LATE_BYTES
 from .operand_rules import INT_MAX, OPERAND_RULES, BoundTensor
 
+UNSET = -(2**31)
+"""What a late size is before it runs."""
 ITEM = dict(zip(DTYPES, ITEM_BYTES, strict=True))
 
 
@@ -46,12 +48,15 @@ class _Loop:
     reaches: dict[int, list[int]] = field(default_factory=dict)
     """By tensor: how far each of its moves takes it, in elements."""
     follows: dict[int, int] = field(default_factory=dict)
+    loose: set[int] = field(default_factory=set)
+    """Tensors that it moves by what is known only while running."""
 
 
 class _Verifier:
     def __init__(self, tables: Tables, symbols: Sequence[int], file: PlanFile | None):
         self.tables, self.file = tables, file
         self.sizes = bound_sizes(tables, symbols)
+        self.is_late = late_rows(tables.sizes)
         self.buffer_bytes = [self._buffer_bytes(index) for index in range(len(tables.buffers))]
         self.arena_bytes = arena_bytes(tables, self.sizes)
         if self.arena_bytes > INT_MAX:
@@ -60,14 +65,15 @@ class _Verifier:
         """Tensors with a negative size or too many elements: they are refused where they are used."""
         self.tensors = [self._bound(index) for index in range(len(tables.tensors))]
         self.loops: list[_Loop] = []
-        self.n_loops = 0
-        """Around the instruction that is looked at, those of no steps too."""
+        """Around the instruction that is looked at."""
 
     def run(self) -> None:
         self._block(self.tables.code)
 
     def _buffer_bytes(self, index: int) -> int:
         buffer = self.tables.buffers[index]
+        if self.is_late[buffer.size] and not buffer.writable:
+            raise PlanError(f"buffer {index}, which the program does not write, is of a late size")
         size = self.sizes[buffer.size]
         n_bytes = size * ITEM[buffer.dtype] if size >= 0 else -1
         if n_bytes > INT_MAX:
@@ -95,24 +101,29 @@ class _Verifier:
             if instruction.name == "loop":
                 self._loop(instruction)
                 continue
-            for tensor, written in instruction.tensors():
-                self._access(instruction, tensor, written)
-            if instruction.expression is not None:
-                self._expression(instruction)
-            elif not OPERAND_RULES[instruction.name](*self._operands(instruction)):
-                raise self._error(instruction, "its operands do not fit each other")
+            if not instruction.is_checked:
+                self._check(instruction)
             for inner in instruction.blocks:
                 self._branch(inner)
 
+    def _check(self, instruction: Decoded) -> None:
+        for form, word in zip(instruction.row.operands, instruction.operands, strict=True):
+            if form.is_size and word >= 0 and self.is_late[word] and instruction.name != "let":
+                raise self._error(instruction, "its size is late, and it is not marked")
+        for tensor, written in instruction.tensors():
+            self._access(instruction, tensor, written)
+        if instruction.expression is not None:
+            self._expression(instruction)
+        elif not OPERAND_RULES[instruction.name](*self._operands(instruction)):
+            raise self._error(instruction, "its operands do not fit each other")
+
     def _branch(self, block: list[Decoded]) -> None:
-        """Outside of loops a branch that does not hold for these sizes is refused when it is taken, not before."""
-        is_strict = bool(self.n_loops)
+        """A branch that does not hold for these sizes is refused when it is taken, not before."""
+        loops = list(self.loops)
         try:
             self._block(block)
         except PlanError:
-            if is_strict:
-                raise
-            self.loops, self.n_loops = [], 0
+            self.loops = loops
 
     def _operands(self, instruction: Decoded) -> list[BoundTensor | int | None]:
         found: list[BoundTensor | int | None] = []
@@ -129,24 +140,23 @@ class _Verifier:
             raise self._error(instruction, "its operands have different sizes")
 
     def _loop(self, instruction: Decoded) -> None:
-        self.n_loops += 1
-        self._steps(instruction)
-        self.n_loops -= 1
-
-    def _steps(self, instruction: Decoded) -> None:
         loop = instruction.named()
-        most = self.sizes[loop["most"]]
-        steps = most if loop["steps"] < 0 else self.sizes[loop["steps"]]
-        if not 0 <= steps <= most:
-            raise self._error(instruction, f"{steps} of at most {most} steps")
         body, epilogue = instruction.blocks
-        for name in ("steps_tensor", "condition", "taken"):
-            self._scalar(instruction, loop[name], written=name == "taken")
-        if not steps:
-            self._block(epilogue)
-            return
+        steps = 0
+        if not instruction.is_checked:
+            if self.is_late[loop["most"]] or (loop["steps"] >= 0 and self.is_late[loop["steps"]]):
+                raise self._error(instruction, "its steps are late, and it is not marked")
+            most = self.sizes[loop["most"]]
+            steps = most if loop["steps"] < 0 else self.sizes[loop["steps"]]
+            if not 0 <= steps <= most:
+                raise self._error(instruction, f"{steps} of at most {most} steps")
+            for name in ("steps_tensor", "condition", "taken"):
+                self._scalar(instruction, loop[name], written=name == "taken")
+            if not steps:
+                self._block(epilogue)
+                return
         self.loops.append(self._moves(instruction, steps))
-        for name in ("body_condition", "iteration", "taken"):
+        for name in () if instruction.is_checked else ("body_condition", "iteration", "taken"):
             self._scalar(instruction, loop[name], written=name != "body_condition")
         self._block(body)
         self._block(epilogue)
@@ -162,7 +172,11 @@ class _Verifier:
     def _moves(self, instruction: Decoded, steps: int) -> _Loop:
         loop = _Loop()
         for move in instruction.moves:
-            if move.follows < 0:
+            is_late = move.follows < 0 and (self.is_late[move.stride] or self.is_late[move.after])
+            if move.follows < 0 and (is_late or instruction.is_checked):
+                loop.reaches.setdefault(move.tensor, [])
+                loop.loose.add(move.tensor)
+            elif move.follows < 0:
                 times = max(steps - 1 - max(self.sizes[move.after], 0), 0)
                 loop.reaches.setdefault(move.tensor, []).append(times * self.sizes[move.stride])
         for move in instruction.moves:
@@ -174,15 +188,24 @@ class _Verifier:
 
     def _follow(self, instruction: Decoded, loop: _Loop, move: Move) -> None:
         tensor, followed = self.tensors[move.tensor], self.tensors[move.follows]
+        loose = instruction.is_checked or any(map(self._is_loose, (move.tensor, move.follows), (loop, loop)))
         if move.tensor in loop.reaches or self._followed((*self.loops, loop), move.tensor) is not None:
             raise self._error(instruction, f"tensor {move.tensor} follows and moves, or follows twice")
         same_strides = all(
             size <= 1 or stride == other
             for size, stride, other in zip(tensor.shape, tensor.strides, followed.strides, strict=False)
         )
-        if (tensor.dtype, tensor.shape) != (followed.dtype, followed.shape) or not same_strides:
+        if not loose and (tensor.shape != followed.shape or not same_strides):
             raise self._error(instruction, f"tensor {move.tensor} follows tensor {move.follows}, which is not like it")
         loop.follows[move.tensor] = move.follows
+        if loose:
+            loop.loose.add(move.tensor)
+
+    def _is_loose(self, tensor: int, *inner: _Loop) -> bool:
+        """Whether where it is depends on what is known only while running."""
+        row = self.tables.tensors[tensor]
+        sizes = (self.tables.buffers[row.buffer].size, row.offset, *row.shape, *row.strides)
+        return any(self.is_late[size] for size in sizes) or any(tensor in loop.loose for loop in (*self.loops, *inner))
 
     @staticmethod
     def _followed(loops: Sequence[_Loop], tensor: int) -> tuple[int, int] | None:
@@ -193,6 +216,8 @@ class _Verifier:
 
     def _access(self, instruction: Decoded, index: int, written: bool) -> None:
         """What holds for a tensor wherever the loops around an instruction have moved it."""
+        if self._is_loose(index):
+            raise self._error(instruction, f"tensor {index} depends on late sizes, and it is not marked")
         tensor = self.tensors[index]
         places = [(tensor, self._reach(index, self.loops))]
         found = self._followed(self.loops, index)
@@ -228,19 +253,23 @@ class _Verifier:
 
 
 def bound_sizes(tables: Tables, symbols: Sequence[int]) -> list[int]:
-    """All sizes as numbers."""
+    """All sizes as numbers, UNSET for those that are set while running."""
     found: list[int] = []
     for (kind, _, _), size in zip(tables.sizes, evaluated(tables.sizes, symbols), strict=True):
-        if abs(size) > INT_MAX or (kind == SYMBOL and size < 0):
+        if size is None:
+            size = UNSET
+        elif abs(size) > INT_MAX or (kind == SYMBOL and size < 0):
             raise PlanError(f"size {len(found)} is {size}")
         found.append(size)
     return found
 
 
 def arena_bytes(tables: Tables, sizes: Sequence[int]) -> int:
-    """Bytes of the arena: each slot as large as the largest buffer in it, in units of 64 bytes."""
+    """Bytes of the arena: each slot as large as the largest buffer in it, in units of 64 bytes. Those of late sizes may
+    grow while running."""
     slots = [0] * tables.header["slots"]
     for buffer in tables.buffers:
         if buffer.kind == "arena":
-            slots[buffer.place] = max(slots[buffer.place], sizes[buffer.size] * ITEM[buffer.dtype])
+            n_bytes = LATE_BYTES if sizes[buffer.size] == UNSET else sizes[buffer.size] * ITEM[buffer.dtype]
+            slots[buffer.place] = max(slots[buffer.place], n_bytes)
     return sum(-(-n_bytes // 64) * 64 for n_bytes in slots)

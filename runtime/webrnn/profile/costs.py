@@ -137,6 +137,9 @@ class Costs:
     def reduce(self, instruction: Decoded, o: dict[str, int]) -> int:
         return self.count(o["x"]) * (2 if REDUCTIONS[o["kind"]] == "sum_square" else 1)
 
+    def reduce_numbers(self, instruction: Decoded, o: dict[str, int]) -> int:
+        return self.count(o["x"])
+
     def fft(self, instruction: Decoded, o: dict[str, int]) -> int:
         """5 n log n real operations for n complex numbers, half of it for real ones."""
         kind = FFTS[o["kind"]]

@@ -53,7 +53,7 @@ class TimedPlan(PlanProgram):
         return spent, Counters(counters.array.copy())
 
     def _timed(self, function: str, *arguments: int) -> Spent:
-        run, places = self._kernels.function(function), self.bound.arguments
+        run, places = self._kernels.function(function), self.run_arguments
         watch = Watch()
         error = run(*places, *arguments)
         spent = watch.spent()

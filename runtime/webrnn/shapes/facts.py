@@ -7,7 +7,7 @@ about its inner values and outputs is not one: declarations are sometimes wrong,
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod
 
 import numpy as np
@@ -39,6 +39,10 @@ class Fact:
     content: tuple[Dim | None, ...] | None = None
     floats: tuple[float, ...] | None = None
     """The elements of a small constant of floating-point numbers, which may be factors of sizes."""
+    elements: Fact | None = field(default=None, repr=False)
+    """Of a sequence, which has no type and no shape: what holds for each of its elements."""
+    is_nothing: bool = field(default=False, repr=False)
+    """There is no such value, such as an element of an empty sequence: whatever reads it never runs."""
 
     @property
     def rank(self) -> int | None:
@@ -62,6 +66,7 @@ class Fact:
 
 
 UNKNOWN = Fact()
+NOTHING = Fact(is_nothing=True)
 
 
 def fact_of_array(array: np.ndarray) -> Fact:
@@ -85,7 +90,13 @@ def facts_of_inputs(values: Sequence[Value]) -> list[Fact]:
     [(x.0, 3)]
     """
     declared = {name for value in values for size in value.shape or () for name in _names(size)}
-    return [UNKNOWN if value.container else Fact(value.dtype, _named_shape(value, declared)) for value in values]
+    return [UNKNOWN if value.container else _fact_of_input(value, declared) for value in values]
+
+
+def _fact_of_input(value: Value, declared: set[str]) -> Fact:
+    shape = _named_shape(value, declared)
+    is_empty = value.dtype in FOLLOWED and shape is not None and 0 in shape
+    return Fact(value.dtype, shape, () if is_empty and all(isinstance(size, int) for size in shape or ()) else None)
 
 
 def _names(size: Dim | None) -> frozenset[str]:
@@ -110,8 +121,12 @@ def join(first: Fact, second: Fact) -> Fact:
     >>> join(Fact(DType.FLOAT, (2, 3)), Fact(DType.FLOAT, (2, 4))).shape
     (2, None)
     """
-    if first == second:
+    if first == second or second.is_nothing:
         return first
+    if first.is_nothing:
+        return second
+    if first.elements is not None and second.elements is not None:
+        return Fact(elements=join(first.elements, second.elements))
     shape: Shape | None = None
     if first.shape is not None and second.shape is not None and len(first.shape) == len(second.shape):
         shape = tuple(a if a == b else None for a, b in zip(first.shape, second.shape, strict=True))

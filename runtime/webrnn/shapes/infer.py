@@ -21,7 +21,7 @@ from webrnn.ir import Dim, DType, Graph, Node, Scan, Value, is_scan
 from webrnn.ir.dims import is_nonnegative
 from webrnn.ir.fused import is_expression
 
-from .facts import UNKNOWN, Fact, Facts, fact_of_array, facts_of_inputs, join
+from .facts import NOTHING, UNKNOWN, Fact, Facts, fact_of_array, facts_of_inputs, join
 from .rules.contents import contents
 from .rules.registry import NOT_A_RULE_BUG, from_front, rule
 
@@ -70,6 +70,8 @@ def _infer_node(node: Node, facts: Facts) -> Sequence[Fact]:
     if is_scan(node):
         return _infer_scan(Scan.of(node), facts)
     inputs = [facts.of(value) for value in node.inputs]
+    if any(fact.is_nothing for fact in inputs) and not (node.op == "If" and not inputs[0].is_nothing):
+        return [NOTHING] * len(node.outputs)
     if node.op == "If" and not node.domain:
         branches = [_infer_graph(node.attrs[name], inputs[1:], facts) for name in ("then_branch", "else_branch")]
         condition = inputs[0].ints

@@ -36,13 +36,33 @@ def sequence_mask(arguments: list[Any], attrs: dict[str, Any]) -> list[Any]:
         raise ShapeError(
             f"sequence_lens is {lengths.dtype}{list(lengths.shape)}, it needs one integer for each of {batch}"
         )
-    if np.any(lengths < 1) or np.any(lengths > n_steps):
-        raise ShapeError(f"sequence_lens is {lengths.tolist()}, each needs to be from 1 to the {n_steps} steps of X")
+    if np.any(lengths < 0) or np.any(lengths > n_steps):
+        raise ShapeError(f"sequence_lens is {lengths.tolist()}, each needs to be from 0 to the {n_steps} steps of X")
     return [(np.arange(n_steps)[:, None] < lengths)[:, :, None]]
+
+
+def random(arguments: list[Any], attrs: dict[str, Any]) -> list[Any]:
+    from webrnn.reference.random import random as draw  # few models draw
+
+    return [draw(*arguments, **attrs)]
+
+
+def sample(arguments: list[Any], attrs: dict[str, Any]) -> list[Any]:
+    from webrnn.reference.random import sample as choose
+
+    return [choose(*arguments)]
+
+
+def sequence_join(arguments: list[Any], attrs: dict[str, Any]) -> list[Any]:
+    """The elements of all sequences, one behind the other."""
+    return [[element for sequence in arguments for element in sequence]]
 
 
 INTRINSICS: dict[str, Callable[[list[Any], dict[str, Any]], list[Any]]] = {
     "ExpectShape": expect_shape,
+    "Random": random,
+    "Sample": sample,
+    "SequenceJoin": sequence_join,
     "SequenceMask": sequence_mask,
     **FUSED_OPS,
 }

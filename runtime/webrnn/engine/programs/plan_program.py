@@ -25,6 +25,9 @@ Shapes = tuple[tuple[int, ...], ...]
 
 _ERRORS = {"PlanError": PlanError, "ShapeError": ShapeError, "ModelError": ModelError}
 _MOST = 2**63 - 1
+_GROW = next(number for number, row in enumerate(ERROR_ROWS) if row.name == "grow")
+MOST_RERUNS = 1000
+"""How often a plan is run again because it needs more memory. Each time some buffer is twice as large as before."""
 
 
 DIRECT_BYTES = 2**16
@@ -41,19 +44,18 @@ class Bound:
 
     shapes: Shapes
     symbols: list[int]
+    sizes: list[Any]
+    """All rows of the plan's table; None for those that are known only when it has run."""
     inputs: list[np.ndarray]
     """Where the inputs are."""
     outputs: list[np.ndarray]
+    """Where the outputs are; empty for those of late sizes."""
     named_inputs: list[tuple[str, np.ndarray, tuple[int, ...], np.dtype[Any]]]
-    lengths: dict[int, np.ndarray]
-    """For outputs that are as long as a loop took steps: where their number is."""
     needed: list[int]
     """Bytes of each external."""
     direct_inputs: list[int]
     direct_outputs: list[int]
     is_direct: bool
-    arguments: tuple[int, int, int]
-    """Of plan_run: tables, arena, and the addresses of the program's own places."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,8 +64,6 @@ class Swap:
 
     bound: Bound
     externals: Buffer
-    arguments: tuple[int, int, int]
-    """Of plan_run."""
 
 
 class PlanProgram:
@@ -86,7 +86,7 @@ class PlanProgram:
         n_bytes = kernels.function("plan_table_bytes")(self._plan.address)
         if not n_bytes:
             raise PlanError("the tables of the plan do not fit into memory")
-        self._tables = kernels.empty(n_bytes, np.uint8)
+        self._tables = kernels.buffer(np.zeros(n_bytes, np.uint8), np.uint8)
         self._externals = self._new_externals()
         self._direct_externals = self._new_externals()
         """The same with the addresses of the caller's arrays, valid for the run that they were written for."""
@@ -96,7 +96,8 @@ class PlanProgram:
         self._arena = kernels.empty(0, np.uint8)
         self._places: dict[int, Buffer] = {}
         self._bound: Bound | None = None
-        self._run = kernels.function("plan_run")
+        self._plan_run = kernels.function("plan_run")
+        self._late_outputs = {index: port for index, port in enumerate(file.outputs) if port.is_late}
         self._fills_outputs = fills_outputs
         self._lock = new_lock(self)
         """One run at a time: the kernels run without Python's lock, on memory that belongs to this program."""
@@ -117,7 +118,8 @@ class PlanProgram:
 
     def signature(self) -> tuple[list[Value], list[Value]]:
         """The inputs and outputs as a session shows them."""
-        return [_value(port) for port in self.file.inputs], [_value(port) for port in self.file.outputs]
+        late = self.file.is_late
+        return [_value(port, late) for port in self.file.inputs], [_value(port, late) for port in self.file.outputs]
 
     @property
     def recent(self) -> PlanProgram:
@@ -199,9 +201,8 @@ class PlanProgram:
         for index in bound.direct_outputs:
             results[index] = make(bound.outputs[index].shape, bound.outputs[index].dtype)
             externals[self.file.outputs[index].external] = results[index].ctypes.data
-        tables, arena, _ = bound.arguments
-        self._raise_for(self._run(tables, arena, self._direct_externals.address))
-        return [results[i] if i in results else _cut(bound, i) for i in range(len(bound.outputs))]
+        self._run(self._direct_externals)
+        return [results[i] if i in results else self._result(bound, i) for i in range(len(bound.outputs))]
 
     @contextmanager
     def _within(self, budget: Budget) -> Iterator[None]:
@@ -236,35 +237,71 @@ class PlanProgram:
             if min(self._places[first].nbytes, self._places[second].nbytes) < n_bytes:
                 raise PlanError("a state and its next value are of different sizes")
             table.array[first], table.array[second] = own[second], own[first]
-        tables, arena, _ = bound.arguments
-        return Swap(bound, table, (tables, arena, table.address))
+        return Swap(bound, table)
 
     def execute(self, swap: Swap | None = None) -> None:
         """Run on what the places of the inputs hold."""
         with self._lock:
-            if swap is None:
-                error = self._run(*self.bound.arguments)
-            elif swap.bound is self._bound:
-                error = self._run(*swap.arguments)
-            else:
+            if self._bound is None or (swap is not None and swap.bound is not self._bound):
                 raise PlanError("the sizes of the plan are not bound")
-            if error:
-                self._raise_for(error)
+            self._run(self._externals if swap is None else swap.externals)
 
     def repeat(self, times: int) -> None:
         """`execute` again and again in one call: what is timed then is the runs, not the call."""
         with self._lock:
-            self._raise_for(self._kernels.function("plan_repeat")(*self.bound.arguments, times))
+            self._raise_for(self._kernels.function("plan_repeat")(*self.run_arguments, times))
 
-    def _results(self, bound: Bound) -> list[np.ndarray]:
-        error = self._run(*bound.arguments)
+    @property
+    def run_arguments(self) -> tuple[int, int, int]:
+        """Of plan_run: tables, arena, and the addresses of the program's own places, as they are now."""
+        return self._tables.address, self._arena.address, self._externals.address
+
+    def _run(self, externals: Buffer) -> None:
+        """Run the plan; where it needs more memory than there is, again with that."""
+        run, tables = self._plan_run, self._tables.address
+        error = run(tables, self._arena.address, externals.address)
+        if error == _GROW:
+            for _ in range(MOST_RERUNS):
+                self._grow(externals)
+                error = run(tables, self._arena.address, externals.address)
+                if error != _GROW:
+                    break
         if error:
             self._raise_for(error)
-        return _results_of(bound)
+
+    def _grow(self, externals: Buffer) -> None:
+        """Make the room that the tables ask for by now."""
+        n_bytes = self._kernels.function("plan_external_bytes")
+        self._make_arena()
+        for external in self.file.late_externals:
+            self._make_room(external, n_bytes(self._tables.address, external))
+            self._externals.array[external] = externals.array[external] = self._places[external].address
+
+    def _results(self, bound: Bound) -> list[np.ndarray]:
+        self._run(self._externals)
+        return self._results_of(bound)
 
     def results(self) -> list[np.ndarray]:
         """Copies of what the last run left in the places of the outputs."""
-        return _results_of(self.bound)
+        return self._results_of(self.bound)
+
+    def _results_of(self, bound: Bound) -> list[np.ndarray]:
+        if self._late_outputs:
+            return [self._result(bound, index) for index in range(len(bound.outputs))]
+        return [output.copy() for output in bound.outputs]
+
+    def _result(self, bound: Bound, index: int) -> np.ndarray:
+        """An output; one of late sizes is as large as the last run has made it."""
+        port = self._late_outputs.get(index)
+        if port is None:
+            return bound.outputs[index].copy()
+        size_of, sizes = self._kernels.function("plan_size"), list(bound.sizes)
+        for row in port.sizes:
+            if self.file.is_late[row]:
+                sizes[row] = size_of(self._tables.address, row)
+        if _n_bytes(port, sizes) > self._places[port.external].nbytes:
+            raise PlanError(f"{port.name!r} is larger than its place")
+        return self._array(port, sizes).copy()
 
     def bind(self, shapes: Shapes, known: Mapping[str, int] | None = None) -> None:
         """Prepare for inputs of these shapes. If it raises, nothing is bound."""
@@ -284,20 +321,14 @@ class PlanProgram:
         bind = kernels.function("plan_bind")
         self._raise_for(bind(self._plan.address, self._symbols.address, self._tables.address))
         self._limit(self.limits.run_steps, self.limits.seconds)
-        arena_bytes = kernels.function("plan_arena_bytes")(self._tables.address)
-        if arena_bytes > max_bytes():
-            raise PlanError(f"the plan would need {arena_bytes} bytes; the limit is {max_bytes()}")
-        if arena_bytes > self._arena.nbytes:
-            self._arena = kernels.empty(arena_bytes + (arena_bytes // 2 if self._arena.nbytes else 0), np.uint8)
+        self._make_arena()
         promised = self.file.external_bytes(sizes)
+        for external in self.file.late_externals:
+            promised[external] = kernels.function("plan_external_bytes")(self._tables.address, external)
         needed = list(promised)
         for port in (*self.file.inputs, *self.file.outputs):
-            needed[port.external] = max(needed[port.external], _n_bytes(port, sizes))
-            if port.taken >= 0:
-                needed[port.taken] = max(needed[port.taken], 8)
+            needed[port.external] = max(needed[port.external], 0 if port.is_late else _n_bytes(port, sizes))
         for external, n_bytes in enumerate(needed):
-            if n_bytes > max_bytes():
-                raise PlanError(f"an input or output would need {n_bytes} bytes; the limit is {max_bytes()}")
             self._make_room(external, n_bytes)
         self._externals.array[: len(needed)] = [self._places[external].address for external in range(len(needed))]
         inputs = [self._array(port, sizes) for port in self.file.inputs]
@@ -309,19 +340,14 @@ class PlanProgram:
         self._bound = Bound(
             shapes,
             symbols,
+            sizes,
             inputs,
             outputs,
             [(port.name, at, at.shape, at.dtype) for port, at in zip(self.file.inputs, inputs, strict=True)],
-            {
-                index: self._places[port.taken].part(0, (), np.int64).array
-                for index, port in enumerate(self.file.outputs)
-                if port.taken >= 0
-            },
             needed,
             direct_inputs,
             direct_outputs,
             bool(direct_inputs or direct_outputs),
-            (self._tables.address, self._arena.address, self._externals.address),
         )
         return self._bound
 
@@ -330,20 +356,33 @@ class PlanProgram:
 
         The array has as many bytes as the metadata say, and the plan keeps to as many as it was promised for the
         external, so the latter must not be more. Nothing else may have the external, whose address is one for all. An
-        input is not written: PlanFile refuses a plan that may do so. An output that is cut to a number of steps is
-        copied anyway.
+        input is not written: PlanFile refuses a plan that may do so. An output of a late size is copied when that is
+        known.
         """
+        if port.is_late or port.external in self.file.late_externals:
+            return False
         n_bytes = _n_bytes(port, sizes)
-        is_alone = port.external in self.file.unshared and port.taken < 0
+        is_alone = port.external in self.file.unshared
         is_large = self._kernels.shares_memory and n_bytes >= DIRECT_BYTES
         return is_large and is_alone and promised[port.external] <= n_bytes
 
+    def _make_arena(self) -> None:
+        n_bytes = self._kernels.function("plan_arena_bytes")(self._tables.address)
+        if n_bytes > max_bytes():
+            raise PlanError(f"the plan would need {n_bytes} bytes; the limit is {max_bytes()}")
+        if n_bytes > self._arena.nbytes:
+            self._arena = self._kernels.empty(n_bytes + (n_bytes // 2 if self._arena.nbytes else 0), np.uint8)
+
     def _make_room(self, external: int, n_bytes: int) -> None:
+        if n_bytes > max_bytes():
+            raise PlanError(f"an input or output would need {n_bytes} bytes; the limit is {max_bytes()}")
         if external not in self._places or self._places[external].nbytes < n_bytes:
             self._places[external] = self._kernels.empty(n_bytes, np.uint8)
 
-    def _array(self, port: PlanPort, sizes: list[int]) -> np.ndarray:
+    def _array(self, port: PlanPort, sizes: list[Any]) -> np.ndarray:
         shape = tuple(sizes[index] for index in port.sizes)
+        if None in shape:
+            return np.empty(0, ARRAY_TYPES[port.dtype])
         return self._places[port.external].part(0, shape, ARRAY_TYPES[port.dtype]).array
 
     def _raise_for(self, error: int) -> None:
@@ -359,23 +398,6 @@ class PlanProgram:
         raise _ERRORS[row.raises](row.text, node=where)
 
 
-def _results_of(bound: Bound) -> list[np.ndarray]:
-    if bound.lengths:
-        return [_cut(bound, index) for index in range(len(bound.outputs))]
-    return [output.copy() for output in bound.outputs]
-
-
-def _cut(bound: Bound, index: int) -> np.ndarray:
-    """An output; one that is as long as a loop took steps is without what no step has written."""
-    output, length = bound.outputs[index], bound.lengths.get(index)
-    if length is None:
-        return output.copy()
-    steps = int(length[()])
-    if not 0 <= steps <= len(output):
-        raise PlanError(f"{steps} steps were taken where {len(output)} are the most")
-    return output[:steps].copy()
-
-
 def _n_bytes(port: PlanPort, sizes: Sequence[int]) -> int:
     """Bytes of the array of an input or output; PlanError if there can be no such array."""
     shape = [sizes[index] for index in port.sizes]
@@ -386,8 +408,9 @@ def _n_bytes(port: PlanPort, sizes: Sequence[int]) -> int:
     return n_bytes
 
 
-def _value(port: PlanPort) -> Value:
-    shape: list[Dim | None] = [Symbol(size) if isinstance(size, str) else size for size in port.shape]
-    if port.taken >= 0:
-        shape[0] = None
+def _value(port: PlanPort, is_late: Sequence[bool]) -> Value:
+    shape: list[Dim | None] = [
+        None if is_late[row] else Symbol(size) if isinstance(size, str) else size
+        for size, row in zip(port.shape, port.sizes, strict=True)
+    ]
     return Value(port.name, DType.of(np.empty(0, ARRAY_TYPES[port.dtype])), tuple(shape))

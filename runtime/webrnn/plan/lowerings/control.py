@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from webrnn.ir import Graph, Node, Value
+from webrnn.ir.dims import is_late
 
 from ..draft import Instruction
 from ..lowering import Lowering, rule
@@ -12,6 +13,12 @@ from ..lowering import Lowering, rule
 def _if(l: Lowering, node: Node) -> None:
     condition, *operands = node.inputs
     assert condition is not None
+    for output in node.outputs:
+        if output is not None and l.is_open(output):
+            shape = l.facts.shape(output)
+            if shape is None:
+                raise l.refuse("its branches give results of different ranks")
+            l.set_shape(output, [l.new_late() if size is None else size for size in shape])
     targets = [l.output(output) for output in node.outputs if output is not None]
     wanted = [index for index, output in enumerate(node.outputs) if output is not None]
     blocks = []
@@ -23,9 +30,13 @@ def _if(l: Lowering, node: Node) -> None:
             l.lower_graph(branch)
             for index, target in zip(wanted, targets, strict=True):
                 source = l.view(branch.outputs[index])
-                if source.shape != target.shape:
-                    raise l.refuse("its branches give different shapes")
-                l.copy(source, target)
+                late = [axis for axis, size in enumerate(target.shape) if is_late(size)]
+                sizes = [source.shape[axis] for axis in late]
+                l.set_sizes([target.shape[axis] for axis in late], sizes)
+                for have, need in zip(source.shape, target.shape, strict=True):
+                    if have != need and not is_late(need):
+                        l.require_equal(have, need)
+                l.copy(source.relaid(target.shape, source.strides), target)
 
         blocks.append(l.in_block(emit))
     l.add(Instruction("branch", [l.dense(l.view(condition)).reshaped(())], blocks=blocks))

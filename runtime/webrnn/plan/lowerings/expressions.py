@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -124,7 +124,7 @@ class Writer:
             self.types[register] = row.gives
         return self._made[key]
 
-    def write(self, outputs: list[tuple[Callable[[list[View]], View], Register]]) -> None:
+    def write(self, outputs: Sequence[tuple[View | Callable[[list[View]], View], Register]]) -> None:
         """Emit it; a place for a result may depend on the inputs."""
         base = {"input": 0, "constant": len(self.inputs), "op": len(self.inputs) + len(self.constants)}
         if base["op"] + len(self.ops) > MAX_REGISTERS:
@@ -133,7 +133,7 @@ class Writer:
         def number(register: Register) -> int:
             return base[register[0]] + register[1]
 
-        placed = [(place(self.inputs), register) for place, register in outputs]
+        placed = [(place if isinstance(place, View) else place(self.inputs), register) for place, register in outputs]
         for view, register in placed:
             if self.types[register] != view.dtype:
                 raise self.l.refuse(f"a result of {self.types[register]} where {view.dtype} is declared")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from webrnn.ir import WEBRNN, Dim, Node, SymbolicDim
+from webrnn.ir.dims import floor_divide
 from webrnn.reference.shape import clamped_slice
 
 from ..lowering import Lowering, attribute, present, rule
-from ..views import View, count_of
+from ..views import count_of
+from .pads import sizes_of
 
 
 @rule("Reshape", "Squeeze", "Unsqueeze", "Flatten")
@@ -51,9 +51,10 @@ def _expand(l: Lowering, node: Node) -> None:
 def _slice(l: Lowering, node: Node) -> None:
     output = present(node.outputs[0])
     view = l.view(present(node.inputs[0]))
-    starts, ends = l.ints(node.inputs[1]), l.ints(node.inputs[2])
-    axes = l.ints(node.inputs[3]) if len(node.inputs) > 3 and node.inputs[3] is not None else list(range(len(starts)))
-    steps = l.ints(node.inputs[4]) if len(node.inputs) > 4 and node.inputs[4] is not None else [1] * len(starts)
+    given = [*node.inputs[1:5], None, None]
+    starts, ends = sizes_of(l, given[0]), sizes_of(l, given[1])
+    axes = list(range(len(starts))) if given[2] is None else l.ints(given[2])
+    steps = [1] * len(starts) if given[3] is None else l.ints(given[3])
     shape = l.shape(output)
     for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
         axis %= view.rank
@@ -61,32 +62,38 @@ def _slice(l: Lowering, node: Node) -> None:
     l.views[output] = view
 
 
-def _start(l: Lowering, start: int, end: int, step: int, size: Dim) -> Dim:
-    if isinstance(size, int):
+def _start(l: Lowering, start: Dim, end: Dim, step: int, size: Dim) -> Dim:
+    """The first element. Where the length of the result is known although a size is not, all of it lies on the axis."""
+    if isinstance(size, int) and isinstance(start, int) and isinstance(end, int):
         return int(clamped_slice(start, end, step, size).start)
-    if start == 0 and step > 0:
-        return 0
-    if start == -1 and step < 0:
+    if step < 0 and isinstance(start, int) and (start == -1 or start >= 2**31 - 1):
         return size - 1
-    if step > 0:
-        at = start if start > 0 else size + start
-        l.require_not_negative(size - start if start > 0 else at)
-        return at
-    raise l.refuse("where it starts depends on a size that is not known")
+    if step < 0:
+        raise l.refuse("where it starts depends on a size that is not known")
+    at = size + start if isinstance(start, int) and start < 0 else start
+    if at != 0:
+        l.require_not_negative(at)
+        l.require_not_negative(size - at)
+    return at
 
 
 @rule("Split")
 def _split(l: Lowering, node: Node) -> None:
     view = l.view(present(node.inputs[0]))
     axis = attribute(node, "axis", 0) % view.rank
+    size, count = view.shape[axis], len(node.outputs)
+    if len(node.inputs) > 1 and node.inputs[1] is not None:
+        lengths = sizes_of(l, node.inputs[1])
+    else:
+        part = floor_divide(size + count - 1, count)
+        lengths = [part] * (count - 1)
+        lengths.append(size - part * (count - 1))
     start: Dim = 0
-    for output in node.outputs:
-        if output is None:
-            raise l.refuse("a part is not asked for")
-        count = l.shape(output)[axis]
-        l.views[output] = view.sliced(axis, start, count)
-        start = start + count
-    l.require_equal(start, view.shape[axis])
+    for output, length in zip(node.outputs, lengths, strict=True):
+        if output is not None:
+            l.views[output] = view.sliced(axis, start, length)
+        start = start + length
+    l.require_equal(start, size)
 
 
 @rule("Concat")
@@ -106,90 +113,6 @@ def _concat(l: Lowering, node: Node) -> None:
         start = start + source.shape[axis]
 
 
-@rule("Gather")
-def _gather(l: Lowering, node: Node) -> None:
-    source, index = l.view(present(node.inputs[0])), present(node.inputs[1])
-    output = present(node.outputs[0])
-    axis = attribute(node, "axis", 0) % source.rank
-    numbers = l.facts.of(index).ints
-    if numbers is not None and l.facts.of(index).shape == ():
-        size = source.shape[axis]
-        if isinstance(size, int) and not -size <= numbers[0] < size:
-            raise l.refuse("its index is out of range")
-        if isinstance(size, int) or numbers[0] < 0:
-            at: Dim = numbers[0] if numbers[0] >= 0 else size + numbers[0]
-            if isinstance(size, int):
-                l.views[output] = source.without_axis(axis, at)
-                return
-    target = l.dense_output(output)
-    outer, inner = source.shape[:axis], source.shape[axis + 1 :]
-    rows = l.reshaped(source, (count_of(outer), source.shape[axis], count_of(inner)))
-    indices = l.dense(_as_i64(l, l.view(index)))
-    count = indices.count
-    shaped, flat = target.reshaped((count_of(outer), count, count_of(inner))), indices.reshaped((count,))
-    l.emit("gather", l.dense(rows), flat, shaped)
-
-
-def _as_i64(l: Lowering, view: View) -> View:
-    if view.dtype not in ("i32", "i64"):
-        raise l.refuse("its indices are not integers")
-    return l.cast(view, "i64")
-
-
-@rule("Pad")
-def _pad(l: Lowering, node: Node) -> None:
-    output = present(node.outputs[0])
-    source = l.view(present(node.inputs[0]))
-    rank = source.rank
-    pads = l.ints(node.inputs[1])
-    axes = (
-        [a % rank for a in l.ints(node.inputs[3])]
-        if len(node.inputs) > 3 and node.inputs[3] is not None
-        else list(range(rank))
-    )
-    before, after = [0] * rank, [0] * rank
-    for i, axis in enumerate(axes):
-        before[axis], after[axis] = pads[i], pads[i + len(axes)]
-    mode = attribute(node, "mode", "constant")
-    if min(*before, *after, 0) < 0:
-        raise l.refuse("it takes away")
-    target = l.output(output)
-    if mode == "constant":
-        filled = l.array(node.inputs[2]) if len(node.inputs) > 2 and node.inputs[2] is not None else 0.0
-        if filled is None or target.dtype != "f32":
-            raise l.refuse("its value is not a constant float")
-        target = l.dense_output(output)
-        l.emit("fill", target, float(np.reshape(filled, -1)[0]))
-        for axis in range(rank):
-            target = target.sliced(axis, before[axis], source.shape[axis])
-        l.copy(source, target)
-        return
-    padded = [axis for axis in range(rank) if before[axis] or after[axis]]
-    if mode not in ("reflect", "edge") or len(padded) > 1:
-        raise l.refuse(f"mode {mode} on {len(padded)} axes")
-    l.copy(source, _middle(target, before, source))
-    for axis in padded:
-        _mirror(l, source, target, axis, before[axis], after[axis], mode)
-
-
-def _middle(target: View, before: list[int], source: View) -> View:
-    for axis in range(source.rank):
-        target = target.sliced(axis, before[axis], source.shape[axis])
-    return target
-
-
-def _mirror(l: Lowering, source: View, target: View, axis: int, before: int, after: int, mode: str) -> None:
-    size = source.shape[axis]
-    l.require_not_negative(size - 1 - (max(before, after) if mode == "reflect" else 0))
-    step = -1 if mode == "reflect" else 0
-    if before:
-        first = before if mode == "reflect" else 0
-        l.copy(source.sliced(axis, first, before, step), target.sliced(axis, 0, before))
-    if after:
-        last = size - 2 if mode == "reflect" else size - 1
-        l.copy(source.sliced(axis, last, after, step), target.sliced(axis, size + before, after))
-
-
 @rule("Identity")
 def _identity(l: Lowering, node: Node) -> None:
     l.views[present(node.outputs[0])] = l.view(present(node.inputs[0]))
@@ -206,13 +129,3 @@ def _expect_shape(l: Lowering, node: Node) -> None:
     for axis, other in node.attrs["same"]:
         l.require_equal(source.shape[axis], l.shape(present(node.inputs[1]))[other])
     l.views[present(node.outputs[0])] = source
-
-
-@rule("ConstantOfShape")
-def _constant_of_shape(l: Lowering, node: Node) -> None:
-    output = present(node.outputs[0])
-    value = attribute(node, "value", None)
-    number = 0.0 if value is None else value.reshape(-1)[0]
-    if l.dtype(output) != "f32":
-        raise l.refuse("it is not of float")
-    l.emit("fill", l.dense_output(output), float(number))

@@ -1,111 +1,124 @@
-"""Reductions, softmax and normalizations."""
+"""Reductions and softmax over any axes."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from webrnn.ir import Dim, Node
 
-from ..instructions import REDUCTIONS
+from ..instructions import NUMBER_REDUCTIONS, NUMBERS, REDUCTIONS
 from ..lowering import Lowering, attribute, present, rule
 from ..views import View, count_of
+from .formula import Formula, compute
 
 
-def _shaped(l: Lowering, view: View, *shape: Dim) -> View:
+def shaped(l: Lowering, view: View, *shape: Dim) -> View:
+    """The elements without gaps, in another shape."""
     return l.reshaped(l.dense(view), shape)
 
 
 _KINDS = {
     "ReduceSum": "sum", "ReduceMean": "mean", "ReduceSumSquare": "sum_square", "ReduceProd": "prod", "ReduceMax": "max",
-    "ReduceMin": "min",
+    "ReduceMin": "min", "ReduceL1": "l1", "ReduceL2": "l2", "ReduceLogSum": "log_sum", "ReduceLogSumExp": "log_sum_exp",
 }  # fmt: skip
+
+_OF_ONE = {"l1": "abs", "l2": "abs", "sum_square": "mul", "log_sum": "log"}
+"""What a reduction over no axes does to an element; the others do nothing."""
 
 
 @rule(*_KINDS)
 def _reduce(l: Lowering, node: Node) -> None:
-    x, output = present(node.inputs[0]), present(node.outputs[0])
+    x, output, kind = present(node.inputs[0]), present(node.outputs[0]), _KINDS[node.op]
     view = l.view(x)
-    if view.dtype != "f32":
-        raise l.refuse("it is not of float")
     given = node.inputs[1] if len(node.inputs) > 1 else None
-    axes = sorted(axis % view.rank for axis in l.ints(given)) if given is not None else []
-    if not axes:
-        if attribute(node, "noop_with_empty_axes", 0):  # what it does to an element it does nevertheless
-            view = view.with_axis(view.rank)
-            axes = [view.rank - 1]
-        else:
-            view = view if view.rank else view.with_axis(0)
-            axes = list(range(view.rank))
-    if axes != list(range(axes[0], axes[-1] + 1)):
-        kept = [axis for axis in range(view.rank) if axis not in axes]
-        view = view.transposed([*kept, *axes])
-        axes = list(range(len(kept), view.rank))
-    outer, inner = view.shape[: axes[0]], view.shape[axes[-1] + 1 :]
-    n = count_of(view.shape[axes[0] : axes[-1] + 1])
-    kind = _KINDS[node.op]
-    if kind in ("max", "min") and (not isinstance(n, int) or n == 0):
-        raise l.refuse("it may reduce nothing")
-    target = l.dense_output(output).reshaped((count_of(outer), count_of(inner)))
-    l.emit("reduce", _shaped(l, view, count_of(outer), n, count_of(inner)), target, REDUCTIONS.index(kind))
+    axes = [axis % view.rank for axis in l.ints(given)] if given is not None else []
+    if not axes and attribute(node, "noop_with_empty_axes", 0):
+        _reduce_nothing(l, view, kind, node)
+        return
+    groups = grouped(l, view, axes or range(view.rank))
+    target = l.dense_output(output).reshaped((groups.shape[0], groups.shape[2]))
+    assert target is not None
+    reduce_groups(l, groups, kind, target)
+
+
+def _reduce_nothing(l: Lowering, view: View, kind: str, node: Node) -> None:
+    output = present(node.outputs[0])
+    if kind not in _OF_ONE:
+        l.views[output] = view
+    elif view.dtype == "f32":
+        operands = [view, view] if kind == "sum_square" else [view]
+        compute(l, _OF_ONE[kind], operands, l.output_like(output, [view]))
+    else:
+        target = l.dense_output(output)
+        l.emit(
+            "reduce_numbers",
+            shaped(l, view, view.count, 1, 1),
+            shaped(l, target, view.count, 1),
+            _number(l, view, kind),
+        )
+
+
+def grouped(l: Lowering, view: View, axes: Sequence[int]) -> View:
+    """[outer, n, inner] without gaps, where n are the axes to reduce."""
+    chosen = sorted(axes)
+    if chosen != list(range(chosen[0], chosen[-1] + 1)) if chosen else False:
+        kept = [axis for axis in range(view.rank) if axis not in chosen]
+        view = view.transposed([*kept, *chosen])
+        chosen = list(range(len(kept), view.rank))
+    first, end = (chosen[0], chosen[-1] + 1) if chosen else (view.rank, view.rank)
+    shape = view.shape
+    return shaped(l, view, count_of(shape[:first]), count_of(shape[first:end]), count_of(shape[end:]))
+
+
+def reduce_groups(l: Lowering, x: View, kind: str, y: View) -> None:
+    """x[outer, n, inner] to y[outer, inner], neither with gaps."""
+    if x.dtype != "f32":
+        l.emit("reduce_numbers", x, y, _number(l, x, kind))
+    elif kind in REDUCTIONS:
+        l.emit("reduce", x, y, REDUCTIONS.index(kind))
+    elif kind == "l1":
+        reduce_groups(l, compute(l, "abs", [x], l.temporary(x.shape)), "sum", y)
+    elif kind == "log_sum_exp":
+        _log_sum_exp(l, x, y)
+    else:
+        reduce_groups(l, x, {"l2": "sum_square", "log_sum": "sum"}[kind], y)
+        compute(l, {"l2": "sqrt", "log_sum": "log"}[kind], [y], y)
+
+
+def _number(l: Lowering, view: View, kind: str) -> int:
+    if view.dtype not in NUMBERS or (kind.startswith("log") and view.dtype != "f64"):
+        raise l.refuse(f"{kind} of {view.dtype}")
+    return NUMBER_REDUCTIONS.index(kind)
+
+
+def _log_sum_exp(l: Lowering, x: View, y: View) -> None:
+    """log(sum(exp(x - top))) + top, where top is the largest number, or 0 if that is not finite."""
+    outer, _, inner = x.shape
+    top = l.temporary((outer, inner))
+    reduce_groups(l, x, "max", top)
+    formula = Formula(l)
+    largest = formula.view(top)
+    is_finite = formula.op("less", formula.op("abs", largest), formula.number(float("inf")))
+    formula.write((top, formula.op("select", is_finite, largest, formula.number(0.0))))
+    formula, terms = Formula(l), l.temporary(x.shape)
+    above = formula.op("sub", formula.view(x), formula.view(top.with_axis(1)))
+    formula.write((terms, formula.op("exp", above)))
+    reduce_groups(l, terms, "sum", y)
+    formula = Formula(l)
+    formula.write((y, formula.op("add", formula.op("log", formula.view(y)), formula.view(top))))
 
 
 @rule("Softmax", "LogSoftmax")
 def _softmax(l: Lowering, node: Node) -> None:
     x, output = present(node.inputs[0]), present(node.outputs[0])
     view = l.view(x)
-    if attribute(node, "axis", -1) % view.rank != view.rank - 1:
-        raise l.refuse("its axis is not the last one")
-    if view.dtype != "f32":
-        raise l.refuse("it is not of float")
-    shape = (count_of(view.shape[:-1]), view.shape[-1])
-    target = l.dense_output(output).reshaped(shape)
-    l.emit("softmax", _shaped(l, view, *shape), target, int(node.op == "LogSoftmax"))
-
-
-@rule("LayerNormalization")
-def _layer_norm(l: Lowering, node: Node) -> None:
-    x, scale, output = present(node.inputs[0]), present(node.inputs[1]), present(node.outputs[0])
-    bias = node.inputs[2] if len(node.inputs) > 2 else None
-    if any(extra is not None for extra in node.outputs[1:]):
-        raise l.refuse("its mean or deviation is asked for")
-    view = l.view(x)
     if view.dtype != "f32":
         raise l.refuse("it is not of float")
     axis = attribute(node, "axis", -1) % view.rank
-    shape = (count_of(view.shape[:axis]), count_of(view.shape[axis:]))
-    for value in (scale, bias):
-        if value is not None and not _has_one_for_each(l.shape(value), view.shape[axis:]):
-            raise l.refuse("its scale is broadcast")
-    target = l.dense_output(output).reshaped(shape)
-    vectors = [None if value is None else _shaped(l, l.view(value), shape[1]) for value in (scale, bias)]
-    l.emit("layer_norm", _shaped(l, view, *shape), *vectors, target, attribute(node, "epsilon", 1e-5))
-
-
-def _has_one_for_each(shape: tuple[Dim, ...], normalized: tuple[Dim, ...]) -> bool:
-    """Whether a scale has an element for each of the normalized ones, and the same for all others."""
-    extra = len(shape) - len(normalized)
-    return extra >= 0 and all(size == 1 for size in shape[:extra]) and shape[extra:] == normalized
-
-
-def _channels(l: Lowering, view: View) -> tuple[Dim, Dim, Dim]:
-    if view.rank < 2 or view.dtype != "f32":
-        raise l.refuse("it is not float[batch, channels, ...]")
-    return view.shape[0], view.shape[1], count_of(view.shape[2:])
-
-
-@rule("InstanceNormalization")
-def _instance_norm(l: Lowering, node: Node) -> None:
-    x, output = present(node.inputs[0]), present(node.outputs[0])
-    shape = _channels(l, l.view(x))
-    vectors = [_shaped(l, l.view(value), shape[1]) for value in node.inputs[1:3] if value is not None]
-    target = l.dense_output(output).reshaped(shape)
-    l.emit("instance_norm", _shaped(l, l.view(x), *shape), *vectors, target, attribute(node, "epsilon", 1e-5))
-
-
-@rule("BatchNormalization")
-def _batch_norm(l: Lowering, node: Node) -> None:
-    x, output = present(node.inputs[0]), present(node.outputs[0])
-    if attribute(node, "training_mode", 0) or any(extra is not None for extra in node.outputs[1:]):
-        raise l.refuse("training mode")
-    shape = _channels(l, l.view(x))
-    vectors = [_shaped(l, l.view(value), shape[1]) for value in node.inputs[1:5] if value is not None]
-    target = l.dense_output(output).reshaped(shape)
-    l.emit("batch_norm", _shaped(l, l.view(x), *shape), *vectors, target, attribute(node, "epsilon", 1e-5))
+    order = [*(a for a in range(view.rank) if a != axis), axis]
+    moved = view.transposed(order)
+    made = l.dense_output(output) if axis == view.rank - 1 else l.temporary(moved.shape)
+    rows = (count_of(moved.shape[:-1]), moved.shape[-1])
+    l.emit("softmax", shaped(l, moved, *rows), shaped(l, made, *rows), int(node.op == "LogSoftmax"))
+    if axis != view.rank - 1:
+        l.views[output] = made.transposed([order.index(a) for a in range(view.rank)])

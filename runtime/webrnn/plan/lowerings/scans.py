@@ -9,14 +9,18 @@ copied between steps.
 from __future__ import annotations
 
 from webrnn.ir import WEBRNN, Dim, Node, Scan, Value
-from webrnn.ir.scan import SequenceInput, State, Trace
+from webrnn.ir.dims import is_late
+from webrnn.ir.scan import SequenceInput, State, Trace, TraceSpec
 from webrnn.ops.sets import RESHAPES, VIEWS
+from webrnn.shapes.facts import Fact
 from webrnn.shapes.infer import trip_count
 
 from ..draft import LoopInstruction
 from ..instructions import EXACT, LIMITED, UNLIMITED
 from ..lowering import Lowering, present, rule
-from ..views import View, count_of
+from ..numbers import Numbers
+from ..views import Sizes, View, dense_view
+from .pads import fill, zeros_of
 from .sequences import lower_sequence, match_cell
 
 UPDATES_IN_PLACE = {
@@ -28,16 +32,10 @@ UPDATES_IN_PLACE = {
 """Ops of the webrnn domain that may write a result over an operand: which operands, None for any of its shape."""
 
 
-MOST_OPEN_BYTES = 2**24
-"""Room that is made for an output of a loop that may end early."""
-
-
 @rule("Scan", domain=WEBRNN)
 def _scan(l: Lowering, node: Node) -> None:
     scan = Scan.of(node)
-    if not all(state.spec.is_plain for state in scan.states):
-        raise l.refuse("a state with several taps")
-    if "fused_sequences" not in l.options:
+    if "fused_sequences" not in l.options and all(state.spec.is_plain for state in scan.states):
         cell = match_cell(l, scan)
         if cell is not None:
             lower_sequence(l, scan, cell)
@@ -56,6 +54,10 @@ class _Loop:
         self.after_body: list[tuple[View, View]] = []
         """Copies at the end of each step, (from, to)."""
         self.epilogue: list[tuple[View, View]] = []
+        self.length: Dim | None = None
+        """Of traces of a loop of which it is known only when it has run how many steps it takes."""
+        self.open_elements: dict[Trace, Sizes] = {}
+        """Traces whose elements have a size that is known only while running."""
 
     def lower(self) -> None:
         l, scan = self.l, self.scan
@@ -65,14 +67,18 @@ class _Loop:
             self._hand_in(invariant.outer, invariant.inner)
         for sequence in scan.sequences:
             l.views[sequence.element] = self._element(sequence)
+        self._open_lengths(loop)
         traces = [(trace, self._trace_element(trace)) for trace in scan.traces if trace.whole is not None]
         self._place_traces(traces)
-        carried = [self._place_state(state) for state in scan.states]
-        body = l.in_block(lambda: self._body(traces, carried))
+        histories = [self._place_history(state) for state in scan.states if not state.spec.is_plain]
+        carried = [self._place_state(state) for state in scan.states if state.spec.is_plain]
+        body = l.in_block(lambda: self._body(traces, carried, histories))
         loop.blocks = [body, l.in_block(lambda: self._copies(self.epilogue))]
         if scan.body_cond is not None:
             loop.body_condition = l.view(scan.body_cond)
         l.add(loop)
+        if self.length is not None:
+            l.emit("let", self.length, loop.taken, 0)
 
     def _most_steps(self) -> Dim:
         if self.n_steps is not None:
@@ -86,7 +92,6 @@ class _Loop:
     def _count_steps(self, loop: LoopInstruction) -> None:
         l, scan = self.l, self.scan
         loop.most_steps, loop.strictness = self.most, EXACT
-        has_condition = scan.cond is not None or scan.body_cond is not None
         known = l.facts.of(scan.n_steps).ints if scan.n_steps is not None else None
         if self.n_steps is not None or (known and known[0] <= l.most_steps):
             loop.n_steps = self.most
@@ -101,24 +106,46 @@ class _Loop:
             loop.condition = l.dense(l.view(scan.cond)).reshaped(())
         if scan.iteration is not None:
             loop.iteration = l.views[scan.iteration] = l.temporary((), "i64")
-        wholes = [trace.whole for trace in scan.traces if trace.whole is not None]
-        if wholes and (has_condition or self.n_steps is None):
-            self._open_lengths(loop, wholes)
 
-    def _open_lengths(self, loop: LoopInstruction, wholes: list[Value]) -> None:
-        """Outputs that are as long as steps were taken: the host gets buffers for all that could be, and the number."""
-        l = self.l
-        if not all(l.has_open_length(whole) for whole in wholes):
-            raise l.refuse("how long its outputs are is known only when it has run")
-        loop.taken = l.external((), "i64", "steps taken")
-        for trace in self.scan.traces:
-            if trace.whole is not None:
-                shape = (self.most, *l.shape(trace.element))
-                n_bytes = count_of(shape) * 8
-                if not isinstance(n_bytes, int) or n_bytes > MOST_OPEN_BYTES:
-                    raise l.refuse("how long its outputs are is known only when it has run, and that may be long")
-                l.views[trace.whole] = l.external(shape, l.dtype(trace.element), trace.whole.name)
-                l.taken[trace.whole] = loop.taken.storage.external
+    def _open_lengths(self, loop: LoopInstruction) -> None:
+        """Traces that are as long as steps were taken, and those whose elements are of a late size."""
+        l, scan = self.l, self.scan
+        traces = [trace for trace in scan.traces if trace.whole is not None]
+        if traces and (scan.cond is not None or scan.body_cond is not None or self.n_steps is None):
+            self.length, loop.taken = l.new_late(), l.temporary((), "i64")
+        for trace in traces:
+            whole = present(trace.whole)
+            if not l.is_open(trace.element) and self.length is None:
+                continue
+            if trace.spec != TraceSpec():
+                raise l.refuse("an output in another order is as long as it takes steps")
+            shape = l.facts.shape(trace.element)
+            if shape is None:
+                raise l.refuse(f"the rank of {whole.name} is not known")
+            sizes = tuple(l.new_late() if size is None else size for size in shape)
+            if None in shape:
+                self.open_elements[trace] = sizes
+                l.set_sizes([size for size in sizes if is_late(size)], [0 for size in sizes if is_late(size)])
+                if loop.iteration is None:
+                    loop.iteration = l.temporary((), "i64")
+            l.facts.set(whole, Fact(l.facts.dtype(trace.element), (self._trace_length(), *sizes)))
+        self.iteration = loop.iteration
+
+    def _trace_length(self) -> Dim:
+        return self.most if self.length is None else self.length
+
+    def _open_element(self, trace: Trace) -> View:
+        """The element of a trace whose size is known only now: all of them are of the same."""
+        l, sizes = self.l, self.open_elements[trace]
+        element = l.view(trace.element)
+        assert self.iteration is not None
+        numbers = Numbers(l)
+        is_first = numbers.of(self.iteration).is_equal(0)
+        same = [is_first | numbers.of(size).is_equal(have) for size, have in zip(sizes, element.shape, strict=True)]
+        numbers.demand(*same)
+        late = [axis for axis, size in enumerate(sizes) if is_late(size)]
+        l.set_sizes([sizes[axis] for axis in late], [element.shape[axis] for axis in late])
+        return element.relaid(sizes, element.strides)
 
     def _hand_in(self, outer: Value, inner: Value) -> None:
         array = self.l.array(outer)
@@ -136,9 +163,13 @@ class _Loop:
         l = self.l
         whole = l.output(present(trace.whole))
         axis = trace.spec.axis % whole.rank
+        if trace.spec.length is not None:
+            l.require_not_negative(whole.shape[axis] - self.most)
+            fill(l, whole, zeros_of(whole.dtype))
+            whole = whole.sliced(axis, 0, self.most)
         if trace.spec.keep is None:
-            if whole.shape[axis] != self.most:
-                raise l.refuse("an output is longer than the loop takes steps")
+            if whole.shape[axis] != self._trace_length():
+                raise l.refuse("an output is not as long as the loop takes steps")
             return _moving_element(whole, axis, trace.spec.reverse, self.most, self.id)
         kept = whole.shape[axis]
         first = kept - 1 if trace.spec.reverse else 0
@@ -150,8 +181,24 @@ class _Loop:
         made = {output for node in self.scan.body.nodes for output in node.outputs if output is not None}
         for trace, view in traces:
             value = trace.element
-            if value in made and value not in self.l.destinations and view.is_contiguous and trace.spec.keep is None:
+            if value in made and value not in self.l.destinations and trace not in self.open_elements:
+                if not view.is_contiguous or trace.spec.keep is not None:
+                    continue
                 self.l.destinations[value] = view
+
+    def _place_history(self, state: State) -> tuple[State, View]:
+        """The last values of a state that is read at several steps, the newest last."""
+        l = self.l
+        init = l.view(state.init)
+        for before in state.body_in:
+            if l.shape(before) != l.shape(state.body_out) or l.shape(before) != init.shape[1:]:
+                raise l.refuse("a state changes its shape")
+        l.require_equal(init.shape[0], state.spec.depth)
+        buffer = self._buffer(state, init)
+        l.copy(init, buffer)
+        for before, tap in zip(state.body_in, state.spec.taps, strict=True):
+            l.views[before] = buffer.without_axis(0, state.spec.depth + tap)
+        return state, buffer
 
     def _place_state(self, state: State) -> tuple[State, View, bool]:
         """Where a state is before each step, and whether its next value has to be copied there."""
@@ -159,6 +206,8 @@ class _Loop:
         (before,) = state.body_in
         init = l.view(state.init)
         history = l.destinations.get(state.body_out)
+        if l.is_open(before):
+            return self._place_open_state(state, init)
         if l.shape(before) != l.shape(state.body_out) or init.shape != l.shape(before):
             raise l.refuse("a state changes its shape")
         if history is not None and any(trace.element is state.body_out for trace in self.scan.traces):
@@ -175,6 +224,32 @@ class _Loop:
             l.overwriting.add(state.body_out)
             return state, buffer, False
         return state, buffer, True
+
+    def _place_open_state(self, state: State, init: View) -> tuple[State, View, bool]:
+        """A state whose size changes from step to step, in a place that grows."""
+        l = self.l
+        (before,) = state.body_in
+        shape = l.facts.shape(before)
+        if shape is None:
+            raise l.refuse("a state changes its rank")
+        sizes = [l.new_late() if size is None else size for size in shape]
+        l.set_shape(before, sizes)
+        buffer = l.views[before] = l.temporary(sizes, init.dtype)
+        self._enter(init, buffer)
+        if state.final is not None:
+            l.set_shape(state.final, sizes)
+            l.views[state.final] = buffer
+        return state, buffer, True
+
+    def _enter(self, source: View, buffer: View) -> None:
+        """Copy the next value of a state to its place. Its sizes are set behind that: they may say what it is now."""
+        l = self.l
+        for have, need in zip(source.shape, buffer.shape, strict=True):
+            if not is_late(need) and have != need:
+                l.require_equal(have, need)
+        l.copy(source, dense_view(buffer.storage, source.shape))
+        late = [axis for axis, size in enumerate(buffer.shape) if is_late(size)]
+        l.set_sizes([buffer.shape[axis] for axis in late], [source.shape[axis] for axis in late])
 
     def _buffer(self, state: State, init: View) -> View:
         if state.final is not None:
@@ -214,15 +289,32 @@ class _Loop:
             at = makers[nodes[at].inputs[0]]
         return at
 
-    def _body(self, traces: list[tuple[Trace, View]], carried: list[tuple[State, View, bool]]) -> None:
+    def _body(
+        self,
+        traces: list[tuple[Trace, View]],
+        carried: list[tuple[State, View, bool]],
+        histories: list[tuple[State, View]],
+    ) -> None:
         l = self.l
         l.lower_graph(self.scan.body)
-        copies = [(l.view(trace.element), view) for trace, view in traces if l.view(trace.element) != view]
+        for trace, view in traces:
+            element = self._open_element(trace) if trace in self.open_elements else l.view(trace.element)
+            if element != view:
+                l.copy(element, view)
         updates = [(l.view(state.body_out), buffer) for state, buffer, is_copied in carried if is_copied]
+        newest = [(l.view(state.body_out), buffer.without_axis(0, state.spec.depth - 1)) for state, buffer in histories]
+        updates += newest
         buffers = {buffer.storage for _, buffer in updates}
         if any(source.storage in buffers for source, _ in updates):
             updates = [(_fresh_copy(l, source), buffer) for source, buffer in updates]
-        self._copies([*copies, *updates])
+        for state, history in histories:
+            older = state.spec.depth - 1
+            l.copy(history.sliced(0, 1, older), history.sliced(0, 0, older))
+        for source, buffer in updates:
+            if any(map(is_late, buffer.shape)):
+                self._enter(source, buffer)
+            else:
+                l.copy(source, buffer)
 
     def _copies(self, copies: list[tuple[View, View]]) -> None:
         for source, target in copies:

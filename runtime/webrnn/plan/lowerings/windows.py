@@ -1,120 +1,176 @@
-"""Convolution and pooling over one or two axes."""
+"""Convolutions over any number of axes, and convolutions the other way round.
+
+`convolve` is the one way down: along one axis with constant weights as a product of windows, else by the instruction
+`conv` over two axes. Further axes are folded into channels: the windows along the first axis are laid beside each
+other, so that each of its taps is a channel of a convolution over the others, with the same weights in the same order.
+"""
 
 from __future__ import annotations
 
-from webrnn.ir import Dim, Node
+from collections.abc import Sequence
+from itertools import product
+from math import gcd, prod
+from typing import NamedTuple
+
+import numpy as np
+
+from webrnn.ir import Dim, Node, Value
+from webrnn.ir.dims import floor_divide
 
 from ..lowering import Lowering, attribute, present, rule
 from ..opcodes import PANEL
 from ..views import View, count_of
 
-
-def _planes(l: Lowering, view: View) -> View:
-    """[n, c, h, w]; one axis is a width."""
-    if view.dtype != "f32" or view.rank not in (3, 4):
-        raise l.refuse("it does not run over one or two axes of floats")
-    dense = l.dense(view)
-    return dense if view.rank == 4 else dense.with_axis(2)
+MOST = 1 << 15
+"""What the numbers of a window of `conv` and `pool` are below."""
 
 
-def _window(l: Lowering, node: Node, kernel: list[int], sizes: tuple[Dim, ...], outputs: tuple[Dim, ...]) -> list[int]:
-    """kernel_h, kernel_w, stride_h, stride_w, pad_top, pad_left, dilation_h, dilation_w"""
+FEW_FILTERS = 16
+"""Fewer do not fill the vectors of a product."""
+
+
+class Axis(NamedTuple):
+    """How windows lie along an axis."""
+
+    kernel: int
+    stride: int
+    dilation: int
+    before: Dim
+    """The pads, which `auto_pad` may make depend on the size."""
+    after: Dim
+    positions: Dim
+    """How many windows there are."""
+
+    @property
+    def extent(self) -> int:
+        return (self.kernel - 1) * self.dilation + 1
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether `conv` and `pool` take it."""
+        numbers = (self.kernel, self.stride, self.dilation, self.before)
+        return all(isinstance(number, int) and number < MOST for number in numbers)
+
+
+def axes_of(
+    l: Lowering, node: Node, kernel: Sequence[int], sizes: Sequence[Dim], positions: Sequence[Dim]
+) -> list[Axis]:
+    """The windows of a convolution or pool, with as many positions as the shape of its result says."""
     n = len(kernel)
-    strides = list(attribute(node, "strides", [1] * n))
-    dilations = list(attribute(node, "dilations", [1] * n))
-    pads = _pads_before(l, node, kernel, strides, dilations, sizes, outputs)
-    for size in outputs:
-        l.require_not_negative(size - 1)
-    two = [([1] * (2 - n) + kernel), ([1] * (2 - n) + strides), ([0] * (2 - n) + pads), ([1] * (2 - n) + dilations)]
-    return [number for pair in two for number in pair]
-
-
-def _pads_before(
-    l: Lowering, node: Node, kernel: list[int], strides: list[int], dilations: list[int], sizes: tuple[Dim, ...],
-    outputs: tuple[Dim, ...],
-) -> list[int]:  # fmt: skip
-    auto = attribute(node, "auto_pad", "NOTSET")
-    if auto in ("NOTSET", ""):
-        return list(attribute(node, "pads", [0] * (2 * len(kernel))))[: len(kernel)]
-    if auto == "VALID":
-        return [0] * len(kernel)
+    strides, dilations = attribute(node, "strides", [1] * n), attribute(node, "dilations", [1] * n)
+    pads, auto = attribute(node, "pads", [0] * (2 * n)), attribute(node, "auto_pad", "NOTSET")
     found = []
-    for k, stride, dilation, size, out in zip(kernel, strides, dilations, sizes, outputs, strict=True):
-        if not isinstance(size, int) or not isinstance(out, int):
-            raise l.refuse(f"auto_pad {auto} of a size that is not known")
-        total = max((out - 1) * stride + (k - 1) * dilation + 1 - size, 0)
-        found.append(total // 2 if auto == "SAME_UPPER" else total - total // 2)
+    for axis, size in enumerate(sizes):
+        axis_of = Axis(kernel[axis], strides[axis], dilations[axis], 0, 0, positions[axis])
+        if auto.startswith("SAME"):
+            total = _same_pads(axis_of, size)
+            small = floor_divide(total, 2)
+            around = (small, total - small) if auto == "SAME_UPPER" else (total - small, small)
+        else:
+            around = (0, 0) if auto == "VALID" else (pads[axis], pads[axis + n])
+        found.append(axis_of._replace(before=around[0], after=around[1]))
+        l.require_not_negative(positions[axis] - 1)
     return found
+
+
+def _same_pads(axis: Axis, size: Dim) -> Dim:
+    """Both pads together, so that there is a window for each stride: what is missing at the end, if anything is."""
+    missing = (axis.positions - 1) * axis.stride + axis.extent - size
+    if isinstance(missing, int):
+        return max(missing, 0)
+    if axis.extent >= axis.stride:
+        return missing
+    return missing * floor_divide(missing + axis.stride, axis.stride)  # it lies between -stride and stride
 
 
 @rule("Conv")
 def _conv(l: Lowering, node: Node) -> None:
-    x, w = l.shape(present(node.inputs[0])), l.shape(present(node.inputs[1]))
-    l.require_equal(x[1], w[1] * attribute(node, "group", 1))
-    if not _conv_as_product(l, node):
-        _conv_by_windows(l, node)
+    x, w, output = present(node.inputs[0]), present(node.inputs[1]), present(node.outputs[0])
+    group = attribute(node, "group", 1)
+    view, weights = l.view(x), _weights(l, w)
+    _require_floats(l, view)
+    l.require_equal(view.shape[1], weights.shape[1] * group)
+    axes = axes_of(l, node, _kernel(l, weights), view.shape[2:], l.shape(output)[2:])
+    l.views[output] = convolve(l, view, weights, _bias(l, node), axes, group, output)
 
 
-def _conv_as_product(l: Lowering, node: Node) -> bool:
+def _require_floats(l: Lowering, view: View) -> None:
+    if view.dtype != "f32":
+        raise l.refuse("it is not of float")
+
+
+def _weights(l: Lowering, w: Value) -> np.ndarray | View:
+    array = l.array(w)
+    return l.view(w) if array is None else array
+
+
+def _bias(l: Lowering, node: Node) -> View | None:
+    bias = node.inputs[2] if len(node.inputs) > 2 else None
+    return None if bias is None else l.dense(l.view(bias))
+
+
+def _kernel(l: Lowering, weights: np.ndarray | View) -> list[int]:
+    kernel = [size for size in weights.shape[2:] if isinstance(size, int)]
+    if len(kernel) != len(weights.shape) - 2:
+        raise l.refuse("the size of its kernel is not known")
+    return kernel
+
+
+def convolve(
+    l: Lowering, x: View, weights: np.ndarray | View, bias: View | None, axes: Sequence[Axis], group: int,
+    output: Value | None = None, place: View | None = None,
+) -> View:  # fmt: skip
+    """[batch, filters, positions ...] of x[batch, channels, sizes ...]. It is written where `output` belongs, or to
+    `place`, if an instruction can write it there."""
+    if len(axes) > 2:
+        return _folded(l, x, weights, bias, axes, group)
+    if isinstance(weights, np.ndarray) and len(axes) == 1 and group == 1:
+        axis = axes[0]
+        is_short = isinstance(axis.positions, int) and axis.positions <= 8
+        if weights.shape[0] >= FEW_FILTERS or is_short or not axis.is_plain:
+            return _conv_as_product(l, x, weights, bias, axis, place)
+    return _conv_by_windows(l, x, weights, bias, axes, group, output)
+
+
+def _conv_as_product(
+    l: Lowering, x: View, weights: np.ndarray, bias: View | None, axis: Axis, place: View | None
+) -> View:
     """A convolution along one axis as the product of its windows with packed weights, channels last: consecutive
     elements of a window lie behind each other then, so that windows without gaps are views. Worth it where there are
     enough results to fill a vector, or few positions."""
-    x, w, output = present(node.inputs[0]), present(node.inputs[1]), present(node.outputs[0])
-    bias = node.inputs[2] if len(node.inputs) > 2 else None
-    weights = l.array(w)
-    if weights is None or weights.ndim != 3 or attribute(node, "group", 1) != 1 or l.dtype(x) != "f32":
-        return False
     n_out, channels, taps = weights.shape
-    batch, _, positions = l.shape(output)
-    if n_out < 16 and not (isinstance(positions, int) and positions <= 8):
-        return False
-    view = l.view(x)
-    _, stride, pad, dilation = _window(l, node, [taps], view.shape[2:], (positions,))[1::2]
-    rows = l.dense(view.transposed([0, 2, 1]))
-    length = view.shape[2]
-    read = (positions - 1) * stride + (taps - 1) * dilation + 1
-    if isinstance(length, int) and isinstance(read, int):
-        if pad or read != length:
-            rows = _padded(l, rows, pad, read)
-    else:
-        is_padded = attribute(node, "auto_pad", "NOTSET") != "VALID"
-        rows = _padded_openly(l, rows, pad, attribute(node, "pads", [0, 0])[1] if is_padded else 0)
+    batch, positions = x.shape[0], axis.positions
+    rows = _with_pads(l, l.dense(x.transposed([0, 2, 1])), axis)
     padded = rows.shape[1]
     windows = rows.relaid(
-        (batch, positions, taps, channels), (padded * channels, stride * channels, dilation * channels, 1)
+        (batch, positions, taps, channels), (padded * channels, axis.stride * channels, axis.dilation * channels, 1)
     )
     flat = _flat_windows(l, windows, taps * channels)
-    result = l.temporary((batch, positions, n_out))
+    has_place = place is not None and batch == 1 and place.strides[1] == 1
+    result = place.transposed([0, 2, 1]) if has_place else l.temporary((batch, positions, n_out))  # type: ignore[union-attr]
     packed = l.packed_once(weights, lambda array: array.transpose(2, 1, 0).reshape(-1, n_out))
-    bias_view = None if bias is None else l.dense(l.view(bias))
-    l.emit("gemm", flat, packed, bias_view, result.reshaped((batch * positions, n_out)))
-    l.views[output] = result.transposed([0, 2, 1])
-    return True
+    target = result.without_axis(0) if batch == 1 else result.reshaped((batch * positions, n_out))
+    l.emit("gemm", flat, packed, bias, target)
+    return result.transposed([0, 2, 1])
 
 
-def _padded(l: Lowering, rows: View, before: int, length: int) -> View:
-    """[batch, length, channels] with zeros around, or without what no window reads."""
-    batch, have, channels = rows.shape
-    assert isinstance(have, int)
-    if before == 0 and length <= have:
-        return rows if length == have else l.dense(rows.sliced(1, 0, length))
-    kept = min(have, length - before)
-    return _copied_into(l, rows.sliced(1, 0, kept), l.temporary((batch, length, channels)), before)
-
-
-def _padded_openly(l: Lowering, rows: View, before: int, after: int) -> View:
-    """The same for a length that is not known: with zeros for all of the pads, and with what no window reads."""
-    batch, have, channels = rows.shape
-    if min(before, after) < 0:
-        raise l.refuse("it cuts off elements of a size that is not known")
-    if before == after == 0:
+def _with_pads(l: Lowering, rows: View, axis: Axis) -> View:
+    """Windows lie along axis 1: with zeros around, or without what no window reads. A length that is not known gets
+    all of the pads."""
+    have = rows.shape[1]
+    read = (axis.positions - 1) * axis.stride + axis.extent
+    if isinstance(have, int) and isinstance(read, int) and isinstance(axis.before, int):
+        if axis.before == 0 and read <= have:
+            return rows if read == have else l.dense(rows.sliced(1, 0, read))
+        kept: Dim = max(min(have, read - axis.before), 0)
+    elif axis.before == 0 and isinstance(axis.after, int) and axis.after <= 0:
         return rows
-    return _copied_into(l, rows, l.temporary((batch, have + before + after, channels)), before)
-
-
-def _copied_into(l: Lowering, rows: View, room: View, before: int) -> View:
+    else:
+        unread = min(axis.after, 0) if isinstance(axis.after, int) else 0
+        kept, read = have + unread, axis.before + have + axis.after
+    room = l.temporary((rows.shape[0], read, *rows.shape[2:]))
     l.emit("fill", room, 0.0)
-    l.copy(rows, room.sliced(1, before, rows.shape[1]))
+    l.copy(rows.sliced(1, 0, kept), room.sliced(1, axis.before, kept))
     return room
 
 
@@ -127,39 +183,191 @@ def _flat_windows(l: Lowering, windows: View, width: Dim) -> View:
     return windows.relaid((positions, width), (windows.strides[1], 1))
 
 
-def _conv_by_windows(l: Lowering, node: Node) -> None:
+def _conv_by_windows(
+    l: Lowering, x: View, weights: np.ndarray | View, bias: View | None, axes: Sequence[Axis], group: int,
+    output: Value | None,
+) -> View:  # fmt: skip
+    kernels = l.constant(weights) if isinstance(weights, np.ndarray) else weights
+    shape = (x.shape[0], kernels.shape[0], *(axis.positions for axis in axes))
+    target = l.temporary(shape) if output is None else l.dense_output(output)
+    padded, plain = x, []
+    for at, axis in enumerate(axes, 2):
+        if not axis.is_plain:  # zeros in front, as many as only a run knows; behind the end conv reads zeros
+            padded = _zeros_before(l, padded, at, axis.before)
+            axis = axis._replace(before=0)
+        if not axis.is_plain:
+            raise l.refuse(f"a window of {axis.kernel} every {axis.stride} with a dilation of {axis.dilation}")
+        plain.append(axis)
+    scratch = l.temporary((count_of(kernels.shape[1:]) * PANEL,))
+    l.emit("conv", planes(l, padded), planes(l, kernels), bias, planes(l, target), scratch, *window_of(plain), group)
+    return target
+
+
+def _zeros_before(l: Lowering, view: View, axis: int, count: Dim) -> View:
+    size = view.shape[axis]
+    room = l.temporary((*view.shape[:axis], count + size, *view.shape[axis + 1 :]))
+    l.emit("fill", room, 0.0)
+    l.copy(view, room.sliced(axis, count, size))
+    return room
+
+
+def planes(l: Lowering, view: View) -> View:
+    """[n, c, h, w]; one axis is a width."""
+    dense = l.dense(view)
+    return dense if view.rank == 4 else dense.with_axis(2)
+
+
+def window_of(axes: Sequence[Axis]) -> list[Dim]:
+    """kernel_h, kernel_w, stride_h, stride_w, pad_top, pad_left, dilation_h, dilation_w"""
+    one = Axis(1, 1, 1, 0, 0, 1)
+    pair = [*(one,) * (2 - len(axes)), *axes]
+    return [getattr(axis, name) for name in ("kernel", "stride", "before", "dilation") for axis in pair]
+
+
+def _folded(
+    l: Lowering, x: View, weights: np.ndarray | View, bias: View | None, axes: Sequence[Axis], group: int
+) -> View:
+    """Without the first axis: its windows are channels, its positions more batches."""
+    first, others = axes[0], axes[1:]
+    batch, channels, size, *rest = x.shape
+    rows = l.reshaped(x, (batch * channels, size, count_of(rest)))
+    rows = _with_pads(l, rows if rows.is_contiguous else l.dense(rows), first)
+    length, inner = rows.shape[1:]
+    windows = rows.relaid(
+        (batch, first.positions, channels, first.kernel, inner),
+        (channels * length * inner, first.stride * inner, length * inner, first.dilation * inner, 1),
+    )
+    folded = l.reshaped(l.dense(windows), (batch * first.positions, channels * first.kernel, *rest))
+    filters, depth, _, *kernel = weights.shape
+    shape = (filters, depth * first.kernel, *kernel)
+    kernels = weights.reshape(shape) if isinstance(weights, np.ndarray) else l.reshaped(weights, shape)  # type: ignore[arg-type]
+    made = convolve(l, folded, kernels, bias, others, group)
+    apart = made.relaid((batch, first.positions, *made.shape[1:]), (made.strides[0] * first.positions, *made.strides))
+    return apart.transposed([0, 2, 1, *range(3, apart.rank)])
+
+
+class _Phase(NamedTuple):
+    """Every stride-th result of a transposed convolution along one axis, from `first` on: a convolution of its own."""
+
+    first: int
+    taps: list[int]
+    """Of the kernel, last one first."""
+    axis: Axis
+
+
+@rule("ConvTranspose")
+def _conv_transpose(l: Lowering, node: Node) -> None:
+    """Results that are `stride` apart have the same taps of the kernel, so they are a convolution with these."""
     x, w, output = present(node.inputs[0]), present(node.inputs[1]), present(node.outputs[0])
-    bias = node.inputs[2] if len(node.inputs) > 2 else None
-    weights = l.view(w)
-    kernel = [size for size in weights.shape[2:] if isinstance(size, int)]
-    if len(kernel) != weights.rank - 2:
-        raise l.refuse("the size of its kernel is not known")
-    view = l.view(x)
-    target = _dense_planes(l, l.dense_output(output))
-    window = _window(l, node, kernel, view.shape[2:], l.shape(output)[2:])
-    scratch = l.temporary((count_of(weights.shape[1:]) * PANEL,))
-    l.emit(
-        "conv", _planes(l, view), _planes(l, weights), None if bias is None else l.dense(l.view(bias)), target, scratch,
-        *window, attribute(node, "group", 1),
-    )  # fmt: skip
+    view, weights, group = l.view(x), _weights(l, w), attribute(node, "group", 1)
+    _require_floats(l, view)
+    l.require_equal(view.shape[1], weights.shape[0])
+    kernel, shape = _kernel(l, weights), l.shape(output)
+    phases = [_phases(l, *along) for along in zip(*_spread(l, node, kernel, view.shape[2:], shape[2:]), strict=True)]
+    bias = _bias(l, node)
+    if prod(len(each) for each in phases) == 1:
+        chosen = [each[0] for each in phases]
+        l.views[output] = _phase(l, view, weights, bias, chosen, group, output)
+        return
+    is_product = isinstance(weights, np.ndarray) and group == 1 and weights.shape[1] >= FEW_FILTERS
+    if is_product and len(kernel) == 1 and shape[0] == 1:  # it writes its rows where they belong, channels last
+        l.views[output] = l.temporary((1, shape[2], shape[1])).transposed([0, 2, 1])
+    target = l.output(output)
+    for chosen in product(*phases):
+        place = target
+        for at, phase in enumerate(chosen, 2):
+            place = place.sliced(at, phase.first, phase.axis.positions, len(phases[at - 2]))
+        made = _phase(l, view, weights, bias, chosen, group, None, place)
+        if not made.is_at(place):
+            l.copy(made, place)
 
 
-def _dense_planes(l: Lowering, view: View) -> View:
-    if view.rank not in (3, 4):
-        raise l.refuse("it does not run over one or two axes of floats")
-    return view if view.rank == 4 else view.with_axis(2)
+def _spread(
+    l: Lowering, node: Node, kernel: list[int], sizes: Sequence[Dim], lengths: Sequence[Dim]
+) -> tuple[Sequence[int], Sequence[int], Sequence[int], Sequence[int], Sequence[Dim], Sequence[Dim]]:
+    """For each axis: kernel, stride, dilation, how much is cut off at the start, the size, the length of the result."""
+    n = len(kernel)
+    strides, dilations = attribute(node, "strides", [1] * n), attribute(node, "dilations", [1] * n)
+    extra, auto = attribute(node, "output_padding", None) or [0] * n, attribute(node, "auto_pad", "NOTSET")
+    pads, stated = attribute(node, "pads", [0] * (2 * n)), attribute(node, "output_shape", None)
+    cut = list(pads[:n]) if auto not in ("VALID", "SAME_UPPER", "SAME_LOWER") else [0] * n
+    if stated is not None or auto.startswith("SAME"):
+        for axis, (size, length) in enumerate(zip(sizes, lengths, strict=True)):
+            full = (size - 1) * strides[axis] + (kernel[axis] - 1) * dilations[axis] + 1 + extra[axis]
+            total = full - length
+            if not isinstance(total, int):
+                raise l.refuse("how much is cut off depends on a size that is not known")
+            total = max(total, 0)
+            cut[axis] = total // 2 if auto == "SAME_UPPER" else total - total // 2
+    return kernel, strides, dilations, cut, sizes, lengths
 
 
-@rule("MaxPool", "AveragePool")
-def _pool(l: Lowering, node: Node) -> None:
-    x, output = present(node.inputs[0]), present(node.outputs[0])
-    if any(extra is not None for extra in node.outputs[1:]):
-        raise l.refuse("its indices are asked for")
-    if attribute(node, "ceil_mode", 0):
-        raise l.refuse("ceil_mode")
-    view = l.view(x)
-    kernel = list(node.attrs["kernel_shape"])
-    target = _dense_planes(l, l.dense_output(output))
-    window = _window(l, node, kernel, view.shape[2:], l.shape(output)[2:])
-    kind = 0 if node.op == "MaxPool" else 1 + int(attribute(node, "count_include_pad", 0))
-    l.emit("pool", _planes(l, view), target, kind, *window)
+def _phases(l: Lowering, kernel: int, stride: int, dilation: int, cut: int, size: Dim, length: Dim) -> list[_Phase]:
+    """Result o reads tap t of element (o + cut - t * dilation) / stride, where that is an integer."""
+    found = []
+    common = gcd(stride, dilation)
+    for first in range(min(stride, length) if isinstance(length, int) else stride):
+        positions = floor_divide(length - first + stride - 1, stride)
+        l.require_not_negative(positions)
+        taps = [t for t in range(kernel) if (first + cut - t * dilation) % stride == 0][::-1]
+        start = (first + cut - taps[0] * dilation) // stride if taps else 0
+        apart = dilation // common
+        before = -start
+        after = positions - 1 + start + (len(taps) - 1) * apart - (size - 1)
+        found.append(_Phase(first, taps, Axis(len(taps), 1, apart, before, after, positions)))
+    return found
+
+
+def _phase(
+    l: Lowering, x: View, weights: np.ndarray | View, bias: View | None, phases: Sequence[_Phase], group: int,
+    output: Value | None, place: View | None = None,
+) -> View:  # fmt: skip
+    filters = weights.shape[1] * group
+    shape = (x.shape[0], filters, *(phase.axis.positions for phase in phases))
+    axes = []
+    for at, phase in enumerate(phases, 2):
+        axis, size = phase.axis, x.shape[at]
+        assert isinstance(axis.before, int)
+        if axis.before < 0:  # it begins behind the first element
+            skipped = min(-axis.before, size) if isinstance(size, int) else -axis.before
+            l.require_not_negative(size - skipped)
+            x = x.sliced(at, skipped, size - skipped)
+            axis = axis._replace(before=0)
+        axes.append(axis)
+    if 0 in x.shape[2:] or not all(phase.taps for phase in phases):
+        return _only_bias(l, shape, bias)
+    kernels = _turned(l, weights, [phase.taps for phase in phases], group)
+    return convolve(l, x, kernels, bias, axes, group, output, place)
+
+
+def _only_bias(l: Lowering, shape: Sequence[Dim], bias: View | None) -> View:
+    if bias is None:
+        zeros = l.temporary(shape)
+        l.emit("fill", zeros, 0.0)
+        return zeros
+    repeated = bias.relaid((*bias.shape, *(1,) * (len(shape) - 2)), (1, *(0,) * (len(shape) - 2))).broadcast(shape)
+    assert repeated is not None
+    return repeated
+
+
+def _turned(l: Lowering, weights: np.ndarray | View, taps: Sequence[list[int]], group: int) -> np.ndarray | View:
+    """[channels, filters / group, kernel ...] as weights of a convolution: [filters, channels / group, taps ...]."""
+    channels, filters = weights.shape[:2]
+    apart = (group, _part(l, channels, group), filters, *weights.shape[2:])
+    order = [0, 2, 1, *range(3, len(apart))]
+    shape = (filters * group, apart[1], *(len(each) for each in taps))
+    if isinstance(weights, np.ndarray):
+        chosen = weights.reshape(apart).transpose(order)  # type: ignore[arg-type]
+        for axis, each in enumerate(taps, 3):
+            chosen = chosen.take(each, axis=axis)
+        return np.ascontiguousarray(chosen).reshape(shape)  # type: ignore[arg-type]
+    view = l.reshaped(weights, apart).transposed(order)
+    for axis, each in enumerate(taps, 3):
+        view = view.sliced(axis, each[0], len(each), each[1] - each[0] if len(each) > 1 else 1)
+    return l.reshaped(view, shape)
+
+
+def _part(l: Lowering, channels: Dim, group: int) -> Dim:
+    part = floor_divide(channels, group)
+    l.require_equal(part * group, channels)
+    return part

@@ -47,6 +47,11 @@ def layer_normalization(node: Node, inputs: Sequence[Fact]) -> Sequence[Fact]:
     return [Fact(x.dtype, x.shape), Fact(DType.FLOAT, reduced), Fact(DType.FLOAT, reduced)]
 
 
+@rule("RMSNormalization")
+def rms_normalization(node: Node, inputs: Sequence[Fact]) -> Sequence[Fact]:
+    return [Fact(inputs[1].dtype, inputs[0].shape)]
+
+
 @rule("BatchNormalization")
 def batch_normalization(node: Node, inputs: Sequence[Fact]) -> Sequence[Fact]:
     running = [Fact(fact.dtype, fact.shape) for fact in inputs[3:5]]

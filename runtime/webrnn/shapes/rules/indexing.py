@@ -106,6 +106,13 @@ def constant_of_shape(node: Node, inputs: Sequence[Fact]) -> Sequence[Fact]:
     return [Fact(dtype, unknown_sizes(length) if isinstance(length, int) else None)]
 
 
+@rule("Random", domain=WEBRNN)
+def random(node: Node, inputs: Sequence[Fact]) -> Sequence[Fact]:
+    sizes = inputs[1].content
+    length = inputs[1].shape[0] if inputs[1].shape else None
+    return [Fact(DType.FLOAT, sizes or (unknown_sizes(length) if isinstance(length, int) else None))]
+
+
 @rule("Range")
 def range_(node: Node, inputs: Sequence[Fact]) -> Sequence[Fact]:
     dtype = next((fact.dtype for fact in inputs if fact.dtype is not None), None)

@@ -203,3 +203,29 @@ def depth_to_space(node: Node, inputs: Sequence[Fact]) -> Sequence[Fact]:
     batch, channels, *spatial = inputs[0].shape
     depth = None if channels is None else quotient(channels, block * block)
     return [Fact(inputs[0].dtype, (batch, depth, *(None if size is None else size * block for size in spatial)))]
+
+
+@rule("SpaceToDepth")
+def space_to_depth(node: Node, inputs: Sequence[Fact]) -> Sequence[Fact]:
+    block = node.attrs["blocksize"]
+    if inputs[0].shape is None:
+        return [Fact(inputs[0].dtype, (None,) * 4)]
+    batch, channels, *spatial = inputs[0].shape
+    depth = None if channels is None else channels * block * block
+    return [
+        Fact(
+            inputs[0].dtype, (batch, depth, *(None if size is None else floor_divide(size, block) for size in spatial))
+        )
+    ]
+
+
+@rule("CenterCropPad")
+def center_crop_pad(node: Node, inputs: Sequence[Fact]) -> Sequence[Fact]:
+    x, sizes = inputs[0], inputs[1].content
+    axes = node.attrs.get("axes")
+    if x.shape is None or sizes is None:
+        return [Fact(x.dtype, unknown_sizes(x.rank))]
+    result = list(x.shape)
+    for axis, size in zip(range(len(result)) if axes is None else axes, sizes, strict=True):
+        result[axis] = size
+    return [Fact(x.dtype, tuple(result))]

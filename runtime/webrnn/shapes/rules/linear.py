@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from webrnn.ir import WEBRNN, Dim, DType, Node, Shape
+from webrnn.ops.einsum import parse
 
 from ..facts import Fact
 from .registry import broadcast, broadcast_dim, common_type, rule
@@ -44,19 +45,19 @@ def gemm(node: Node, inputs: Sequence[Fact]) -> Sequence[Fact]:
 
 @rule("Einsum")
 def einsum(node: Node, inputs: Sequence[Fact]) -> Sequence[Fact]:
-    dtype = common_type(inputs)
-    operands, arrow, kept = node.attrs["equation"].replace(" ", "").partition("->")
-    terms = operands.split(",")
-    if "." in operands:
+    equation, dtype = node.attrs["equation"], common_type(inputs)
+    spelled = equation.replace(" ", "").partition("->")[0].split(",")
+    if any(fact.rank is None and "." in term for term, fact in zip(spelled, inputs, strict=True)):
         return [Fact(dtype)]
+    shapes = [
+        (None,) * len(term) if fact.shape is None else fact.shape for term, fact in zip(spelled, inputs, strict=True)
+    ]
+    terms, result = parse(equation, [len(shape) for shape in shapes])
     sizes: dict[str, Dim | None] = {}
-    for letters, fact in zip(terms, inputs, strict=True):
-        known = fact.shape if fact.shape is not None else (None,) * len(letters)
-        for letter, size in zip(letters, known, strict=True):
-            sizes[letter] = broadcast_dim(sizes[letter], size) if letter in sizes else size
-    if not arrow:
-        kept = "".join(sorted(letter for letter in sizes if operands.count(letter) == 1))
-    return [Fact(dtype, tuple(sizes[letter] for letter in kept))]
+    for axes, shape in zip(terms, shapes, strict=True):
+        for axis, size in zip(axes, shape, strict=True):
+            sizes[axis] = broadcast_dim(sizes[axis], size) if axis in sizes else size
+    return [Fact(dtype, tuple(sizes[axis] for axis in result))]
 
 
 def _axis(shape: Shape | None, axis: int) -> Shape:

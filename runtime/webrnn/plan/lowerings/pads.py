@@ -1,0 +1,225 @@
+"""Ops that make a tensor larger, smaller, or fill it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from webrnn.ir import Dim, Node, Value
+from webrnn.ir.dims import floor_divide, is_nonnegative
+
+from ..file import ARRAY_TYPES
+from ..lowering import Lowering, attribute, present, rule
+from ..opcodes import MAX_RANK
+from ..views import View, dense_strides
+
+
+def fill(l: Lowering, target: View, value: np.ndarray | View) -> None:
+    """Give all elements one value: of a constant, or of a tensor of one element."""
+    if isinstance(value, np.ndarray):
+        if target.dtype == "f32" and target.is_contiguous:
+            l.emit("fill", target, float(value.reshape(-1)[0]))
+            return
+        value = l.constant(value)
+    repeated = l.reshaped(value, ()).broadcast(target.shape)
+    assert repeated is not None
+    l.copy(repeated, target)
+
+
+def sizes_of(l: Lowering, value: Value | None) -> list[Dim]:
+    """The elements of an operand that says how, which may be named sizes."""
+    content = l.facts.of(value).content
+    if content is None or None in content:
+        raise l.refuse("an operand that says how is known only while running")
+    return [size for size in content if size is not None]
+
+
+@rule("ConstantOfShape")
+def _constant_of_shape(l: Lowering, node: Node) -> None:
+    value = attribute(node, "value", None)
+    fill(l, l.dense_output(present(node.outputs[0])), np.zeros(1, np.float32) if value is None else value)
+
+
+@rule("Tile")
+def _tile(l: Lowering, node: Node) -> None:
+    """Each repeated axis becomes two, the first of which stays where it is."""
+    view, output = l.view(present(node.inputs[0])), present(node.outputs[0])
+    repeats = sizes_of(l, node.inputs[1])
+    if all(size == 1 or count == 1 for size, count in zip(view.shape, repeats, strict=True)):
+        repeated = view.broadcast(l.shape(output))
+        assert repeated is not None
+        l.views[output] = repeated
+        return
+    axes = [axis for axis, count in enumerate(repeats) if count != 1]
+    spare = MAX_RANK - view.rank
+    if spare < 1:
+        raise l.refuse(f"a tensor of {view.rank + 1} axes")
+    while axes:
+        now, axes = axes[:spare], axes[spare:]
+        shape: list[Dim] = []
+        source: list[Dim] = []
+        strides: list[Dim] = []
+        for axis, (size, stride) in enumerate(zip(view.shape, view.strides, strict=True)):
+            if axis in now:
+                shape, source, strides = [*shape, repeats[axis]], [*source, repeats[axis]], [*strides, 0]
+            shape, source, strides = [*shape, size], [*source, size], [*strides, stride]
+        sizes = [size * repeats[axis] if axis in now else size for axis, size in enumerate(view.shape)]
+        target = l.temporary(sizes, view.dtype) if axes else l.dense_output(output)
+        l.copy(view.relaid(shape, strides), target.relaid(shape, dense_strides(shape)))
+        view = target
+
+
+@rule("Pad")
+def _pad(l: Lowering, node: Node) -> None:
+    source, output = l.view(present(node.inputs[0])), present(node.outputs[0])
+    rank = source.rank
+    pads, given = sizes_of(l, node.inputs[1]), [*node.inputs[2:4], None, None]
+    axes = list(range(rank)) if given[1] is None else [axis % rank for axis in l.ints(given[1])]
+    before: list[Dim] = [0] * rank
+    after: list[Dim] = [0] * rank
+    for i, axis in enumerate(axes):
+        before[axis], after[axis] = pads[i], pads[i + len(axes)]
+    mode = attribute(node, "mode", "constant")
+    if mode != "constant":
+        _pad_with_elements(l, source, output, before, after, mode)
+        return
+    value: np.ndarray | View = zeros_of(source.dtype)
+    if given[0] is not None:
+        known = l.array(given[0])
+        value = l.view(given[0]) if known is None else known
+    _pad_with_value(l, source, output, before, after, value)
+
+
+def zeros_of(dtype: str) -> np.ndarray:
+    return np.zeros(1, ARRAY_TYPES[dtype])
+
+
+def _pad_with_value(
+    l: Lowering, source: View, output: Value, before: Sequence[Dim], after: Sequence[Dim], value: np.ndarray | View
+) -> None:
+    """What is negative takes away."""
+    adds = False
+    starts: list[Dim] = []
+    for axis, pads in enumerate(zip(before, after, strict=True)):
+        first, last = (_sign(l, pad) for pad in pads)
+        cut = [-pad if sign < 0 else 0 for pad, sign in zip(pads, (first, last), strict=True)]
+        count = source.shape[axis] - cut[0] - cut[1]
+        if first < 0 or last < 0:
+            l.require_not_negative(count)  # else nothing of the operand is left between what is added
+        source = source.sliced(axis, cut[0], count)
+        starts.append(pads[0] if first > 0 else 0)
+        adds |= max(first, last) > 0
+    if not adds:
+        l.views[output] = source
+        return
+    target = l.dense_output(output)
+    fill(l, target, value)
+    for axis, start in enumerate(starts):
+        target = target.sliced(axis, start, source.shape[axis])
+    l.copy(source, target)
+
+
+def _sign(l: Lowering, size: Dim) -> int:
+    if size == 0:
+        return 0
+    if is_nonnegative(size):
+        return 1
+    if is_nonnegative(-size):
+        return -1
+    raise l.refuse("whether it adds or takes away depends on a size")
+
+
+def _pad_with_elements(
+    l: Lowering, view: View, output: Value, before: Sequence[Dim], after: Sequence[Dim], mode: str
+) -> None:
+    """Axis by axis; each reads what the axes before have made."""
+    shape = l.shape(output)
+    if 0 in shape:
+        l.output(output)
+        return
+    padded = [axis for axis in range(view.rank) if (before[axis], after[axis]) != (0, 0)]
+    for axis in padded:
+        l.require_not_negative(view.shape[axis] - 1)
+        sizes = [*view.shape[:axis], shape[axis], *view.shape[axis + 1 :]]
+        target = l.output(output) if axis == padded[-1] else l.temporary(sizes, view.dtype)
+        at: Dim = 0
+        for first, count, step in _pieces(l, view.shape[axis], before[axis], after[axis], mode):
+            l.copy(view.sliced(axis, first, count, step), target.sliced(axis, at, count))
+            at = at + count
+        view = target
+    if not padded:
+        l.views[output] = view
+
+
+def _pieces(l: Lowering, size: Dim, before: Dim, after: Dim, mode: str) -> Iterator[tuple[Dim, Dim, int]]:
+    """What a padded axis consists of: where each piece starts, how long it is, and its step."""
+    cuts = [-pad if _sign(l, pad) < 0 else 0 for pad in (before, after)]
+    adds = [pad if _sign(l, pad) > 0 else 0 for pad in (before, after)]
+    if adds[0] != 0:
+        yield from _added(l, size, adds[0], mode, at_front=True)
+    kept = size - cuts[0] - cuts[1]
+    l.require_not_negative(kept)
+    yield cuts[0], kept, 1
+    if adds[1] != 0:
+        yield from _added(l, size, adds[1], mode, at_front=False)
+
+
+def _added(l: Lowering, size: Dim, count: Dim, mode: str, at_front: bool) -> Iterator[tuple[Dim, Dim, int]]:
+    if mode == "edge":
+        yield (0 if at_front else size - 1), count, 0
+    elif mode == "reflect":
+        l.require_not_negative(size - 1 - count)
+        yield (count if at_front else size - 2), count, -1
+    elif isinstance(size, int) and isinstance(count, int):
+        whole, rest = divmod(count, size)
+        if at_front:
+            yield size - rest, rest, 1
+        for _ in range(whole):
+            yield 0, size, 1
+        if not at_front:
+            yield 0, rest, 1
+    else:
+        l.require_not_negative(size - count)
+        yield (size - count if at_front else 0), count, 1
+
+
+@rule("CenterCropPad")
+def _center_crop_pad(l: Lowering, node: Node) -> None:
+    source = l.view(present(node.inputs[0]))
+    axes = attribute(node, "axes", None)
+    before: list[Dim] = [0] * source.rank
+    after: list[Dim] = [0] * source.rank
+    chosen = range(source.rank) if axes is None else [axis % source.rank for axis in axes]
+    for axis, wanted in zip(chosen, sizes_of(l, node.inputs[1]), strict=True):
+        missing = wanted - source.shape[axis]
+        adds = _sign(l, missing) >= 0
+        before[axis] = floor_divide(missing, 2) if adds else -floor_divide(-missing, 2)
+        after[axis] = missing - before[axis]
+    _pad_with_value(l, source, present(node.outputs[0]), before, after, zeros_of(source.dtype))
+
+
+@rule("DepthToSpace", "SpaceToDepth")
+def _blocks(l: Lowering, node: Node) -> None:
+    """A block of pixels is a block of channels."""
+    source, output = l.view(present(node.inputs[0])), present(node.outputs[0])
+    block, crd = node.attrs["blocksize"], attribute(node, "mode", "DCR") == "CRD"
+    to_space = node.op == "DepthToSpace"
+    batch, deep, *_ = l.shape(output) if not to_space else source.shape
+    _, depth, height, width = l.shape(output) if to_space else source.shape
+    if to_space:
+        rows, columns = source.shape[2:]
+    else:
+        rows, columns = (floor_divide(size, block) for size in (height, width))
+        l.require_equal(rows * block, height)
+        l.require_equal(columns * block, width)
+    l.require_equal(depth * block * block, deep)
+    channels = (depth, block, block) if crd else (block, block, depth)
+    perm = [0, 1, 4, 2, 5, 3] if crd else [0, 3, 4, 1, 5, 2]
+    small = (batch, *channels, rows, columns)
+    large = (batch, depth, rows, block, columns, block)
+    if to_space:
+        l.views[output] = l.reshaped(l.reshaped(source, small).transposed(perm), l.shape(output))
+    else:
+        back = [perm.index(axis) for axis in range(6)]
+        l.views[output] = l.reshaped(l.reshaped(source, large).transposed(back), l.shape(output))

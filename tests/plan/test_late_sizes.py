@@ -1,0 +1,152 @@
+"""Sizes that are known only while running: what plans compute of them, and memory that grows."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.plan.harness import BUILDS, arguments_of, check_graph, graph_of, plan_of, run_plan
+from tests.plan.test_control import branches
+from webrnn.engine.executor.executor import Executor
+from webrnn.errors import PlanError, ShapeError
+from webrnn.plan.file import PlanFile
+
+FAST = [spec for spec in BUILDS if spec in ("native", "wasm:relaxed")] or BUILDS[:1]
+INTS = np.int64
+
+
+def check(build, inputs, *runs, **settings):
+    check_graph(graph_of(build, *inputs), *runs, builds=FAST, **settings)
+
+
+def test_where_elements_are_not_zero():
+    x = np.array([[0, 1.5], [-0.0, np.nan], [2, 0]], np.float32)
+    check(
+        lambda b, x: b.op("NonZero", x),
+        ["f n 2"],
+        [x],
+        [np.zeros((5, 2), np.float32)],
+        [x[:0]],
+        [np.ones((900, 2), np.float32)],
+    )
+    check(lambda b, x: b.op("NonZero", x), ["b 3 n"])
+    check(lambda b, x: b.op("NonZero", x), ["i"], [np.array(3)], [np.array(0)])
+
+
+def test_what_follows_has_the_sizes_that_came_out():
+    def build(b, x):
+        where = b.op("NonZero", x)
+        rows = b.op("Gather", where, b.ints(0), axis=0)
+        picked = b.op("Gather", x, b.op("Squeeze", rows, b.ints(0)), axis=0)
+        return b.op("Tanh", picked), b.op("Shape", picked), b.op("Concat", picked, x, axis=0)
+
+    check(build, ["f n 3"])
+
+
+@pytest.mark.parametrize("axis", [0, 1, None])
+def test_compress(axis):
+    attributes = {} if axis is None else {"axis": axis}
+    check(lambda b, x, c: b.op("Compress", x, c, **attributes), ["f 2 3", "b 2"])
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "step"),
+    [
+        (1, 4, 1),
+        (-3, 2**62, 2),
+        (5, -9, -1),
+        (-1, -(2**62), -3),
+        (0, 0, 1),
+        (7, 9, 1),
+        (-(2**63), 2**63 - 1, 2**63 - 1),
+    ],
+)
+def test_a_slice_whose_numbers_come_with_the_inputs(start, end, step):
+    numbers = [np.array([number], INTS) for number in (start, end, 1, step)]
+    x = np.arange(15, dtype=np.float32).reshape(3, 5)
+    check(
+        lambda b, x, *numbers: b.op("Slice", x, *numbers),
+        ["f n t", "i 1", "i 1", "i 1", "i 1"],
+        [x, *numbers],
+        [x.T.copy(), *numbers],
+    )
+
+
+def test_a_slice_of_a_named_size():
+    check(lambda b, x: b.op("Slice", x, b.ints(1), b.ints(3), b.ints(0)), ["f n 2"])
+    check(lambda b, x: b.op("Slice", x, b.ints(-2), b.ints(-9), b.ints(0), b.ints(-1)), ["f n 2"])
+
+
+@pytest.mark.parametrize("shape", [[-1], [0, -1], [2, 3, -1], [6, 0, 4], [4, 6]])
+def test_a_reshape_whose_shape_comes_with_the_inputs(shape):
+    x = np.arange(24, dtype=np.float32).reshape(6, 4)
+    given = np.array(shape, INTS)
+    build = lambda b, x, shape: b.op("Reshape", x, shape)  # noqa: E731
+    if shape == [6, 0, 4]:
+        with pytest.raises(ShapeError, match="do not fit"):
+            run_plan(plan_of(graph_of(build, "f n 4", "i 3")), FAST[0], [[x, given]])
+    else:
+        check(build, ["f n 4", f"i {len(shape)}"], [x, given])
+
+
+def test_expand_and_broadcasts_of_sizes_that_may_be_one():
+    x, row = np.ones((1, 3), np.float32), np.arange(12, dtype=np.float32).reshape(4, 3)
+    check(
+        lambda b, x, shape: b.op("Expand", x, shape), ["f n 3", "i 2"], [x, np.array([4, 1])], [row, np.array([1, 3])]
+    )
+    check(lambda b, x, y: b.op("Add", x, y), ["f n 3", "f t 3"], [x, row], [row, x], [row, row], [x, x], [x[:0], x])
+    plan = plan_of(graph_of(lambda b, x, y: b.op("Add", x, y), "f n 3", "f t 3"))
+    with pytest.raises(PlanError, match="a size"):
+        run_plan(plan, FAST[0], [[row, row[:2]]])
+
+
+def test_pads_that_come_with_the_inputs():
+    build = lambda b, x, pads: b.op("Pad", x, pads, b.constant(np.float32(2)))  # noqa: E731
+    x = np.arange(6, dtype=np.float32).reshape(3, 2)
+    check(
+        build,
+        ["f n 2", "i 4"],
+        [x, np.array([1, 0, 0, 2])],
+        [x, np.array([-1, 1, -1, -1])],
+        [x[:0], np.array([2, 0, 0, 1])],
+    )
+
+
+def test_sizes_that_come_with_the_inputs():
+    check(
+        lambda b, shape: b.op("ConstantOfShape", shape),
+        ["i 2"],
+        [np.array([2, 3])],
+        [np.array([0, 5])],
+        [np.array([90, 40])],
+    )
+    plan = plan_of(graph_of(lambda b, shape: b.op("ConstantOfShape", shape), "i 2"))
+    for numbers in ([2, -1], [2**40, 1]):
+        with pytest.raises(ShapeError, match="negative or too large"):
+            run_plan(plan, FAST[0], [[np.array(numbers)]])
+
+
+def test_branches_of_different_sizes():
+    def build(b, p, x):
+        return branches(b, p, [x], lambda i, x: [i.op("Concat", x, x, axis=0)], lambda i, x: [x])
+
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    check(build, ["b", "f n 3"], [np.array(True), x], [np.array(False), x])
+
+
+def test_memory_that_has_grown_stays():
+    graph = graph_of(lambda b, x: b.op("NonZero", x), "f n")
+    few, many = (np.ones(n, np.float32) for n in (3, 5000))
+    executor = Executor(graph)
+    for spec in FAST:
+        for argument, result in zip(
+            [few, many, few], run_plan(plan_of(graph), spec, [[few], [many], [few]]), strict=True
+        ):
+            np.testing.assert_array_equal(result[0], executor.run([argument])[0])
+
+
+def test_what_is_late_is_not_a_size_of_the_signature():
+    file = PlanFile(plan_of(graph_of(lambda b, x: b.op("NonZero", x), "f n")))
+    assert [port.is_late for port in (*file.inputs, *file.outputs)] == [False, True]
+    assert file.symbols == ["n"]
+    arguments_of(graph_of(lambda b, x: x, "f n"), {"n": 1})

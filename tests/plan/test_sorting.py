@@ -1,0 +1,88 @@
+"""Ops that put elements in order, or take them together one after the other."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.plan.harness import BUILDS, arguments_of, check_graph, graph_of, plan_of, run_plan
+from webrnn.engine.executor.executor import Executor
+from webrnn.errors import PlanError, ShapeError
+from webrnn.ir import Node
+
+ANY_KIND = "fijdhcw"
+SPECIAL = np.array([[1, np.nan, 3], [-0.0, 0.0, -0.0], [np.inf, -np.inf, np.nan], [2, 2, 1], [-1, -2, -1]])
+
+
+def top_k(b, x, k, **attrs):
+    outputs = [b.value("values"), b.value("indices")]
+    b.add(Node("TopK", [x, k], outputs, attrs))
+    return outputs
+
+
+@pytest.mark.parametrize("op", ["ArgMax", "ArgMin"])
+@pytest.mark.parametrize("last", [0, 1])
+@pytest.mark.parametrize(("axis", "keep"), [(0, 1), (1, 0), (-1, 1)])
+def test_arg_extreme(op, last, axis, keep):
+    def build(b, x):
+        return b.op(op, x, axis=axis, keepdims=keep, select_last_index=last)
+
+    for kind in ANY_KIND:
+        check_graph(graph_of(build, f"{kind} n 4 3"), sizes=({"n": 3}, {"n": 1}))
+    for kind, dtype in zip("fdh", (np.float32, np.float64, np.float16), strict=True):
+        check_graph(graph_of(build, f"{kind} 5 1 3"), [SPECIAL.astype(dtype).reshape(5, 1, 3)])
+    check_graph(graph_of(lambda b, x: build(b, b.op("Transpose", x)), "f 3 4 5"))
+
+
+@pytest.mark.parametrize("largest", [0, 1])
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_top_k(largest, axis):
+    for kind in ANY_KIND:
+        for k in (0, 1, 2, 5):
+            check_graph(graph_of(lambda b, x, k=k: top_k(b, x, b.ints(k), axis=axis, largest=largest), f"{kind} 5 6 5"))
+    for kind, dtype in zip("fdh", (np.float32, np.float64, np.float16), strict=True):
+        graph = graph_of(lambda b, x: top_k(b, x, b.ints(3), axis=axis, largest=largest), f"{kind} 5 3 3")
+        check_graph(graph, [np.broadcast_to(SPECIAL.astype(dtype)[:, None], (5, 3, 3)).copy()])
+
+
+def test_top_k_of_named_sizes():
+    check_graph(graph_of(lambda b, x: top_k(b, x, b.op("Shape", x, end=1), axis=0), "f n 3"))
+    check_graph(graph_of(lambda b, x: top_k(b, x, b.ints(2), axis=0)[1], "f n 3"), sizes=({"n": 2}, {"n": 9}))
+    check_graph(graph_of(lambda b, x: top_k(b, x, b.ints(40))[0], "f n 300"))
+
+
+def test_more_than_there_is():
+    graph = graph_of(lambda b, x: top_k(b, x, b.ints(3)), "f n")
+    arguments = [np.zeros(2, np.float32)]
+    with pytest.raises(ShapeError, match="K is 3"):
+        Executor(graph).run(arguments)
+    for spec in BUILDS:
+        with pytest.raises(PlanError):
+            run_plan(plan_of(graph), spec, [arguments])
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_hardmax(axis):
+    check_graph(graph_of(lambda b, x: b.op("Hardmax", x, axis=axis), "f n 3 2"), sizes=({"n": 3}, {"n": 1}))
+    check_graph(
+        graph_of(lambda b, x: b.op("Hardmax", x, axis=axis), "f 5 3 1"), [SPECIAL.astype(np.float32)[..., None]]
+    )
+    check_graph(graph_of(lambda b, x: b.op("Hardmax", x, axis=axis), "f 0 3 0"))
+
+
+@pytest.mark.parametrize("op", ["CumSum", "CumProd"])
+@pytest.mark.parametrize("exclusive", [0, 1])
+@pytest.mark.parametrize("reverse", [0, 1])
+def test_running(op, exclusive, reverse):
+    def build(b, x, axis):
+        return b.op(op, x, axis, exclusive=exclusive, reverse=reverse)
+
+    for kind in "fijd":
+        for axis in (0, 1, -1):
+            check_graph(graph_of(lambda b, x, axis=axis: build(b, x, b.constant(axis)), f"{kind} n 4 3"))
+    graph = graph_of(build, "f n 4 3", "j")
+    x = arguments_of(graph, {"n": 2})[0]
+    check_graph(graph, *([x, np.array(axis, np.int32)] for axis in (0, 1, 2, -1, -3)))
+    for spec in BUILDS:
+        with pytest.raises(ShapeError, match="out of range"):
+            run_plan(plan_of(graph), spec, [[x, np.array(3, np.int32)]])

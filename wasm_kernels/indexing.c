@@ -1,0 +1,252 @@
+/* Instructions that read and write by index, count, and put elements in order. */
+#include "kernels.gen.h"
+#include "plan.gen.h"
+
+/* --- by index -------------------------------------------------------------------------------------------------------- */
+
+/* index[..., depth], y[...]: the place of each element: its position along each axis of y times a stride, and each of its `depth`
+ * numbers, which belong to axes and count from their end if they are negative, times a stride. The list, all of it sizes: a stride
+ * for each axis of y, then the length and the stride of the axis of each number. */
+static int check_flat_index(Vm *vm, const flat_index_operands *o) {
+  const Tensor *index = T(index), *y = T(y);
+  ASK(index->rank == y->rank + 1 && y->contiguous);
+  for (int a = 0; a < y->rank; a++) ASK(index->size[a] == y->size[a]);
+  ASK(list_words(flat_index, o) == y->rank + 2 * (int64_t)index->size[y->rank]);
+  return OK;
+}
+static int run_flat_index(Vm *vm, const flat_index_operands *o) {
+  DONE_IF_EMPTY(y);
+  const Tensor *index = T(index), *y = T(y);
+  const int32_t *step = list_of(o), *axes = step + y->rank;
+  const int64_t *from = (const int64_t *)index->data;
+  int32_t at[MAX_RANK] = {0};
+  uint64_t position = 0; /* of a damaged plan it may overflow: whoever uses a place checks it */
+  for (int64_t *to = (int64_t *)y->data, *end = to + y->count; to < end; to++) {
+    uint64_t place = position;
+    for (int i = 0; i < index->size[y->rank]; i++) {
+      const int64_t number = from[(ptrdiff_t)i * index->stride[y->rank]], length = vm->size[axes[2 * i]];
+      REQUIRE(number >= -length && number < length, INDEX_RANGE);
+      place += (uint64_t)(number < 0 ? number + length : number) * (uint64_t)(int64_t)vm->size[axes[2 * i + 1]];
+    }
+    *to = (int64_t)place;
+    for (int a = y->rank; a-- > 0; at[a] = 0) {
+      from += index->stride[a], position += (uint64_t)(int64_t)vm->size[step[a]];
+      if (++at[a] < y->size[a]) break;
+      from -= (ptrdiff_t)y->size[a] * index->stride[a];
+      position -= (uint64_t)y->size[a] * (uint64_t)(int64_t)vm->size[step[a]];
+    }
+  }
+  return OK;
+}
+
+/* index[n], updates[n, inner], y[rows, inner]: y at index takes the updates, or takes them in. */
+static int check_scatter(Vm *vm, const scatter_operands *o) {
+  const Tensor *updates = T(updates), *y = T(y);
+  ASK(is_dense(updates, 2) && is_dense(y, 2) && updates->dtype == y->dtype && updates->size[1] == y->size[1]);
+  ASK(is_vector(T(index), updates->size[0]) && below(o->kind, SCATTER_COUNT));
+  ASK(o->kind == SCATTER_NONE || y->dtype == DTYPE_F32 || y->dtype == DTYPE_I64 || y->dtype == DTYPE_I32 ||
+      y->dtype == DTYPE_F64);
+  return OK;
+}
+/* integers wrap; NaN is both the largest and the smallest number */
+#define TAKE_IN(type, wrapping)                                                                         \
+  for (int32_t j = 0; j < inner; j++) {                                                                 \
+    type *a = (type *)to + j;                                                                           \
+    const type b = ((const type *)from)[j];                                                             \
+    *a = kind == SCATTER_ADD                                     ? (type)((wrapping) * a + (wrapping)b) \
+         : kind == SCATTER_MUL                                   ? (type)((wrapping) * a * (wrapping)b) \
+         : (kind == SCATTER_MAX ? *a >= b : *a <= b) || *a != *a ? *a                                   \
+                                                                 : b;                                   \
+  }                                                                                                     \
+  return
+static void take_in(const char *from, char *to, int32_t inner, int kind, int dtype) {
+  switch (dtype) {
+  case DTYPE_F32: TAKE_IN(float, float);
+  case DTYPE_F64: TAKE_IN(double, double);
+  case DTYPE_I64: TAKE_IN(int64_t, uint64_t);
+  case DTYPE_I32: TAKE_IN(int32_t, uint32_t);
+  }
+}
+static int run_scatter(Vm *vm, const scatter_operands *o) {
+  const Tensor *updates = T(updates), *y = T(y);
+  const int64_t *index = (const int64_t *)T(index)->data;
+  const int32_t n = updates->size[0], rows = y->size[0], inner = y->size[1];
+  const ptrdiff_t bytes = (ptrdiff_t)inner * ITEM[y->dtype];
+  for (int32_t i = 0; i < n; i++) REQUIRE(index[i] >= 0 && index[i] < rows, INDEX_RANGE);
+  DONE_IF_EMPTY(updates);
+  for (int32_t i = 0; i < n; i++) {
+    const int64_t at = index[i];
+    REQUIRE(at >= 0 && at < rows, INDEX_RANGE); /* once more: y may overlap index */
+    const char *from = updates->data + i * bytes;
+    char *to = y->data + (ptrdiff_t)at * bytes;
+    if (o->kind == SCATTER_NONE) copy_bytes(to, from, bytes);
+    else take_in(from, to, inner, o->kind, y->dtype);
+  }
+  return OK;
+}
+
+static int check_in_range(Vm *vm, const in_range_operands *o) {
+  ASK(T(x)->contiguous);
+  return OK;
+}
+static int run_in_range(Vm *vm, const in_range_operands *o) {
+  const int64_t *x = (const int64_t *)T(x)->data;
+  for (int32_t i = 0; i < T(x)->count; i++) REQUIRE(x[i] >= vm->size[o->least] && x[i] <= vm->size[o->most], INDEX_RANGE);
+  return OK;
+}
+
+/* --- counting -------------------------------------------------------------------------------------------------------- */
+
+static int check_iota(Vm *vm, const iota_operands *o) {
+  ASK(T(y)->contiguous);
+  return OK;
+}
+static int run_iota(Vm *vm, const iota_operands *o) {
+  for (int32_t i = 0; i < T(y)->count; i++) ((int64_t *)T(y)->data)[i] = i;
+  return OK;
+}
+
+/* x[outer, n, inner], y the same: sums or products of all elements along the middle up to each one, which is left out of its own
+ * if that is asked for */
+static int check_cumulate(Vm *vm, const cumulate_operands *o) {
+  const Tensor *x = T(x), *y = T(y);
+  ASK(x->rank == 3 && same_sizes(x, y) && x->dtype == y->dtype && below(o->kind, CUMULATION_COUNT));
+  ASK(x->dtype == DTYPE_F32 || x->dtype == DTYPE_I64 || x->dtype == DTYPE_I32 || x->dtype == DTYPE_F64);
+  return OK;
+}
+#define CUMULATE(type, wrapping)                                                     \
+  {                                                                                  \
+    wrapping total = (wrapping)(kind == CUMULATION_PROD);                            \
+    for (int32_t j = 0; j < n; j++) {                                                \
+      const wrapping next = (wrapping)((const type *)from)[(ptrdiff_t)j * x_stride], \
+                     sum = kind == CUMULATION_PROD ? total * next : total + next;    \
+      ((type *)to)[(ptrdiff_t)j * y_stride] = (type)(exclusive ? total : sum);       \
+      total = sum;                                                                   \
+    }                                                                                \
+    return;                                                                          \
+  }
+static void cumulate(const char *from, char *to, int32_t n, int32_t x_stride, int32_t y_stride, int kind, int exclusive,
+                     int dtype) {
+  switch (dtype) {
+  case DTYPE_F32: CUMULATE(float, float)
+  case DTYPE_F64: CUMULATE(double, double)
+  case DTYPE_I64: CUMULATE(int64_t, uint64_t)
+  case DTYPE_I32: CUMULATE(int32_t, uint32_t)
+  }
+}
+static int run_cumulate(Vm *vm, const cumulate_operands *o) {
+  DONE_IF_EMPTY(y);
+  const Tensor *x = T(x), *y = T(y);
+  const ptrdiff_t item = ITEM[x->dtype];
+  for (int32_t outer = 0; outer < x->size[0]; outer++)
+    for (int32_t inner = 0; inner < x->size[2]; inner++)
+      cumulate(x->data + ((ptrdiff_t)outer * x->stride[0] + (ptrdiff_t)inner * x->stride[2]) * item,
+               y->data + ((ptrdiff_t)outer * y->stride[0] + (ptrdiff_t)inner * y->stride[2]) * item, x->size[1], x->stride[1],
+               y->stride[1], o->kind, o->exclusive, x->dtype);
+  return OK;
+}
+
+/* --- order ----------------------------------------------------------------------------------------------------------- */
+
+/* The first k of the n elements of a line, by an order: a heap of their indices whose root comes last. */
+typedef struct {
+  const char *x;
+  int64_t *heap;
+  ptrdiff_t step; /* from one element, or index, to the next */
+  int dtype, smallest, last, nan_first;
+} Line;
+
+/* The bits of a float without its sign, and those of infinity, as a number that is ordered as the float is; NaN is the largest. */
+INLINE int64_t float_key(int64_t magnitude, int negative, int64_t infinity) {
+  return magnitude > infinity ? INT64_MAX : negative ? -magnitude : magnitude;
+}
+#define ITEM_AT(type) (((const type *)line->x)[at * line->step])
+#define FLOAT_KEY(type, infinity) \
+  float_key(ITEM_AT(type) & (type) ~((type)1 << (8 * sizeof(type) - 1)), ITEM_AT(type) >> (8 * sizeof(type) - 1) != 0, infinity)
+static int64_t other_key(const Line *line, int64_t at) {
+  switch (line->dtype) {
+  case DTYPE_I64: return ITEM_AT(int64_t);
+  case DTYPE_U64: return (int64_t)(ITEM_AT(uint64_t) ^ (uint64_t)1 << 63);
+  case DTYPE_I32: return ITEM_AT(int32_t);
+  case DTYPE_U32: return ITEM_AT(uint32_t);
+  case DTYPE_I16: return ITEM_AT(int16_t);
+  case DTYPE_U16: return ITEM_AT(uint16_t);
+  case DTYPE_I8: return ITEM_AT(int8_t);
+  case DTYPE_F16: return FLOAT_KEY(uint16_t, 0x7c00);
+  case DTYPE_BF16: return FLOAT_KEY(uint16_t, 0x7f80);
+  case DTYPE_F64: return FLOAT_KEY(uint64_t, 0x7ff0000000000000);
+  default: return ITEM_AT(uint8_t);
+  }
+}
+/* larger for what comes earlier */
+INLINE int64_t key_of(const Line *line, int64_t at) {
+  const int64_t key = line->dtype == DTYPE_F32 ? FLOAT_KEY(uint32_t, 0x7f800000) : other_key(line, at);
+  if (!line->smallest) return key;
+  return line->nan_first && key == INT64_MAX ? key : ~key;
+}
+static int precedes(const Line *line, int64_t a, int64_t b) {
+  const int64_t key_a = key_of(line, a), key_b = key_of(line, b);
+  return key_a != key_b ? key_a > key_b : (a < b) != line->last;
+}
+static void sift_down(const Line *line, int32_t at, int32_t count) {
+  int64_t *const heap = line->heap;
+  const ptrdiff_t step = line->step;
+  const int64_t moved = heap[at * step];
+  for (int32_t child; (child = 2 * at + 1) < count; at = child) {
+    if (child + 1 < count && precedes(line, heap[child * step], heap[(child + 1) * step])) child++;
+    if (!precedes(line, moved, heap[child * step])) break;
+    heap[at * step] = heap[child * step];
+  }
+  heap[at * step] = moved;
+}
+static void order(const Line *line, int32_t n, int32_t k) {
+  int64_t *const heap = line->heap;
+  for (int32_t i = 0; i < k; i++) heap[i * line->step] = i;
+  for (int32_t i = k / 2; i-- > 0;) sift_down(line, i, k);
+  int64_t worst = key_of(line, heap[0]);
+  for (int32_t i = k; i < n; i++) {
+    const int64_t key = key_of(line, i);
+    if (key < worst || (key == worst && !line->last)) continue;
+    heap[0] = i;
+    sift_down(line, 0, k);
+    worst = key_of(line, heap[0]);
+  }
+  for (int32_t rest = k - 1; rest > 0; rest--) {
+    const int64_t worst_index = heap[0];
+    heap[0] = heap[rest * line->step], heap[rest * line->step] = worst_index;
+    sift_down(line, 0, rest);
+  }
+}
+
+/* x[outer, n, inner], values and indices [outer, k, inner]: the k largest or smallest in order. Of equal ones the first comes
+ * first, or the last; NaN is the largest number, or with nan_first comes first in any case. */
+static int check_top(Vm *vm, const top_operands *o) {
+  const Tensor *x = T(x), *indices = T(indices);
+  ASK(is_dense(x, 3) && is_dense(indices, 3) && x->size[0] == indices->size[0] && x->size[2] == indices->size[2]);
+  ASK(indices->size[1] <= x->size[1]);
+  ASK(!HAS(values) || (T(values)->contiguous && same_sizes(T(values), indices) && T(values)->dtype == x->dtype));
+  return OK;
+}
+static int run_top(Vm *vm, const top_operands *o) {
+  DONE_IF_EMPTY(indices);
+  const Tensor *x = T(x);
+  const int32_t n = x->size[1], k = T(indices)->size[1], inner = x->size[2], item = ITEM[x->dtype];
+  for (int32_t row = 0; row < x->size[0]; row++)
+    for (int32_t i = 0; i < inner; i++) {
+      const ptrdiff_t first = (ptrdiff_t)row * k * inner + i;
+      const Line line = {x->data + ((ptrdiff_t)row * n * inner + i) * item,
+                         (int64_t *)T(indices)->data + first,
+                         inner,
+                         x->dtype,
+                         o->smallest != 0,
+                         o->last != 0,
+                         o->nan_first != 0};
+      order(&line, n, k);
+      for (int32_t j = 0; HAS(values) && j < k; j++) {
+        const int64_t at = line.heap[(ptrdiff_t)j * inner];
+        REQUIRE(at >= 0 && at < n, INDEX_RANGE); /* values may overlap indices */
+        copy_bytes(T(values)->data + (first + (ptrdiff_t)j * inner) * item, line.x + at * inner * item, item);
+      }
+    }
+  return OK;
+}
