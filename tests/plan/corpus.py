@@ -108,6 +108,11 @@ def _spectra(b, x):
     return b.op("DFT", spectrum, None, b.ints(1), onesided=1, inverse=1), b.op("DFT", x, None, b.ints(1), inverse=1)
 
 
+def _bytes(b, x, zero):
+    weights, zeros = (np.arange(count, dtype=np.uint8) for count in (5 * 17, 17))
+    return b.op("MatMulInteger", x, b.constant(weights.reshape(5, 17)), zero, b.constant(zeros))
+
+
 def _if(b, p, x):
     return branches(b, p, [x], lambda i, x: [i.op("Tanh", x)], lambda i, x: [x])
 
@@ -124,6 +129,8 @@ def _graphs() -> dict[str, tuple[Graph, frozenset[str]]]:
         "branch": graph_of(_if, "b", "f n 3"),
         "product": graph_of(lambda b, x, y: b.op("MatMul", x, y), "f 2 n 3", "f 2 3 t"),
         "linear": graph_of(lambda b, x: b.op("MatMul", x, b.constant(array(5, 9))), "f n 5"),
+        "bytes": graph_of(_bytes, "u8 n 5", "u8"),
+        "integers": graph_of(lambda b, x, y: b.op("MatMul", x, y), "i 2 n 3", "i 3 t"),
         "count": graph_of(lambda b, x, y: _counting(b, x, y), "f", "f"),
         "nested": _nested(True, True, True),
         "nested, finals only": _nested(False, False),

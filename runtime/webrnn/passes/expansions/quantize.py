@@ -188,7 +188,10 @@ def _convolved(
         raise Declined("its sums may be too large for float32")
     values, weights = _centred(e, x, x_zero), _centred(e, w, column)
     attrs = {name: node.attrs[name] for name in _WINDOW if name in node.attrs}
-    products = [e.op("Conv", _slice(e, values, 1, part), _slice(e, weights, 1, part), **attrs) for part in parts]
+    cut = [(values, weights)]
+    if len(parts) > 1:
+        cut = [(_slice(e, values, 1, part), _slice(e, weights, 1, part)) for part in parts]
+    products = [e.op("Conv", *operands, **attrs) for operands in cut]
     return _sum_of_chunks(e, products, output)
 
 
