@@ -105,9 +105,9 @@ def _scores(e: Emitter, node: Node, query: Value, keys: Value, bias: Value | Non
 
 
 def _softmax(e: Emitter, scores: Value) -> Value:
-    if e.dtype(scores) is not DType.FLOAT16:
+    if e.dtype(scores) not in (DType.FLOAT16, DType.DOUBLE):
         return e.op("Softmax", scores, axis=-1)
-    last = e.ints(-1)  # half floats are rounded after each step
+    last = e.ints(-1)  # half floats are rounded after each step; of doubles there is no instruction
     exponentials = e.op("Exp", e.op("Sub", scores, e.op("ReduceMax", scores, last, keepdims=1)))
     return e.op("Div", exponentials, e.op("ReduceSum", exponentials, last, keepdims=1))
 
