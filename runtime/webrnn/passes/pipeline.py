@@ -63,7 +63,7 @@ PASSES: tuple[Step, ...] = (
     Step(
         "expand_ops",
         "Attention RotaryEmbedding QuantizeLinear DequantizeLinear DynamicQuantizeLinear QLinearMatMul QLinearConv"
-        " ConvInteger MatMulInteger Gemm Einsum BatchNormalization Dropout GroupNormalization LpNormalization"
+        " ConvInteger MatMulInteger Gemm Softmax LogSoftmax Einsum BatchNormalization Dropout GroupNormalization LpNormalization"
         " MeanVarianceNormalization RMSNormalization NegativeLogLikelihoodLoss SoftmaxCrossEntropyLoss",
     ),
     Step("prune_branches", "If"),
