@@ -119,6 +119,11 @@ def _drawn(b, x, k):
     return (*outputs, b.op("ReduceMax", outputs[2], b.ints(1)))
 
 
+def _bytes(b, x, zero):
+    weights, zeros = (np.arange(count, dtype=np.uint8) for count in (5 * 17, 17))
+    return b.op("MatMulInteger", x, b.constant(weights.reshape(5, 17)), zero, b.constant(zeros))
+
+
 def _if(b, p, x):
     return branches(b, p, [x], lambda i, x: [i.op("Tanh", x)], lambda i, x: [x])
 
@@ -151,6 +156,8 @@ def _graphs() -> dict[str, tuple[Graph, frozenset[str]]]:
         "late states": growing_states(),
         "product": graph_of(lambda b, x, y: b.op("MatMul", x, y), "f 2 n 3", "f 2 3 t"),
         "linear": graph_of(lambda b, x: b.op("MatMul", x, b.constant(array(5, 9))), "f n 5"),
+        "bytes": graph_of(_bytes, "u8 n 5", "u8"),
+        "integers": graph_of(lambda b, x, y: b.op("MatMul", x, y), "i 2 n 3", "i 3 t"),
         "count": graph_of(lambda b, x, y: _counting(b, x, y), "f", "f"),
         "nested": _nested(True, True, True),
         "nested, finals only": _nested(False, False),
