@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from webrnn.checks.check import Condition
-from webrnn.ir import Dim, DType, Graph, Node, Symbol, Value
+from webrnn.ir import REFUSED, Dim, DType, Graph, Node, Scan, Symbol, Value, is_scan
 from webrnn.ir.dims import LateName, is_nonnegative
 from webrnn.ops.registry import Registry
 from webrnn.shapes.facts import Facts
@@ -41,6 +41,31 @@ class NotLowered(Exception):
         self.node, self.reason = node, reason
         self.outermost = node
         """The node of the outermost graph that it is, or is inside of."""
+
+
+_CONTAINERS = {"seq": "a sequence", "optional": "an optional value", "map": "a map"}
+
+
+def foreign_reason(node: Node, facts: Facts) -> str | None:
+    """Why the VM cannot hold what a node takes or gives: it has no sequences, no optionals and not all types; or why a
+    node is not allowed."""
+    if node.domain == REFUSED:
+        return str(node.attrs["error"].message)
+    if is_scan(node):
+        for state in Scan.of(node).states:
+            kind = next((value.container for value in (state.init, state.body_out) if value.container), ())
+            if kind:
+                return f"the loop carries {_CONTAINERS.get(kind[0], kind[0])}, {state.body_in[0].name}"
+    for values, verb in ((node.inputs, "takes"), (node.outputs, "gives")):
+        for value in values:
+            if value is None:
+                continue
+            if value.container:
+                return f"it {verb} {_CONTAINERS.get(value.container[0], value.container[0])}, {value.name}"
+            dtype = facts.dtype(value)
+            if dtype is not None and dtype not in DTYPES:
+                return f"it {verb} a tensor of {dtype.text}, {value.name}"
+    return None
 
 
 Rule: TypeAlias = Callable[["Lowering", Node], None]
