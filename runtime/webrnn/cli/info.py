@@ -12,6 +12,7 @@ from webrnn.checks.graphs import check_graph
 from webrnn.engine.session import NodeArg
 from webrnn.engine.streams.states import states_of
 from webrnn.ir import Graph, Scan, is_scan
+from webrnn.ir.dims import is_static
 from webrnn.onnx.reader import read_model
 from webrnn.passes import run_passes
 from webrnn.plan.file import PlanFile, plan_bytes
@@ -78,7 +79,7 @@ def plan_section(graph: Graph, shapes: dict[str, list[int]], disable: list[str])
         return listed("no plan for these shapes", found) if found else "a plan for these shapes"
     found = obstacles(optimized(graph.copy()))
     if not found:
-        return "a plan for all sizes"
+        return "a plan" if all(is_static(value.shape) for value in graph.inputs) else "a plan for all sizes"
     some = obstacles_for_some_shapes(graph, lambda given: optimized(with_shapes(graph, given)), frozenset())
     if some:
         return listed("no plan", some)

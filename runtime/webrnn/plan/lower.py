@@ -102,11 +102,20 @@ class _Walk(Lowering):
         for values in (self.graph.inputs, self.graph.outputs):
             if len({value.name for value in values}) < len(set(values)):
                 raise NotLowered(None, "two inputs or two outputs have the same name")
-        inputs = [self._input(value) for value in self.graph.inputs]
+        inputs = [port for port in map(self._input_if_known, self.graph.inputs) if port is not None]
         for value in self.graph.outputs:
             self._place_output(value)
         self.lower_graph(self.graph)
         return Draft(inputs, [self._output_port(value) for value in self.graph.outputs], self.block)
+
+    def _input_if_known(self, value: Value) -> Port | None:
+        try:
+            return self._input(value)
+        except NotLowered as refusal:
+            if self.refusals is None:
+                raise
+            self.refusals.append(refusal)
+            return None
 
     def _input(self, value: Value) -> Port:
         shape, dtype = self.shape(value), self.dtype(value)

@@ -46,6 +46,12 @@ class NotLowered(Exception):
 _CONTAINERS = {"seq": "a sequence", "optional": "an optional value", "map": "a map"}
 
 
+def _kind(value: Value, dtype: DType | None) -> str:
+    if value.container:
+        return _CONTAINERS.get(value.container[0], value.container[0])
+    return "of a type that is not known before it runs" if dtype is None else f"a tensor of {dtype.text}"
+
+
 def foreign_reason(node: Node, facts: Facts) -> str | None:
     """Why the VM cannot hold what a node takes or gives: it has no sequences, no optionals and not all types; or why a
     node is not allowed."""
@@ -53,18 +59,14 @@ def foreign_reason(node: Node, facts: Facts) -> str | None:
         return str(node.attrs["error"].message)
     if is_scan(node):
         for state in Scan.of(node).states:
-            kind = next((value.container for value in (state.init, state.body_out) if value.container), ())
-            if kind:
-                return f"the loop carries {_CONTAINERS.get(kind[0], kind[0])}, {state.body_in[0].name}"
+            held = next((value for value in (state.init, state.body_out) if value.container), None)
+            if held is not None:
+                return f"the loop carries {_kind(held, None)}, {state.body_in[0].name}"
     for values, verb in ((node.inputs, "takes"), (node.outputs, "gives")):
         for value in values:
-            if value is None:
-                continue
-            if value.container:
-                return f"it {verb} {_CONTAINERS.get(value.container[0], value.container[0])}, {value.name}"
             dtype = facts.dtype(value)
-            if dtype is not None and dtype not in DTYPES:
-                return f"it {verb} a tensor of {dtype.text}, {value.name}"
+            if value is not None and (value.container or (dtype is not None and dtype not in DTYPES)):
+                return f"it {verb} {_kind(value, dtype)}, {value.name}"
     return None
 
 
@@ -138,7 +140,7 @@ class Lowering:
     def dtype(self, value: Value) -> str:
         found = DTYPES.get(self.facts.dtype(value) or DType.STRING)
         if found is None or value.container:
-            raise self.refuse(f"{value.name} is not a tensor of a type that plans have")
+            raise self.refuse(f"{value.name} is {_kind(value, self.facts.dtype(value))}")
         return found
 
     def ints(self, value: Value | None) -> list[int]:
