@@ -18,8 +18,6 @@ from .rewriting import Additions
 MODULES = {
     "Attention": "attention",
     "RotaryEmbedding": "attention",
-    "Softmax": "attention",
-    "LogSoftmax": "attention",
     "Einsum": "einsum",
     "BatchNormalization": "normalize",
     "Dropout": "normalize",
