@@ -8,7 +8,6 @@ and the rule of the op goes on from there.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 from webrnn.ir import Dim, DType, Node, Value
 from webrnn.ops.sets import BINARY, BITWISE, COMPARISONS, LOGICAL, REDUCTIONS, VARIADIC
