@@ -160,6 +160,7 @@ def all_cases() -> list[Case]:
         Case("scan", scan(), [{"s": x(3), "xs": x(t, 3)} for t in (5, 2)]),
         Case("loop", loop(), [{"n": np.int64(n), "x": x(4)} for n in (3, 5, 0)]),
         Case("countdown", countdown(), [{"x": np.float32([start, 1])} for start in (5.5, 1, 0, 7)]),
+        Case("picked", picked(), [{"x": np.where(x(n) > 0, x(n), 0).astype(np.float32)} for n in (4, 3000, 0, 5)]),
         Case(
             "types",
             types(),
@@ -273,6 +274,18 @@ def countdown() -> ModelProto:
     numbers = {"ten": np.int64(10), "one": np.float32([1, 1]), "zero": np.int64(0), "bound": np.float32(1)}
     outputs = [tensor("last", FLOAT, 2), tensor("all", FLOAT, "steps", 2)]
     return model([node], [tensor("x", FLOAT, 2)], outputs, {name: np.array(value) for name, value in numbers.items()})
+
+
+def picked() -> ModelProto:
+    """The elements that are not zero: how many there are is known only when it runs."""
+    nodes = [
+        helper.make_node("NonZero", ["x"], ["places"]),
+        helper.make_node("Squeeze", ["places", "zero"], ["place"]),
+        helper.make_node("Gather", ["x", "place"], ["found"]),
+        helper.make_node("Tanh", ["found"], ["y"]),
+    ]
+    outputs = [tensor("y", FLOAT, "count"), tensor("place", INT64, "count")]
+    return model(nodes, [tensor("x", FLOAT, "n")], outputs, {"zero": np.int64([0])})
 
 
 def types() -> ModelProto:

@@ -67,7 +67,7 @@ export class Slot {
     this.axes = port.shape;
     this.sizes = port.sizes;
     this.external = port.external;
-    this.taken = port.taken;
+    this.isLate = port.isLate;
     this.Array = port.Array;
     this.tag = port.Array.name;
     this.type = port.type;
@@ -136,8 +136,8 @@ export class Slot {
   checkTarget(memory) {
     const { target } = this;
     const room = tagOf(target) === this.tag ? lengthOf(target) : undefined;
-    if (room !== this.count) {
-      const needed = `${this.tag} of ${this.count} elements`;
+    if (this.isLate ? room === undefined : room !== this.count) {
+      const needed = this.isLate ? this.tag : `${this.tag} of ${this.count} elements`;
       throw new ShapeError(`out: ${this.label} needs a ${needed}, not ${kindOf(target)} of ${room ?? target?.length}`);
     }
     if (target === this.own) return; // to ask for its buffer takes as long as a small step
@@ -158,7 +158,11 @@ export class Slot {
 
   /** Copies a result into the array to fill. */
   fill(view) {
-    if (this.target !== undefined && view.length) setIn(this.target, view);
+    if (this.target === undefined || !view.length) return;
+    if (view.length > lengthOf(this.target)) {
+      throw new ShapeError(`out: ${this.label} has ${view.length} elements, the array ${lengthOf(this.target)}`);
+    }
+    setIn(this.target, view);
   }
 
   /** What a state of a shape starts from, written into `view`. */
@@ -168,8 +172,9 @@ export class Slot {
     return view;
   }
 
-  /** Raises unless a plan may give this input or output this shape. */
+  /** Raises unless a plan may give this input or output this shape; what is late is seen later. */
   checkShape(shape) {
+    if (shape.includes(NaN)) return;
     const bytes = count(shape) * this.Array.BYTES_PER_ELEMENT;
     if (!shape.every((size) => within(size, 0, MAX_SIZE)) || bytes > MAX_SIZE) {
       throw new PlanError(`${this.label} would be of shape [${shape}]`);

@@ -65,7 +65,7 @@ PASSES: tuple[Step, ...] = (
         "Attention RotaryEmbedding QuantizeLinear DequantizeLinear DynamicQuantizeLinear QLinearMatMul QLinearConv"
         " ConvInteger MatMulInteger Gemm Einsum BatchNormalization Dropout GroupNormalization LpNormalization"
         " MeanVarianceNormalization RMSNormalization NegativeLogLikelihoodLoss SoftmaxCrossEntropyLoss"
-        " InstanceNormalization LayerNormalization Softmax LogSoftmax",
+        " InstanceNormalization LayerNormalization Softmax LogSoftmax HannWindow HammingWindow BlackmanWindow",
     ),
     Step("prune_branches", "If"),
     Step("inline_if", "If"),

@@ -101,6 +101,8 @@ def _lower_clone(l: Lowering, node: Node, wide: dict[str, str], apply: Callable[
     for value, made in zip(node.outputs, outputs, strict=True):
         if value is not None and made is not None and made is not value:
             view = l.view(made)
+            if l.is_open(value):
+                l.set_shape(value, view.shape)
             l.cast_to(view, l.output_like(value, [view]))
 
 
