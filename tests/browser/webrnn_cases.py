@@ -18,10 +18,13 @@ from tests.plan.endless import endless_sequence, nested_loops
 from webrnn.engine.kernels import loading as kernels
 from webrnn.engine.programs.plan_program import PlanProgram
 from webrnn.engine.session import InferenceSession
+from webrnn.ir import DType
 from webrnn.onnx.reader import read_model
 from webrnn.passes.pipeline import run_passes
 from webrnn.plan import instructions, opcodes
 from webrnn.plan.encode import compile_graph
+from webrnn.plan.file import ELEMENT_TYPES
+from webrnn.reference.cast import convert
 
 VARIANTS = ("relaxed", "simd", "scalar")
 FLOAT, INT32, INT64, BOOL = TensorProto.FLOAT, TensorProto.INT32, TensorProto.INT64, TensorProto.BOOL
@@ -63,7 +66,7 @@ def plan_of(model: ModelProto, most_steps: int = 1000) -> bytes:
 
 def encoded(arrays: Arrays) -> dict[str, Any]:
     return {
-        name: {"dtype": str(a.dtype), "shape": a.shape, "bytes": base64.b64encode(a.tobytes()).decode()}
+        name: {"dtype": DType.of(a).text, "shape": a.shape, "bytes": base64.b64encode(a.tobytes()).decode()}
         for name, a in arrays.items()
     }
 
@@ -163,7 +166,25 @@ def all_cases() -> list[Case]:
             types(),
             [{"i": np.int32([5, -6]), "a": np.int64([1, -(2**40), 7]), "p": np.array([True, False, True]), "x": x(3)}],
         ),
+        Case("every_type", every_type(), [every_feed()]),
     ]
+
+
+def every_type() -> ModelProto:
+    """An input of each type, and twice what it is where that can be added."""
+    nodes, inputs, outputs = [], [], []
+    for name, dtype in ELEMENT_TYPES.items():
+        is_moved = dtype is DType.BOOL or (dtype.is_narrow and dtype is not DType.BFLOAT16)
+        operands = [name] if is_moved else [name, name]
+        nodes.append(helper.make_node("Identity" if is_moved else "Add", operands, [f"{name}_out"]))
+        inputs.append(tensor(name, int(dtype), 3))
+        outputs.append(tensor(f"{name}_out", int(dtype), 3))
+    graph = helper.make_graph(nodes, "g", inputs, outputs)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 25)])
+
+
+def every_feed() -> Arrays:
+    return {name: convert(np.array([1, 3, 2]), dtype.array_type) for name, dtype in ELEMENT_TYPES.items()}
 
 
 def tensor(name: str, kind: int, *shape: int | str) -> ValueInfoProto:

@@ -12,7 +12,7 @@ const SIZE_KINDS = ["number", "symbol", "sum", "product", "quotient", "late"];
 const BUFFER_WORDS = 4; // kind, element type, row of the table of sizes, place
 const EXTERNAL = 2; // a kind of buffer
 const WRITABLE = 1 << 30; // in the place of an external
-const ITEM_BYTES = [4, 8, 1, 4, 2, 2, 8, 1, 1, 2, 2, 4, 8];
+const ITEM_BYTES = [4, 8, 1, 4, 2, 2, 8, 1, 1, 2, 2, 4, 8, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1];
 const MOST_AXES = 32; // of an input or output
 /** What the VM returns, by number; for {} stands a limit. */
 export const ERRORS = [
@@ -22,9 +22,9 @@ export const ERRORS = [
   "a loop did not end within its limit", "more steps than its operands have elements",
   "the loop did not end within {} steps", "the loops of one run did not end within {} steps together",
   "the run did not end within {} seconds", "more memory is needed", "a size came out negative or too large",
-  "sizes that came out while running do not fit",
+  "sizes that came out while running do not fit", "integer division by zero",
 ];
-const RAISED = () => ({ 10: ShapeError, 11: ModelError, 12: ShapeError, 17: ShapeError, 18: ShapeError });
+const RAISED = () => ({ 10: ShapeError, 11: ModelError, 12: ShapeError, 17: ShapeError, 18: ShapeError, 19: ModelError });
 const LIMITS = { 13: "loopSteps", 14: "runSteps", 15: "seconds" };
 /** What the VM returns when a run needs more memory. */
 export const GROW = 16;
@@ -55,6 +55,14 @@ const TYPES = {
   u32: { type: "uint32", Array: Uint32Array },
   u64: { type: "uint64", Array: BigUint64Array },
 };
+// Types of at most a byte: the bits, a byte for each element
+for (const name of ["f8e4m3fn", "f8e4m3fnuz", "f8e5m2", "f8e5m2fnuz", "f8e8m0", "f6e2m3", "f6e3m2", "f4e2m1"]) {
+  TYPES[name] = { type: name.replace("f", "float"), Array: Uint8Array };
+}
+for (const bits of [2, 4]) {
+  TYPES[`u${bits}`] = { type: `uint${bits}`, Array: Uint8Array };
+  TYPES[`i${bits}`] = { type: `int${bits}`, Array: Uint8Array };
+}
 
 /** Base of the errors of a plan; `node` names the part of the model, where that is known. */
 export class WebrnnError extends Error {

@@ -70,6 +70,7 @@ export class Slot {
     this.isLate = port.isLate;
     this.Array = port.Array;
     this.tag = port.Array.name;
+    this.type = port.type;
     this.label = `${direction} '${port.name}'`;
     this.isInherited = port.name in Object.prototype;
   }
@@ -151,7 +152,7 @@ export class Slot {
   /** Writes what was read into memory. */
   write(data = this.data) {
     if (this.count === 0) return; // an array without elements may be one that was transferred, which cannot be read
-    if (this.tag !== "Uint8Array") this.view.set(data);
+    if (this.type !== "bool") this.view.set(data);
     else for (let i = 0; i < this.count; i++) this.view[i] = data[i] ? 1 : 0;
   }
 
@@ -167,7 +168,7 @@ export class Slot {
   /** What a state of a shape starts from, written into `view`. */
   begin(view, shape) {
     if (this.start) repeat(view, shape, this.start);
-    else view.fill(this.tag === "BigInt64Array" ? 0n : 0);
+    else view.fill(this.tag.startsWith("Big") ? 0n : 0);
     return view;
   }
 

@@ -57,7 +57,7 @@ export class Stream {
       const [input, output] = [inputs.get(to), outputs.get(from)];
       if (!input || !output) throw new ShapeError(`carry: there is no ${input ? `output '${shown(from)}'` : `input '${to}'`}`);
       if (output.partner) throw new ShapeError(`carry: ${output.label} is carried to two inputs`);
-      if (output.Array !== input.Array) throw new ShapeError(`carry: ${input.label} and ${output.label} differ in type`);
+      if (output.type !== input.type) throw new ShapeError(`carry: ${input.label} and ${output.label} differ in type`);
       if (output.isLate) throw new ShapeError(`carry: how large ${output.label} is comes out while it runs`);
       output.partner = input;
       input.partner = output;
