@@ -17,6 +17,7 @@ from webrnn.shapes.facts import Fact
 
 from .draft import ExpressionOp
 from .lowering import Lowering, attribute, present, rule
+from .lowerings.pads import pad_by_index
 from .numbers import LEAST, MOST, Number, Numbers
 from .views import View, count_of
 
@@ -172,6 +173,10 @@ def _pad(l: Lowering, node: Node) -> bool:
     half = len(elements) // 2
     sides = [_placed(l, part) for part in (elements[:half], elements[half:])]
     rows = _axis_numbers(l, view.rank, axes, [(side, 0) for side in sides])
+    mode = attribute(node, "mode", "constant")
+    if mode != "constant":
+        pad_by_index(l, view, present(node.outputs[0]), rows, mode)
+        return True
     added: list[Dim] = []
     for axis, row in enumerate(rows):
         numbers = Numbers(l)
