@@ -230,6 +230,8 @@ INSTRUCTIONS = (
         "roi_align", "x:f32 rois:f32 images:i64 y:f32! is_max:int half_pixel:int samples:int scale:float", "reduction"
     ),
     _row("det", "x:f32 scratch:f64! y:f32!", "reduction"),  # x[count, n, n]
+    # x[outer, kernel, middle, n, inner], y[outer, middle, m, inner]
+    _row("overlap_add", "x:f32 y:f32! stride:int dilation:int pad:int", "reduction"),
 
     # --- reductions, normalizations and transforms
     _row("reduce_numbers", "x:any y:any! kind:number_reduction", "reduction"),  # as reduce
@@ -242,7 +244,7 @@ INSTRUCTIONS = (
 
     # --- random numbers
     _row("random", "counter:i64 y:f32! seed:int normal:int", "element-wise"),
-    _row("sample", "scores:f32 numbers:f32 y:i64!", "reduction"),  # scores[batch, classes], numbers[batch, n], y the same
+    _row("choose", "scores:f32 numbers:f32 y:i64!", "reduction"),  # scores[batch, classes], numbers[batch, n], y the same
 
     # --- end
 )  # fmt: skip

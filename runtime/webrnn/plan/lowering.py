@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from webrnn.checks.check import Condition
-from webrnn.ir import Dim, DType, Graph, Node, Symbol, Value
+from webrnn.ir import REFUSED, Dim, DType, Graph, Node, Scan, Symbol, Value, is_scan
 from webrnn.ir.dims import LateName, is_nonnegative
 from webrnn.ops.registry import Registry
 from webrnn.shapes.facts import Facts
@@ -41,6 +41,33 @@ class NotLowered(Exception):
         self.node, self.reason = node, reason
         self.outermost = node
         """The node of the outermost graph that it is, or is inside of."""
+
+
+_CONTAINERS = {"seq": "a sequence", "optional": "an optional value", "map": "a map"}
+
+
+def _kind(value: Value, dtype: DType | None) -> str:
+    if value.container:
+        return _CONTAINERS.get(value.container[0], value.container[0])
+    return "of a type that is not known before it runs" if dtype is None else f"a tensor of {dtype.text}"
+
+
+def foreign_reason(node: Node, facts: Facts) -> str | None:
+    """Why the VM cannot hold what a node takes or gives: it has no sequences, no optionals and not all types; or why a
+    node is not allowed."""
+    if node.domain == REFUSED:
+        return str(node.attrs["error"].message)
+    if is_scan(node):
+        for state in Scan.of(node).states:
+            held = next((value for value in (state.init, state.body_out) if value.container), None)
+            if held is not None:
+                return f"the loop carries {_kind(held, None)}, {state.body_in[0].name}"
+    for values, verb in ((node.inputs, "takes"), (node.outputs, "gives")):
+        for value in values:
+            dtype = facts.dtype(value)
+            if value is not None and (value.container or (dtype is not None and dtype not in DTYPES)):
+                return f"it {verb} {_kind(value, dtype)}, {value.name}"
+    return None
 
 
 Rule: TypeAlias = Callable[["Lowering", Node], None]
@@ -113,7 +140,7 @@ class Lowering:
     def dtype(self, value: Value) -> str:
         found = DTYPES.get(self.facts.dtype(value) or DType.STRING)
         if found is None or value.container:
-            raise self.refuse(f"{value.name} is not a tensor of a type that plans have")
+            raise self.refuse(f"{value.name} is {_kind(value, self.facts.dtype(value))}")
         return found
 
     def ints(self, value: Value | None) -> list[int]:
@@ -139,6 +166,10 @@ class Lowering:
         self.n_late += 1
         return Symbol(LateName(f"late{self.n_late - 1}"))
 
+    def late_names(self, first: int) -> frozenset[str]:
+        """The names of the late sizes from a number on."""
+        return frozenset(LateName(f"late{number}") for number in range(first, self.n_late))
+
     def late_size(self, number: View, least: int = 0) -> Dim:
         """The size that a tensor of one element holds."""
         size = self.new_late()
@@ -163,7 +194,7 @@ class Lowering:
         """The elements of an operand that says how: those that are known, and where the others are."""
         fact = self.facts.of(value)
         count = count_of(self.shape(value))
-        if not isinstance(count, int) or fact.dtype not in (DType.INT64, DType.INT32):
+        if not isinstance(count, int):
             raise self.refuse(f"how many numbers {value.name} has is not known")
         if count > MOST_NUMBERS:
             raise self.refuse(f"{value.name} has {count} numbers that say how")
@@ -171,6 +202,11 @@ class Lowering:
         if None not in content:
             return [element for element in content if element is not None]
         where = self.reshaped(self.view(value), (count,))
+        if where.dtype not in ("i64", "i32"):
+            from .lowerings.expressions import Writer  # which stands on this
+
+            writer, where = Writer(self), self.temporary((count,), "i64")
+            writer.write([(where, writer.cast(writer.view(self.reshaped(self.view(value), (count,))), "i64"))])
         return [where.without_axis(0, index) if element is None else element for index, element in enumerate(content)]
 
     def content_now(self, value: Value) -> list[Dim]:
@@ -345,12 +381,13 @@ class Lowering:
     def checkpoint(self) -> tuple[Any, ...]:
         """What `go_back` needs to undo all that was done since."""
         tables = (self.views, self.destinations, self.arrays, self.late, self._ports)
-        return len(self.block), self.n_loops, self.n_externals, set(self._required), *map(dict, tables)
+        numbers = len(self.block), self.n_loops, self.n_externals
+        return *numbers, set(self._required), self.facts.copy(), *map(dict, tables)
 
     def go_back(self, kept: tuple[Any, ...]) -> None:
-        length, self.n_loops, self.n_externals, required, *tables = kept
+        length, self.n_loops, self.n_externals, required, facts, *tables = kept
         del self.block[length:]
-        self._required = set(required)
+        self._required, self.facts = set(required), facts.copy()
         self.views, self.destinations, self.arrays, self.late, self._ports = map(dict, tables)
 
     # --- emitting ----------------------------------------------------------------------------------------------------

@@ -339,6 +339,13 @@ def _pool_axis(
     )
 
 
+def _overlap_add(x: BoundTensor, y: BoundTensor, stride: int, dilation: int, pad: int) -> bool:
+    if not (is_dense(x, 5) and is_dense(y, 4) and min(stride, dilation) > 0 and pad >= 0):
+        return False
+    outer, _, middle, _, inner = x.shape
+    return (outer, middle, inner) == (y.shape[0], y.shape[1], y.shape[3])
+
+
 def _resize(
     x: BoundTensor, scale: Maybe, roi: Maybe, y: BoundTensor, mode: int, nearest: int, coordinates: int, *numbers: int
 ) -> bool:
@@ -452,7 +459,7 @@ def _fft(x: BoundTensor, twiddles: BoundTensor, y: BoundTensor, scratch: BoundTe
     )
 
 
-def _sample(scores: BoundTensor, numbers: BoundTensor, y: BoundTensor) -> bool:
+def _choose(scores: BoundTensor, numbers: BoundTensor, y: BoundTensor) -> bool:
     return (
         is_dense(scores, 2)
         and is_dense(numbers, 2)
@@ -572,6 +579,7 @@ OPERAND_RULES: dict[str, Callable[..., bool]] = {
     "affine_grid": _affine_grid,
     "roi_align": _roi_align,
     "det": _det,
+    "overlap_add": _overlap_add,
     # --- reductions, normalizations and transforms
     "reduce_numbers": _reduce_numbers,
     # --- integers and quantized numbers
@@ -579,7 +587,7 @@ OPERAND_RULES: dict[str, Callable[..., bool]] = {
     "plain_matmul": _plain_matmul,
     # --- random numbers
     "random": lambda counter, y, seed, normal: counter.count == 1 and y.is_contiguous,
-    "sample": _sample,
+    "choose": _choose,
     # --- end
 }
 """Not of "expression" and "loop", whose operands are lists: verify.py has theirs."""

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 from webrnn import net
 from webrnn.checks.graphs import NO_CONDITIONS, SizeConditions, check_graph
 from webrnn.errors import ModelError, PlanError
-from webrnn.ir import Graph, Node, Symbol, Value
-from webrnn.ir.dims import Shape
+from webrnn.ir import Graph, Node, Value
 from webrnn.plan.encode import compile_graph
-from webrnn.plan.lowering import NotLowered
-from webrnn.plan.split import has_foreign_operands, opens_a_shape, split
+from webrnn.plan.lower import refusals, with_named_sizes
+from webrnn.plan.lowering import NotLowered, foreign_reason
+from webrnn.plan.split import split
+from webrnn.shapes.facts import Facts
 from webrnn.shapes.infer import infer
 
 from ..forking import new_lock
@@ -68,12 +69,15 @@ class VmProgram:
         self._lock = new_lock(self)
         self._untyped = graph if any(value.dtype is None and not value.container for value in graph.inputs) else None
         """The graph, if an input has no element type: then numpy runs it, which looks at what it gets."""
+        self._unplanned: Graph | None = None
+        """The graph, if it has no plan for all sizes."""
         try:
             self.plan = setting.plan(with_named_sizes(graph), conditions)
         except NotLowered as reason:
             from ..executor.executor import require_implementations  # as below
 
             require_implementations(graph)
+            self._unplanned = graph
             setting.say(f"no plan for all sizes: {reason}")
 
     def run(self, arguments: Sequence[Any], budget: Budget | None = None) -> list[Any]:
@@ -112,7 +116,22 @@ class VmProgram:
         try:
             return self._setting.plan(self._graph_for(shapes))
         except NotLowered as reason:
-            raise PlanError(f"there is no plan for these shapes: {reason}") from reason
+            from .obstacles import listed, obstacles
+
+            found = obstacles(self._graph_for(shapes), self._setting.options) or [str(reason)]
+            raise PlanError(listed("there is no plan for these shapes", found)) from reason
+
+    def obstacles(self) -> list[str]:
+        """What keeps it from having a plan for all sizes."""
+        from .obstacles import obstacles
+
+        return [] if self._unplanned is None else obstacles(self._unplanned, self._setting.options)
+
+    def obstacles_for_some_shapes(self) -> list[str] | None:
+        """What keeps it from having a plan for made-up shapes; None if it takes none of those that are tried."""
+        from .obstacles import obstacles_for_some_shapes
+
+        return obstacles_for_some_shapes(self._source, self._graph_for, self._setting.options)
 
     def _program_for(self, shapes: tuple[tuple[int, ...], ...]) -> Any:
         if self._untyped is not None:
@@ -146,13 +165,14 @@ class SplitProgram:
         facts = infer(graph)
         refused: set[Node] = set()
         for node in graph.nodes:
-            if has_foreign_operands(node, facts):
-                setting.say(f"in numpy: {node.op} {node.label}: it is not of tensors of types that plans have")
-            elif opens_a_shape(node, facts):
-                setting.say(f"in numpy: {node.op} {node.label}: the shape of its result is known only when it has run")
-            else:
-                continue
-            refused.add(node)
+            why = _reason_for_numpy(node, facts)
+            if why is not None:
+                setting.say(f"in numpy: {node.op} {node.label}: {why}")
+                refused.add(node)
+        for refusal in refusals(graph, setting.options):
+            if refusal.outermost is not None and refusal.outermost not in refused:
+                setting.say(f"in numpy: {refusal}")
+                refused.add(refusal.outermost)
         while True:
             if not refused or self.steps:
                 if reason.outermost is None or reason.outermost in refused:
@@ -188,6 +208,17 @@ class SplitProgram:
         return [values[value] for value in self.graph.outputs]
 
 
+def _reason_for_numpy(node: Node, facts: Facts) -> str | None:
+    """Why a node is left to numpy without an attempt to lower it."""
+    foreign = foreign_reason(node, facts)
+    if foreign is not None:
+        return foreign
+    for value in (*node.inputs, *node.outputs):
+        if value is not None and facts.dtype(value) is None:
+            return f"the element type of {value.name} is not known before it runs"
+    return None
+
+
 def shapes_of(arguments: Sequence[Any]) -> tuple[tuple[int, ...], ...]:
     return tuple(getattr(argument, "shape", ()) for argument in arguments)
 
@@ -211,21 +242,4 @@ def with_shapes(graph: Graph, shapes: Sequence[tuple[int, ...]]) -> Graph:
     for value, shape in zip(copied.inputs, shapes, strict=True):
         if not value.container:
             value.shape = shape
-    return copied
-
-
-def with_named_sizes(graph: Graph) -> Graph:
-    """The graph with a name for each size of its inputs that has none: it is one number in each run."""
-    if all(value.shape is not None and None not in value.shape for value in graph.inputs):
-        return graph
-    named: list[Shape] = []
-    for value in graph.inputs:
-        if value.shape is None:
-            raise NotLowered(None, f"the rank of {value.name} is not known")
-        named.append(
-            tuple(Symbol(f"{value.name}.{axis}") if dim is None else dim for axis, dim in enumerate(value.shape))
-        )
-    copied = graph.copy()
-    for value, shape in zip(copied.inputs, named, strict=True):
-        value.shape = shape
     return copied
