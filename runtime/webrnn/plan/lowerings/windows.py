@@ -122,6 +122,8 @@ def convolve(
 ) -> View:  # fmt: skip
     """[batch, filters, positions ...] of x[batch, channels, sizes ...]. It is written where `output` belongs, or to
     `place`, if an instruction can write it there."""
+    if x.shape[1] == 0:
+        return _only_bias(l, (x.shape[0], weights.shape[0], *(axis.positions for axis in axes)), bias)
     if len(axes) > 2:
         return _folded(l, x, weights, bias, axes, group)
     if isinstance(weights, np.ndarray) and len(axes) == 1 and group == 1:
@@ -341,6 +343,7 @@ def _phase(
 
 
 def _only_bias(l: Lowering, shape: Sequence[Dim], bias: View | None) -> View:
+    """Where no element of the input is read."""
     if bias is None:
         zeros = l.temporary(shape)
         l.emit("fill", zeros, 0.0)
