@@ -200,6 +200,12 @@ INSTRUCTIONS = (
     _row("cumulate", "x:any y:any! kind:cumulation exclusive:int", "reduction"),  # x[outer, n, inner], y the same
     # x[outer, n, inner], values and indices [outer, k, inner]
     _row("top", "x:any values:any!? indices:i64! smallest:int last:int nan_first:int", "reduction"),
+    # corners[batch, n, 4], scores and order [batch, classes, n], selected[most, 3], the others of one element
+    _row(
+        "nms",
+        "corners:f32 scores:f32 order:i64 limit:i64 overlap:f32 least:f32 selected:i64! count:i64!",
+        "reduction",
+    ),
 
     # --- windows and images
     # x[outer, n, inner], y[outer, m, inner]
@@ -238,7 +244,7 @@ INSTRUCTIONS = (
 
     # --- random numbers
     _row("random", "counter:i64 y:f32! seed:int normal:int", "element-wise"),
-    _row("sample", "scores:f32 numbers:f32 y:i64!", "reduction"),  # scores[batch, classes], numbers[batch, n], y the same
+    _row("choose", "scores:f32 numbers:f32 y:i64!", "reduction"),  # scores[batch, classes], numbers[batch, n], y the same
 
     # --- end
 )  # fmt: skip
