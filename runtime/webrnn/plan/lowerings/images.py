@@ -285,10 +285,13 @@ def _deform_conv(l: Lowering, node: Node) -> None:
 
 def _places(axes: Sequence[Axis]) -> np.ndarray:
     """[taps, positions, 2]: column and row of each tap at each position, if it is not moved."""
-    rows, columns = (
-        np.arange(axis.kernel)[:, None] * axis.dilation + np.arange(axis.positions) * axis.stride - axis.before
-        for axis in axes
-    )
+
+    def along(axis: Axis) -> np.ndarray:
+        assert isinstance(axis.positions, int)
+        assert isinstance(axis.before, int)
+        return np.arange(axis.kernel)[:, None] * axis.dilation + np.arange(axis.positions) * axis.stride - axis.before
+
+    rows, columns = map(along, axes)
     # (row tap, column tap, row position, column position)
     down, right = np.broadcast_arrays(rows[:, None, :, None], columns[None, :, None, :])
     return np.stack([right, down], axis=-1).reshape(rows.shape[0] * columns.shape[0], -1, 2).astype(np.float32)
