@@ -12,7 +12,7 @@ from tests.passes.random_graphs import random_graph
 from webrnn.passes import Pass, run_passes
 
 GRAPHS = 2000
-ELSEWHERE = {"infer_shapes", "fold_batchnorm", "simplify_powers", "remove_checks", "prune_branches"}
+ELSEWHERE = {"infer_shapes", "expand_ops", "fold_batchnorm", "simplify_powers", "remove_checks", "prune_branches"}
 """Passes that never have anything to do on these graphs; they have tests of their own."""
 SELDOM_ALONE = {"count_steps", "merge_scans"}
 """Passes that wait for others."""

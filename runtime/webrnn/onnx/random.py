@@ -120,9 +120,7 @@ class _Drawing:
     def output(self, index: int = 0) -> Value | None:
         return self.node.outputs[index] if index < len(self.node.outputs) else None
 
-    def op(
-        self, op: str, *inputs: Value | None, domain: str = "", output: Value | None = None, **attrs: Any
-    ) -> Value:
+    def op(self, op: str, *inputs: Value | None, domain: str = "", output: Value | None = None, **attrs: Any) -> Value:
         made = Value(f"{self.node.label}.{op}") if output is None else output
         self.nodes.append(Node(op, list(inputs), [made], attrs, self.node.name, domain))
         return made

@@ -279,7 +279,7 @@ def spell_type(dtype: DType | None, container: tuple[str, ...]) -> str:
     return text
 
 
-NO_NAMES = ("", "?", "-1", "*", "None")
+NO_NAMES = (None, "", "?", "-1", "*", "None")
 """How exporters write a size that is not known; two of them are not the same size."""
 
 

@@ -116,7 +116,7 @@ ConvTranspose              windows      windows      windows      compute  conv_
 ConvInteger                windows      windows      .            compute  conv            T1:byte,T2:byte,T1,T2   product
 
 [detection]
-NonMaxSuppression          .            .            .            .        .               :f32,:f32,:i64,:f32,:f32
+NonMaxSuppression          indexing     .            sorting      .        .               :f32,:f32,:i64,:f32,:f32
 RoiAlign                   images       images       images       .        .               T1:float,T1,T2:i64
 
 [gather_scatter]
@@ -183,7 +183,7 @@ LpPool                     windows      windows      pools        compute  pool 
 GlobalAveragePool          windows      windows      pools        compute  1/in            T:float
 GlobalMaxPool              windows      windows      pools        compute  1/in            T:float
 GlobalLpPool               windows      windows      pools        compute  2/in            T:float
-MaxUnpool                  images       windows      .            .        .               T1:float,T2:i64,T2
+MaxUnpool                  images       windows      pools        .        .               T1:float,T2:i64,T2
 
 [quantize]
 QuantizeLinear             elementwise  quantize     .            compute  3               T1:float-double+i32,T2:scale+i32,T3:bits

@@ -1,4 +1,4 @@
-"""Attention and RotaryEmbedding: products, masks, softmax.
+"""Attention and RotaryEmbedding: products, masks, softmax; and softmax of doubles.
 
 Heads of keys that serve several heads of queries are not repeated: the queries of one group are rows of one product.
 """
@@ -105,11 +105,27 @@ def _scores(e: Emitter, node: Node, query: Value, keys: Value, bias: Value | Non
 
 
 def _softmax(e: Emitter, scores: Value) -> Value:
-    if e.dtype(scores) in (DType.FLOAT, DType.DOUBLE):
+    if e.dtype(scores) is not DType.FLOAT16:
         return e.op("Softmax", scores, axis=-1)
-    last = e.ints(-1)  # narrow types are rounded after each step
+    last = e.ints(-1)  # half floats are rounded after each step
     exponentials = e.op("Exp", e.op("Sub", scores, e.op("ReduceMax", scores, last, keepdims=1)))
     return e.op("Div", exponentials, e.op("ReduceSum", exponentials, last, keepdims=1))
+
+
+def _softmax_of_doubles(e: Emitter, node: Node) -> None:
+    """There is an instruction for floats."""
+    x = node.inputs[0]
+    assert x is not None
+    if e.dtype(x) is not DType.DOUBLE:
+        raise Declined
+    axis = e.ints(node.attrs.get("axis", -1))
+    rest = e.op("Sub", x, e.op("ReduceMax", x, axis, keepdims=1))
+    exponentials = e.op("Exp", rest)
+    total = e.op("ReduceSum", exponentials, axis, keepdims=1)
+    if node.op == "Softmax":
+        e.op("Div", exponentials, total, output=node.outputs[0])
+    else:
+        e.op("Sub", rest, e.op("Log", total), output=node.outputs[0])
 
 
 def _has_window(node: Node) -> bool:
@@ -216,4 +232,9 @@ def _slice(e: Emitter, x: Value, start: int, stop: int, step: int = 1) -> Value:
     return e.op("Slice", x, e.ints(start), e.ints(stop), e.ints(3), e.ints(step))
 
 
-EXPANSIONS: dict[str, Expansion] = {"Attention": _attention, "RotaryEmbedding": _rotary_embedding}
+EXPANSIONS: dict[str, Expansion] = {
+    "Attention": _attention,
+    "RotaryEmbedding": _rotary_embedding,
+    "Softmax": _softmax_of_doubles,
+    "LogSoftmax": _softmax_of_doubles,
+}
