@@ -63,8 +63,8 @@ PASSES: tuple[Step, ...] = (
     Step(
         "expand_ops",
         "Attention RotaryEmbedding QuantizeLinear DequantizeLinear DynamicQuantizeLinear QLinearMatMul QLinearConv"
-        " ConvInteger MatMulInteger Gemm Softmax LogSoftmax Einsum BatchNormalization Dropout GroupNormalization LpNormalization"
-        " MeanVarianceNormalization RMSNormalization NegativeLogLikelihoodLoss SoftmaxCrossEntropyLoss",
+        " ConvInteger MatMulInteger Gemm Softmax LogSoftmax Einsum BatchNormalization Dropout GroupNormalization"
+        " LpNormalization MeanVarianceNormalization RMSNormalization NegativeLogLikelihoodLoss SoftmaxCrossEntropyLoss",
     ),
     Step("prune_branches", "If"),
     Step("inline_if", "If"),
