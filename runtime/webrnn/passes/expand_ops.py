@@ -18,8 +18,8 @@ from .rewriting import Additions
 MODULES = {
     "Attention": "attention",
     "RotaryEmbedding": "attention",
-    "Softmax": "attention",
-    "LogSoftmax": "attention",
+    "Softmax": "softmax",
+    "LogSoftmax": "softmax",
     "Einsum": "einsum",
     "BatchNormalization": "normalize",
     "Dropout": "normalize",

@@ -1,4 +1,4 @@
-"""Attention and RotaryEmbedding: products, masks, softmax; and softmax of doubles.
+"""Attention and RotaryEmbedding: products, masks, softmax.
 
 Heads of keys that serve several heads of queries are not repeated: the queries of one group are rows of one product.
 """
@@ -114,22 +114,6 @@ def _softmax(e: Emitter, scores: Value) -> Value:
     return e.op("Div", exponentials, e.op("ReduceSum", exponentials, last, keepdims=1))
 
 
-def _softmax_of_doubles(e: Emitter, node: Node) -> None:
-    """There is an instruction for floats."""
-    x = node.inputs[0]
-    assert x is not None
-    if e.dtype(x) is not DType.DOUBLE:
-        raise Declined
-    axis = e.ints(node.attrs.get("axis", -1))
-    rest = e.op("Sub", x, e.op("ReduceMax", x, axis, keepdims=1))
-    exponentials = e.op("Exp", rest)
-    total = e.op("ReduceSum", exponentials, axis, keepdims=1)
-    if node.op == "Softmax":
-        e.op("Div", exponentials, total, output=node.outputs[0])
-    else:
-        e.op("Sub", rest, e.op("Log", total), output=node.outputs[0])
-
-
 def _has_window(node: Node) -> bool:
     return any(node.attrs.get(name, -1) >= 0 for name in ("left_window_size", "right_window_size"))
 
@@ -239,6 +223,4 @@ def _slice(e: Emitter, x: Value, start: int, stop: int, step: int = 1) -> Value:
 EXPANSIONS: dict[str, Expansion] = {
     "Attention": _attention,
     "RotaryEmbedding": _rotary_embedding,
-    "Softmax": _softmax_of_doubles,
-    "LogSoftmax": _softmax_of_doubles,
 }
