@@ -1,4 +1,4 @@
-"""Ops that are made of others become these: attention, rotary embeddings, quantization, softmax of doubles.
+"""Ops that are made of others become these: attention, rotary embeddings, quantization, normalizations, losses.
 
 Requires: facts from infer_shapes.
 Ensures: an op of the table below is nodes of simpler ops, which the other passes see and plans have.
@@ -18,8 +18,6 @@ from .rewriting import Additions
 MODULES = {
     "Attention": "attention",
     "RotaryEmbedding": "attention",
-    "Softmax": "softmax",
-    "LogSoftmax": "softmax",
     "Einsum": "einsum",
     "BatchNormalization": "normalize",
     "Dropout": "normalize",
@@ -27,6 +25,13 @@ MODULES = {
     "LpNormalization": "normalize",
     "MeanVarianceNormalization": "normalize",
     "RMSNormalization": "normalize",
+    "InstanceNormalization": "normalize",
+    "LayerNormalization": "normalize",
+    "Softmax": "normalize",
+    "LogSoftmax": "normalize",
+    "BlackmanWindow": "signal",
+    "HammingWindow": "signal",
+    "HannWindow": "signal",
     "NegativeLogLikelihoodLoss": "loss",
     "SoftmaxCrossEntropyLoss": "loss",
     "QuantizeLinear": "quantize",

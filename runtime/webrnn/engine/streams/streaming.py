@@ -85,7 +85,14 @@ class StreamingModel:
         if carry == "auto" and states:
             carry = {state.input: state.output for state in states}
         starts = {state.input: state.start for state in states if state.start is not None}
-        return StreamingModel(program, inputs, outputs, resolve(_named_pairs(carry, inputs, outputs), inputs, outputs), None, starts=starts)
+        return StreamingModel(
+            program,
+            inputs,
+            outputs,
+            resolve(_named_pairs(carry, inputs, outputs), inputs, outputs),
+            None,
+            starts=starts,
+        )
 
     @cached_property
     def _sizes(self) -> StateSizes:
