@@ -18,10 +18,12 @@ INLINE float float_of(int32_t bits) {
   return value;
 }
 
-/* towards zero; `error` where the divisor is 0 */
-INLINE int64_t divided(int64_t a, int64_t b, int *error) {
+/* towards zero, and 0 where the divisor is */
+INLINE int64_t divided(int64_t a, int64_t b) { return b == 0 ? 0 : b == -1 ? (int64_t)(0 - (uint64_t)a) : a / b; }
+
+INLINE int64_t divisor(int64_t b, int *error) {
   if (b == 0) *error = DIVISION_BY_ZERO;
-  return b == 0 ? 0 : b == -1 ? (int64_t)(0 - (uint64_t)a) : a / b;
+  return b;
 }
 
 /* wraps; below an exponent of 0 it is what is left of a fraction */
@@ -53,7 +55,7 @@ INLINE int64_t power(int64_t base, int64_t exponent) {
   case EX_ADD_##T: EACH(type, (utype)A + (utype)B);             \
   case EX_SUB_##T: EACH(type, (utype)A - (utype)B);             \
   case EX_MUL_##T: EACH(type, (utype)A *(utype)B);              \
-  case EX_DIV_##T: EACH(type, divided(A, B, &error));           \
+  case EX_DIV_##T: EACH(type, divided(A, B));                   \
   case EX_MIN_##T: EACH(type, A < B ? A : B);                   \
   case EX_MAX_##T: EACH(type, A > B ? A : B);                   \
   case EX_EQUAL_##T: EACH(uint8_t, A == B);                     \
@@ -130,7 +132,8 @@ static COMPACT int expression_op(const Operation *op, Register a, Register b, Re
   case EX_SHIFT_RIGHT_I: EACH(int64_t, IA >> (VB > 63 ? 63 : VB));
   case EX_SHIFT_RIGHT_V: EACH(int64_t, VB > 63 ? 0 : VA >> VB);
   case EX_POW_I: EACH(int64_t, power(IA, IB));
-  case EX_DIV_V: EACH(int64_t, VB ? VA / VB : (uint64_t)divided(0, 0, &error));
+  case EX_DIV_V: EACH(int64_t, VB ? VA / VB : 0);
+  case EX_DIVISOR_I: EACH(int64_t, divisor(IA, &error));
   case EX_ADD_D: EACH(double, DA + DB);
   case EX_SUB_D: EACH(double, DA - DB);
   case EX_MUL_D: EACH(double, DA *DB);

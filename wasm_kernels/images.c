@@ -95,6 +95,33 @@ static int run_pool_axis(Vm *vm, const pool_axis_operands *o) {
   return OK;
 }
 
+/* --- windows that overlap are added up -------------------------------------------------------------------------------- */
+
+/* x[outer, kernel, middle, n, inner], y[outer, middle, m, inner]: element k of window i is added to k * dilation + i * stride - pad */
+static int check_overlap_add(Vm *vm, const overlap_add_operands *o) {
+  const Tensor *x = T(x), *y = T(y);
+  ASK(is_dense(x, 5) && is_dense(y, 4) && x->size[0] == y->size[0] && x->size[2] == y->size[1] && x->size[4] == y->size[3]);
+  ASK(o->stride > 0 && o->dilation > 0 && o->pad >= 0);
+  return OK;
+}
+static int run_overlap_add(Vm *vm, const overlap_add_operands *o) {
+  DONE_IF_EMPTY(y);
+  const int32_t *size = T(x)->size, inner = size[4];
+  const ptrdiff_t m = T(y)->size[2], room = m * inner;
+  wr_fill(F(y), T(y)->count, 0.0f);
+  if (!T(x)->count) return OK;
+  const float *x = F(x);
+  for (int32_t b = 0; b < size[0]; b++)
+    for (int32_t k = 0; k < size[1]; k++)
+      for (int32_t c = 0; c < size[2]; c++)
+        for (int32_t i = 0; i < size[3]; i++, x += inner) {
+          const int64_t at = (int64_t)k * o->dilation + (int64_t)i * o->stride - o->pad;
+          if (at >= 0 && at < m)
+            pool_rows(x, NULL, F(y) + ((ptrdiff_t)b * size[2] + c) * room + at * inner, NULL, inner, POOLING_SUM, 0);
+        }
+  return OK;
+}
+
 /* --- resizing along one axis ----------------------------------------------------------------------------------------- */
 
 /* x[outer, n, inner], y[outer, m, inner]; scale[1], or m / n; roi[2]: start and end, for COORDINATES_TF_CROP_AND_RESIZE */

@@ -392,7 +392,7 @@ static void bind_tensor(const Vm *vm, Tensor *t, const int32_t *w) {
   t->contiguous = 1;
   for (int a = t->rank; a-- > 0;) {
     t->contiguous &= t->size[a] == 1 || t->stride[a] == dense;
-    if (dense <= INT32_MAX) dense *= t->size[a];
+    if (dense >= 0 && dense <= INT32_MAX) dense *= t->size[a];
   }
   t->count = (int32_t)count;
 }

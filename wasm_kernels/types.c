@@ -49,7 +49,7 @@ INLINE int32_t encoded(double x, const Layout *l, int saturates) {
 }
 
 /* The exponent of a float; `how` its mantissa is rounded: 0 up, 1 down, 2 to nearest */
-INLINE int32_t power_of_two(float x, int saturates, int how) {
+INLINE int32_t exponent_alone(float x, int saturates, int how) {
   uint32_t bits;
   __builtin_memcpy(&bits, &x, 4);
   const int32_t exponent = (int32_t)(bits >> 23 & 255), mantissa = (int32_t)(bits & 0x7fffff);
@@ -118,7 +118,7 @@ static COMPACT void write_numbers(Number *x, int dtype, char *y, int32_t n, int 
   case DTYPE_F32: EACH_ELEMENT((float *)y)[i] = (float)x[i].d; return;
   case DTYPE_BF16: EACH_ELEMENT((uint16_t *)y)[i] = (uint16_t)encoded((float)x[i].d, l, 0); return;
   case DTYPE_F16: EACH_ELEMENT((uint16_t *)y)[i] = (uint16_t)encoded(x[i].d, l, 0); return;
-  case DTYPE_F8E8M0: EACH_ELEMENT y[i] = (char)power_of_two((float)x[i].d, saturates, how); return;
+  case DTYPE_F8E8M0: EACH_ELEMENT y[i] = (char)exponent_alone((float)x[i].d, saturates, how); return;
   case DTYPE_BOOL: EACH_ELEMENT y[i] = x[i].i != 0; return;
   }
   if (l->mantissa) {

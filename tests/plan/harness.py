@@ -21,7 +21,10 @@ BUILDS = kernels.available()
 SIZES: tuple[dict[str, int], ...] = ({"n": 3, "t": 5}, {"n": 1, "t": 1}, {"n": 4, "t": 2}, {"n": 0, "t": 0})
 """What the named sizes of a test are in turn, for one plan."""
 
-_TYPES = {"f": DType.FLOAT, "i": DType.INT64, "j": DType.INT32, "b": DType.BOOL, **ELEMENT_TYPES}
+_TYPES = {
+    "f": DType.FLOAT, "i": DType.INT64, "j": DType.INT32, "b": DType.BOOL, "d": DType.DOUBLE, "h": DType.FLOAT16,
+    "c": DType.INT8, "w": DType.UINT16, **ELEMENT_TYPES,
+}  # fmt: skip
 _loaded = cache(kernels.load)
 
 

@@ -166,3 +166,74 @@ def test_determinants():
         check_graph(graph_of(lambda b, x: b.op("Det", x), f"f {shape}"))
     singular = np.array([[[0, 1], [1, 0]], [[1, 2], [2, 4]], [[0, 0], [0, 0]]], np.float32)
     check_graph(graph_of(lambda b, x: b.op("Det", x), "f n 2 2"), [singular])
+
+
+# --- what is known only while running ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", ["nearest", "linear", "cubic"])
+def test_scales_that_are_an_input(mode):
+    graph = graph_of(
+        lambda b, x, scales: b.op("Resize", x, None, scales, mode=mode, antialias=int(mode != "nearest")),
+        "f n 2 t",
+        "f 3",
+    )
+    scales = [np.array(each, np.float32) for each in ([1, 1, 2], [1, 0.5, 1.7], [1, 2, 0.3])]
+    check_graph(graph, *([array(2, 2, 7), each] for each in scales))
+
+
+@pytest.mark.parametrize("policy", ["stretch", "not_larger", "not_smaller"])
+def test_sizes_that_are_an_input(policy):
+    graph = graph_of(
+        lambda b, x, sizes: b.op(
+            "Resize", x, None, None, sizes, axes=[3, 2], mode="linear", keep_aspect_ratio_policy=policy
+        ),
+        "f n 2 5 t", "i 2",
+    )  # fmt: skip
+    check_graph(graph, *([array(2, 2, 5, 6), np.array(each)] for each in ([6, 5], [9, 4], [1, 8])))
+
+
+def test_image_and_block_that_are_inputs():
+    graph = graph_of(lambda b, *operands: b.op("Col2Im", *operands, pads=[0, 1, 0, 0]), "f n 6 12", "i 2", "i 2")
+    check_graph(graph, *([array(2, 6, 12), np.array(a), np.array(b)] for a, b in (([4, 5], [2, 3]), ([5, 4], [3, 2]))))
+
+
+def _verdicts(node, inputs, feeds):
+    """What each backend says of bad values, and whether it works afterwards."""
+    proto = model([node], inputs, [floats("y", None)], opset=20).SerializeToString()
+    for backend in BACKENDS:
+        session = webrnn.InferenceSession(proto, backend=backend)
+        for feed, is_good in feeds:
+            if is_good:
+                session.run(None, feed)
+            else:
+                with pytest.raises(webrnn.ShapeError):
+                    session.run(None, feed)
+        assert backend == "numpy" or "in numpy" not in session.report()
+
+
+def test_scales_that_are_bad():
+    x = array(2, 3)
+    feeds = [
+        ({"x": x, "s": np.array(s, np.float32)}, min(s) > 0 and max(s) < 9)
+        for s in ([1, 2], [1, 0], [-1, 2], [1, np.inf], [2, 1])
+    ]
+    _verdicts(helper.make_node("Resize", ["x", "", "s"], ["y"]), [floats("x", [2, "n"]), floats("s", [2])], feeds)
+
+
+def test_sizes_that_are_bad():
+    feeds = [({"x": array(2, 3), "s": np.array(s)}, min(s) >= 0) for s in ([2, 4], [2, -4], [2, 0], [3, 1])]
+    _verdicts(helper.make_node("Resize", ["x", "", "", "s"], ["y"]), [floats("x", [2, "n"]), integers("s", [2])], feeds)
+
+
+def test_blocks_that_do_not_fit():
+    node = helper.make_node("Col2Im", ["x", "image", "block"], ["y"])
+    inputs = [floats("x", [1, "c", "n"]), integers("image", [2]), integers("block", [2])]
+    feeds = [
+        ({"x": array(1, 6, 12), "image": np.array(image), "block": np.array(block)}, is_good)
+        for image, block, is_good in (
+            ([4, 6], [1, 3], False), ([3, 6], [1, 3], True), ([4, 6], [0, 3], False), ([3, 6], [1, 4], False),
+            ([-3, 6], [1, 3], False), ([3, 4], [1, 1], True),
+        )
+    ]  # fmt: skip
+    _verdicts(node, inputs, feeds)

@@ -9,6 +9,7 @@ from tests.passes.scans import ScanBuilder
 from tests.plan.test_loops import _type, check
 from webrnn.ir import WEBRNN, GraphBuilder, Node, Scan, StateSpec, TraceSpec
 from webrnn.ir.scan import State
+from webrnn.plan.lower import lower
 
 
 def test_states_without_a_trace():
@@ -192,3 +193,16 @@ def test_a_trace_that_is_longer_than_the_loop_takes_steps(axis):
     x, h = s.sequence("x"), s.state("h")
     after = s.body.op("Add", x, h)
     check(s.finish(states=[after], traces=[(after, TraceSpec(axis, length=7))]))
+
+
+@pytest.mark.parametrize("reads_itself", [False, True])
+def test_a_state_that_takes_updates_in_its_place(reads_itself):
+    s = ScanBuilder()
+    x, h, at = s.sequence("x"), s.state("h"), s.body.ints(1)
+    updates = s.body.op("Slice", h if reads_itself else x, s.body.ints(2), s.body.ints(3))
+    index = s.body.op("Unsqueeze", at, s.body.ints(0))
+    graph = s.finish(states=[s.body.op("ScatterND", h, index, updates)], traces=[x])
+    check(graph)
+    (loop,) = [each for each in lower(graph).walk() if each.name == "loop"]
+    names = [each.name for each in loop.blocks[0]]
+    assert names.count("copy") == 1 + 2 * reads_itself

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from onnx import helper
 
+import webrnn
+from tests.backends import BACKENDS
+from tests.onnx.models import floats, integers, model
 from tests.plan.harness import check_graph, graph_of
 from webrnn.ir import Node
 
@@ -72,3 +76,22 @@ def test_local_response(attrs):
 def test_mean_and_variance(axes):
     graph = graph_of(lambda b, x: b.op("MeanVarianceNormalization", x, axes=axes), "f n 3 4 t")
     check_graph(graph, sizes=SIZES[:2], tolerance=1e-4)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_unpooling(backend):
+    """The indices may count from the end; they and the stated shape are looked at while running."""
+    node = helper.make_node("MaxUnpool", ["x", "i", "shape"], ["y"], kernel_shape=[2, 2], strides=[2, 2])
+    inputs = [floats("x", ["n", 1, 2, 2]), integers("i", ["n", 1, 2, 2]), integers("shape", [4])]
+    proto = model([node], inputs, [floats("y", None)])
+    session = webrnn.InferenceSession(proto.SerializeToString(), backend=backend)
+    x, places = np.arange(1, 5, dtype=np.float32).reshape(1, 1, 2, 2), np.array([5, 7, 13, -1]).reshape(1, 1, 2, 2)
+    for shape in ([1, 1, 4, 4], [1, 1, 5, 6]):
+        (y,) = session.run(None, {"x": x, "i": places, "shape": np.array(shape)})
+        assert list(y.shape) == shape
+        assert y[0, 0, :4, :4].reshape(-1)[[5, 7, 13, 15]].tolist() == [1, 2, 3, 4]
+        assert y.sum() == 10
+    for bad, shape in ((16, [1, 1, 4, 4]), (-17, [1, 1, 4, 4]), (0, [1, 1, 4, 3]), (0, [1, 1, -1, 4])):
+        with pytest.raises(webrnn.ShapeError):
+            session.run(None, {"x": x, "i": np.full_like(places, bad), "shape": np.array(shape)})
+    assert backend == "numpy" or "in numpy" not in session.report()

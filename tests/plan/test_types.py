@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from onnx import helper, numpy_helper
 
+import webrnn
+from tests.onnx.models import floats, model, recurrent
 from tests.plan.harness import assert_close, check_graph, graph_of, plan_of, run_plan
 from webrnn.ir import DType
 from webrnn.plan.file import ELEMENT_TYPES
@@ -158,3 +161,66 @@ def test_ops_in_a_wider_type(kind):
         return [product, b.op("Softmax", product), b.op("ReduceMean", x, b.constant(np.int64([-1])))]
 
     check_graph(graph_of(build, f"{kind} n 6"), tolerance=5 * FLOATS[kind], builds=BUILDS)
+
+
+def _cast_model(proto, dtype):
+    """The same model with weights, inputs and outputs of another type."""
+    for tensor in proto.graph.initializer:
+        array = convert(numpy_helper.to_array(tensor), dtype.array_type)
+        tensor.CopyFrom(helper.make_tensor(tensor.name, int(dtype), array.shape, array.tobytes(), raw=True))
+    for value in (*proto.graph.input, *proto.graph.output):
+        value.type.tensor_type.elem_type = int(dtype)
+    return proto.SerializeToString()
+
+
+RECURRENT = (
+    ("RNN", {}), ("GRU", {}), ("LSTM", {}), ("GRU", {"linear_before_reset": 1, "clip": 0.7}),
+    ("LSTM", {"direction": "bidirectional", "activations": ["HardSigmoid", "Softsign", "ScaledTanh"] * 2}),
+    ("LSTM", {"input_forget": 1}), ("RNN", {"activations": ["Affine"], "activation_alpha": [0.5]}),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("op", "attrs"), RECURRENT)
+@pytest.mark.parametrize("kind", FLOATS)
+def test_recurrent_layers(kind, op, attrs):
+    dtype = ELEMENT_TYPES[kind]
+    data = _cast_model(recurrent(op, **attrs), dtype)
+    feeds = {"X": convert(np.random.default_rng(1).standard_normal((3, 2, 4)), dtype.array_type)}
+    expected = webrnn.InferenceSession(data, backend="numpy").run(None, feeds)
+    session = webrnn.InferenceSession(data, backend="native")
+    assert_close(session.run(None, feeds), expected, 2 * FLOATS[kind])
+    assert "numpy" not in session.report()
+
+
+def test_python_numbers_are_feeds():
+    proto = model([helper.make_node("Add", ["x", "n"], ["y"])], [floats("x", [2]), floats("n", [])], [floats("y", [2])])
+    session = webrnn.InferenceSession(proto.SerializeToString(), backend="native")
+    assert session.run(None, {"x": [1, 2.5], "n": 3})[0].tolist() == [4, 5.5]
+    with pytest.raises(webrnn.ShapeError, match="input 'x'"):
+        session.run(None, {"x": ["a", "b"], "n": 3})
+    whole = model([helper.make_node("Neg", ["x"], ["y"])], [_values("x", DType.INT8, 2)], [_values("y", DType.INT8, 2)])
+    session = webrnn.InferenceSession(whole.SerializeToString(), backend="native")
+    assert session.run(None, {"x": (1, -2)})[0].tolist() == [-1, 2]
+    for wrong in ([1, 200], [1, 0.5]):
+        with pytest.raises(webrnn.ShapeError, match="input 'x'"):
+            session.run(None, {"x": wrong})
+
+
+def _values(name, dtype, *shape):
+    return helper.make_tensor_value_info(name, int(dtype), shape)
+
+
+def test_arrays_of_ml_dtypes_are_feeds():
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    kinds = {
+        DType.BFLOAT16: ml_dtypes.bfloat16,
+        DType.FLOAT8E4M3FN: ml_dtypes.float8_e4m3fn,
+        DType.INT4: ml_dtypes.int4,
+    }
+    for dtype, foreign in kinds.items():
+        node = helper.make_node("Concat", ["x", "x"], ["y"], axis=0)
+        proto = model([node], [_values("x", dtype, 2)], [_values("y", dtype, 4)])
+        session = webrnn.InferenceSession(proto.SerializeToString(), backend="native")
+        (result,) = session.run(None, {"x": np.array([2, -3], foreign)})
+        assert result.dtype == foreign
+        assert result.astype(np.float32).tolist() == [2, -3, 2, -3]

@@ -116,7 +116,7 @@ ConvTranspose              windows      windows      windows      compute  conv_
 ConvInteger                windows      windows      .            compute  conv            T1:byte,T2:byte,T1,T2   product
 
 [detection]
-NonMaxSuppression          .            .            .            .        .               :f32,:f32,:i64,:f32,:f32
+NonMaxSuppression          indexing     .            sorting      .        .               :f32,:f32,:i64,:f32,:f32
 RoiAlign                   images       images       images       .        .               T1:float,T1,T2:i64
 
 [gather_scatter]
@@ -162,8 +162,8 @@ IsInf                      elementwise  .            elementwise  compute  1    
 Where                      elementwise  elementwise  elementwise  compute  1               B:bool,T:any,T          elementwise total
 
 [loss]
-NegativeLogLikelihoodLoss  .            .            .            .        .               T:float,Tind:index,T
-SoftmaxCrossEntropyLoss    .            .            .            .        .               T:float,Tind:index,T>2
+NegativeLogLikelihoodLoss  reductions   reductions   .            .        .               T:float,Tind:index,T
+SoftmaxCrossEntropyLoss    reductions   reductions   .            .        .               T:float,Tind:index,T>2
 
 [normalize]
 BatchNormalization         elementwise  normalize    normalize    compute  4               T:float,T1:float,T1,T2:float,T2>3 total
@@ -183,7 +183,7 @@ LpPool                     windows      windows      pools        compute  pool 
 GlobalAveragePool          windows      windows      pools        compute  1/in            T:float
 GlobalMaxPool              windows      windows      pools        compute  1/in            T:float
 GlobalLpPool               windows      windows      pools        compute  2/in            T:float
-MaxUnpool                  images       windows      .            .        .               T1:float,T2:i64,T2
+MaxUnpool                  images       windows      pools        .        .               T1:float,T2:i64,T2
 
 [quantize]
 QuantizeLinear             elementwise  quantize     .            compute  3               T1:float-double+i32,T2:scale+i32,T3:bits
@@ -297,7 +297,7 @@ webrnn:GruUpdate           linear       linear       cells        compute  cell 
 webrnn:LstmCell            linear       linear       cells        compute  cell            T:float,T,T,T>2         cell
 webrnn:ExpectShape         indexing     .            layout       layout   0               .
 webrnn:Random              indexing     .            random       .        10              .                       first
-webrnn:Sample              reductions   .            random       .        10/in           .
+webrnn:Choose              reductions   .            random       .        10/in           .
 webrnn:SequenceMask        indexing     .            indexing     layout   0               .
 webrnn:SequenceJoin        sequences    .            .            .        0               .
 """

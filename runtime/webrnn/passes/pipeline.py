@@ -64,7 +64,8 @@ PASSES: tuple[Step, ...] = (
         "expand_ops",
         "Attention RotaryEmbedding QuantizeLinear DequantizeLinear DynamicQuantizeLinear QLinearMatMul QLinearConv"
         " ConvInteger MatMulInteger Gemm Einsum BatchNormalization Dropout GroupNormalization LpNormalization"
-        " MeanVarianceNormalization RMSNormalization NegativeLogLikelihoodLoss SoftmaxCrossEntropyLoss",
+        " MeanVarianceNormalization RMSNormalization NegativeLogLikelihoodLoss SoftmaxCrossEntropyLoss"
+        " InstanceNormalization LayerNormalization Softmax LogSoftmax HannWindow HammingWindow BlackmanWindow",
     ),
     Step("prune_branches", "If"),
     Step("inline_if", "If"),

@@ -20,7 +20,7 @@ from webrnn.shapes.infer import infer_node
 
 from .draft import Draft, Port
 from .lowering import DTYPES, Lowering, NotLowered, Rule, attribute, foreign_reason, present, rule
-from .opening import OPENERS
+from .opening import KNOW_MORE_WHILE_RUNNING, OPENERS
 from .views import Storage, count_of, dense_view
 from .widening import lower_widened
 
@@ -284,18 +284,16 @@ class _Walk(Lowering):
     def _lower_open(self, node: Node, found: Rule | None) -> None:
         """By its rule; if that does not know enough before it runs, by what is found out while running."""
         opener = None if node.domain and not is_expression(node) else OPENERS.get(node.op)
-        before, required = len(self.block), set(self._required)
         if found is not None and not any(self.is_open(output) for output in node.outputs if output is not None):
+            if opener is None or node.op not in KNOW_MORE_WHILE_RUNNING:
+                found(self, node)
+                return
+            kept = self.checkpoint()
             try:
                 found(self, node)
                 return
             except NotLowered:
-                if opener is None:
-                    raise
-                del self.block[before:]
-                self._required = required
-                for output in node.outputs:
-                    self.views.pop(output, None)  # type: ignore[arg-type]
+                self.go_back(kept)
         if opener is not None:
             if opener(self, node):
                 return

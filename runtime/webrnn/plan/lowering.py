@@ -166,6 +166,10 @@ class Lowering:
         self.n_late += 1
         return Symbol(LateName(f"late{self.n_late - 1}"))
 
+    def late_names(self, first: int) -> frozenset[str]:
+        """The names of the late sizes from a number on."""
+        return frozenset(LateName(f"late{number}") for number in range(first, self.n_late))
+
     def late_size(self, number: View, least: int = 0) -> Dim:
         """The size that a tensor of one element holds."""
         size = self.new_late()
@@ -190,7 +194,7 @@ class Lowering:
         """The elements of an operand that says how: those that are known, and where the others are."""
         fact = self.facts.of(value)
         count = count_of(self.shape(value))
-        if not isinstance(count, int) or fact.dtype not in (DType.INT64, DType.INT32):
+        if not isinstance(count, int):
             raise self.refuse(f"how many numbers {value.name} has is not known")
         if count > MOST_NUMBERS:
             raise self.refuse(f"{value.name} has {count} numbers that say how")
@@ -198,6 +202,11 @@ class Lowering:
         if None not in content:
             return [element for element in content if element is not None]
         where = self.reshaped(self.view(value), (count,))
+        if where.dtype not in ("i64", "i32"):
+            from .lowerings.expressions import Writer  # which stands on this
+
+            writer, where = Writer(self), self.temporary((count,), "i64")
+            writer.write([(where, writer.cast(writer.view(self.reshaped(self.view(value), (count,))), "i64"))])
         return [where.without_axis(0, index) if element is None else element for index, element in enumerate(content)]
 
     def content_now(self, value: Value) -> list[Dim]:
@@ -372,12 +381,13 @@ class Lowering:
     def checkpoint(self) -> tuple[Any, ...]:
         """What `go_back` needs to undo all that was done since."""
         tables = (self.views, self.destinations, self.arrays, self.late, self._ports)
-        return len(self.block), self.n_loops, self.n_externals, set(self._required), *map(dict, tables)
+        numbers = len(self.block), self.n_loops, self.n_externals
+        return *numbers, set(self._required), self.facts.copy(), *map(dict, tables)
 
     def go_back(self, kept: tuple[Any, ...]) -> None:
-        length, self.n_loops, self.n_externals, required, *tables = kept
+        length, self.n_loops, self.n_externals, required, facts, *tables = kept
         del self.block[length:]
-        self._required = set(required)
+        self._required, self.facts = set(required), facts.copy()
         self.views, self.destinations, self.arrays, self.late, self._ports = map(dict, tables)
 
     # --- emitting ----------------------------------------------------------------------------------------------------

@@ -132,6 +132,7 @@ OPERATIONS = (
     *_typed("equal less less_or_equal greater greater_or_equal", "d", "ttu"),
     *_typed("neg abs sqrt floor round exp expm1 log log1p sin cos atan erf", "d", "tt"),
     *_typed("select", "d", "uttt"),
+    *_typed("divisor", "i", "tt", flops=0),  # itself; a run in which it is 0 fails
 )
 
 OPERATION_CODES = {row.name: code for code, row in enumerate(OPERATIONS) if row is not RETIRED}

@@ -36,6 +36,9 @@ ARRAY_TYPES = {
 _ORDER_ONLY = {"ArgMax", "ArgMin", "GlobalMaxPool", "Hardmax", "MaxPool", "ReduceMax", "ReduceMin", "TopK"}
 """They compare elements and move them: of numbers that floats have, they may be done in floats."""
 
+_WRAPPING = {"CumSum", "CumProd", "ScatterElements", "ScatterND"}
+"""Of uint64 they are done in int64, whose sums and products have the same bits."""
+
 _STEPS: tuple[dict[str, str], ...] = (
     WIDE,
     WIDE | {"bool": "i32", **{name: "i64" for name, wide in WIDE.items() if wide == "i32"}},
@@ -55,7 +58,7 @@ def widened(array: np.ndarray, wide: str) -> np.ndarray:
 def lower_widened(l: Lowering, node: Node, apply: Callable[[Node], None]) -> None:
     """Apply the rule of a node, to the node as it is or to one with wider operands."""
     values = [value for value in (*node.inputs, *node.outputs) if value is not None]
-    narrow = {DTYPES.get(l.facts.dtype(value) or DType.STRING, "") for value in values} & {*WIDE, "bool"}
+    narrow = {DTYPES.get(l.facts.dtype(value) or DType.STRING, "") for value in values} & {*WIDE, "bool", "u64"}
     if not narrow or any(isinstance(each, Graph) for each in node.attrs.values()):
         apply(node)
         return
@@ -66,6 +69,8 @@ def lower_widened(l: Lowering, node: Node, apply: Callable[[Node], None]) -> Non
     except NotLowered as refusal:
         reason = refusal
     steps = _STEPS if not _is_about_types(node) else ()
+    if node.op in _WRAPPING and node.attrs.get("reduction") not in ("min", "max"):
+        steps = (*steps, {"u64": "i64"})
     for wide in (*steps, _IN_FLOATS) if node.op in _ORDER_ONLY else steps:
         l.go_back(kept)
         if narrow & wide.keys():
@@ -93,6 +98,8 @@ def _lower_clone(l: Lowering, node: Node, wide: dict[str, str], apply: Callable[
     for value, made in zip(node.outputs, outputs, strict=True):
         if value is not None and made is not None and made is not value:
             view = l.view(made)
+            if l.is_open(value):
+                l.set_shape(value, view.shape)
             l.cast_to(view, l.output_like(value, [view]))
 
 

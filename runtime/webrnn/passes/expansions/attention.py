@@ -1,4 +1,4 @@
-"""Attention and RotaryEmbedding: products, masks, softmax.
+"""Attention and RotaryEmbedding: products, masks, softmax; and softmax of doubles.
 
 Heads of keys that serve several heads of queries are not repeated: the queries of one group are rows of one product.
 """
@@ -105,9 +105,9 @@ def _scores(e: Emitter, node: Node, query: Value, keys: Value, bias: Value | Non
 
 
 def _softmax(e: Emitter, scores: Value) -> Value:
-    if e.dtype(scores) in (DType.FLOAT, DType.DOUBLE):
+    if e.dtype(scores) is not DType.FLOAT16:
         return e.op("Softmax", scores, axis=-1)
-    last = e.ints(-1)  # narrow types are rounded after each step
+    last = e.ints(-1)  # half floats are rounded after each step
     exponentials = e.op("Exp", e.op("Sub", scores, e.op("ReduceMax", scores, last, keepdims=1)))
     return e.op("Div", exponentials, e.op("ReduceSum", exponentials, last, keepdims=1))
 
@@ -216,4 +216,7 @@ def _slice(e: Emitter, x: Value, start: int, stop: int, step: int = 1) -> Value:
     return e.op("Slice", x, e.ints(start), e.ints(stop), e.ints(3), e.ints(step))
 
 
-EXPANSIONS: dict[str, Expansion] = {"Attention": _attention, "RotaryEmbedding": _rotary_embedding}
+EXPANSIONS: dict[str, Expansion] = {
+    "Attention": _attention,
+    "RotaryEmbedding": _rotary_embedding,
+}

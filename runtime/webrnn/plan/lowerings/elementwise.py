@@ -97,7 +97,7 @@ def _where(w: Writer, node: Node) -> Register:
     condition, *branches = (w.operand(value) for value in _present(node.inputs))
     dtype = _result_type(w, node)
     if dtype in SMALL:
-        return w.bits(w.op("select", condition, *(w.bits(branch, "bool") for branch in branches)), dtype)
+        return w.op("select", condition, *branches)
     return w.narrow(w.op("select", condition, *map(w.wide, branches)), dtype)
 
 
@@ -151,9 +151,17 @@ def _mean(w: Writer, node: Node, operands: Operands) -> Register:
 
 
 def _divide(w: Writer, node: Node, operands: Operands) -> Register:
+    if w.types[operands[1]] in ("i32", "i64") and not _is_never_zero(w, present(node.inputs[1])):
+        operands = [operands[0], w.op("divisor", operands[1])]
     if w.l.facts.dtype(present(node.inputs[0])) is DType.UINT64:
         return w.bits(w.op("div", *(w.bits(operand, "u64") for operand in operands)), "i64")
     return w.op("div", *operands)
+
+
+def _is_never_zero(w: Writer, value: Value) -> bool:
+    array, content = w.l.array(value), w.l.facts.of(value).content
+    known = content is not None and all(isinstance(number, int) and number for number in content)
+    return known or bool(array is not None and array.all())
 
 
 def _mod(w: Writer, node: Node, operands: Operands) -> Register:
@@ -355,15 +363,30 @@ def _expression(l: Lowering, node: Node) -> None:
 
 
 def _in_parts(l: Lowering, node: Node, body: Graph) -> None:
-    """Node by node."""
+    """As several expressions."""
     for inner, operand in zip(body.inputs, _present(node.inputs), strict=True):
         array = l.array(operand)
         if array is not None:
             l.arrays[inner] = array
         else:
             l.views[inner] = l.view(operand)
-    for step in body.nodes:
-        _node(l, step)
+    _part(l, body.nodes, set(body.outputs))
     for outer, inner in zip(node.outputs, body.outputs, strict=True):
         if outer is not None:
             l.copy(l.view(inner), l.output(outer))
+
+
+def _part(l: Lowering, nodes: Sequence[Node], read_later: set[Value]) -> None:
+    """Some nodes of an expression, of whose results only those that are read later are written."""
+    try:
+        w = Writer(l)
+        for step in nodes:
+            w.name(present(step.outputs[0]), _translate(w, step))
+        made = [present(step.outputs[0]) for step in nodes]
+        _write(l, w, [(value, w.operand(value)) for value in made if value in read_later])
+    except TooManyRegisters:
+        if len(nodes) == 1:
+            raise
+        first, second = nodes[: len(nodes) // 2], nodes[len(nodes) // 2 :]
+        _part(l, first, read_later | {value for step in second for value in step.inputs if value is not None})
+        _part(l, second, read_later)

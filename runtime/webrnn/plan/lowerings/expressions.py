@@ -9,7 +9,7 @@ import numpy as np
 from webrnn.ir import DType, Value
 
 from ..draft import ExpressionOp
-from ..lowering import DTYPES, Lowering
+from ..lowering import DTYPES, Lowering, NotLowered
 from ..opcodes import MAX_REGISTERS
 from ..operations import OPERATIONS, RETIRED, OperationRow
 from ..views import View
@@ -23,7 +23,7 @@ _SIGN_BIT = -(2**63)
 Register = tuple[str, int]
 
 
-class TooManyRegisters(Exception):
+class TooManyRegisters(NotLowered):
     """An expression that has to be written in parts."""
 
 
@@ -60,7 +60,7 @@ class Writer:
     def name(self, value: Value, register: Register) -> None:
         self._seen[value] = register
 
-    def number(self, number: float | int, dtype: str) -> Register:
+    def number(self, number: float | int, dtype: str = "f32") -> Register:
         key = ("number", dtype, np.float64(number).tobytes() if dtype in ("f32", "f64") else number)
         if key not in self._made:
             self.constants.append((dtype, number))
@@ -81,7 +81,15 @@ class Writer:
         if wider is not None and (base, wider) in _BY_TYPE:
             result = self._add(_BY_TYPE[base, wider], tuple(self.cast(each, wider) for each in registers), alpha, beta)
             return self.cast(result, dtype) if self.types[result] == wider else result
+        if base == "select":
+            return self._select(dtype, *registers)
         raise self.l.refuse(f"{base} of {dtype}")
+
+    def _select(self, dtype: str, condition: Register, *branches: Register) -> Register:
+        """Of a type that has no such operation: of others that move its bits."""
+        if dtype in SMALL:
+            return self.bits(self.op("select", condition, *(self.bits(each, "bool") for each in branches)), dtype)
+        return self.narrow(self.op("select", condition, *map(self.wide, branches)), dtype)
 
     def has(self, base: str, dtype: str) -> bool:
         return (base, dtype) in _BY_TYPE
@@ -128,7 +136,7 @@ class Writer:
         """Emit it; a place for a result may depend on the inputs."""
         base = {"input": 0, "constant": len(self.inputs), "op": len(self.inputs) + len(self.constants)}
         if base["op"] + len(self.ops) > MAX_REGISTERS:
-            raise TooManyRegisters
+            raise TooManyRegisters(self.l.node, "its expression needs too many registers")
 
         def number(register: Register) -> int:
             return base[register[0]] + register[1]

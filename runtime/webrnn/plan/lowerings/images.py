@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import product
 from math import isfinite
 
 import numpy as np
@@ -15,8 +14,13 @@ from webrnn.reference.arrays import FLOOR_OR_CEIL
 from ..draft import ExpressionOp
 from ..instructions import COORDINATES, INTERPOLATIONS, NEAREST_MODES, PADDINGS, UNITS
 from ..lowering import Lowering, attribute, present, rule
-from ..views import View, count_of, dense_strides
+from ..numbers import Numbers
+from ..views import View, count_of
+from .pads import sizes_of
 from .windows import Axis, axes_of, convolve
+
+Factor = float | View | None
+"""The scale of an axis: a number, a tensor of one element, or the quotient of the sizes after and before."""
 
 
 def _floats(l: Lowering, *values: Value | None) -> list[View]:
@@ -35,30 +39,36 @@ def _operand(node: Node, index: int) -> Value | None:
 
 @rule("Resize")
 def _resize(l: Lowering, node: Node) -> None:
+    view = l.view(present(node.inputs[0]))
+    _resize_by(l, node, _factors(l, node, [view.shape[axis] for axis in _axes(node, view.rank)]))
+
+
+def _axes(node: Node, rank: int) -> list[int]:
+    return [axis % rank for axis in attribute(node, "axes", None) or range(rank)]
+
+
+def _resize_by(l: Lowering, node: Node, factors: Sequence[Factor]) -> None:
     """Axis by axis, the last one first."""
     x, output = present(node.inputs[0]), present(node.outputs[0])
     view, shape = l.view(x), l.shape(output)
-    mode, coordinates = attribute(node, "mode", "nearest"), _coordinates(node)
-    is_cut = coordinates == "tf_crop_and_resize"
+    mode, is_cut = attribute(node, "mode", "nearest"), _coordinates(node) == "tf_crop_and_resize"
     if view.dtype != "f32" and (mode != "nearest" or is_cut):
         raise l.refuse(f"mode {mode} of {view.dtype}")
-    axes = [axis % view.rank for axis in attribute(node, "axes", None) or range(view.rank)]
-    scales, factors = _factors(l, node, view, [shape[axis] for axis in axes], len(axes))
+    axes = _axes(node, view.rank)
     roi = l.view(present(_operand(node, 1))) if is_cut else None
     if roi is not None and (roi.dtype != "f32" or roi.shape != (2 * len(axes),)):
         raise l.refuse("its roi is not a start and an end of float for each axis")
     for i, axis in sorted(enumerate(axes), key=lambda pair: -pair[1]):
         size, length, factor = view.shape[axis], shape[axis], factors[i]
-        if size == length and factor in (1, None) and scales is None and not is_cut:
+        if size == length and factor in (1, None) and not is_cut:
             continue
         l.require_not_negative(length)
         if isinstance(factor, float) and not is_cut and _repeats(node, factor, size, length):
             view = _repeated(l, view, axis, int(factor))
             continue
-        if scales is None and factor is None:
+        if factor is None:
             l.require_not_negative(size - 1)
-        scale = l.number_vector((factor,)) if factor is not None else None
-        scale = scale if scales is None else scales.sliced(0, i, 1)
+        scale = l.number_vector((factor,)) if isinstance(factor, float) else factor
         crop = None if roi is None else roi.sliced(0, i, 2, len(axes))
         view = _resize_axis(l, node, view, axis, length, scale, crop)
     l.views[output] = view
@@ -68,33 +78,87 @@ def _coordinates(node: Node) -> str:
     return attribute(node, "coordinate_transformation_mode", "half_pixel")
 
 
-def _factors(
-    l: Lowering, node: Node, x: View, lengths: Sequence[Dim], count: int
-) -> tuple[View | None, list[float | None]]:
-    """The scales as a tensor, if only a run knows them, and what is known of each; None is the quotient of sizes."""
-    scales, sizes = _operand(node, 2), _operand(node, 3)
-    if scales is not None and l.shape(scales) != (0,):
+def _given_scales(l: Lowering, node: Node) -> Value | None:
+    scales = _operand(node, 2)
+    return None if scales is None or l.shape(scales) == (0,) else scales
+
+
+def _factors(l: Lowering, node: Node, sizes: Sequence[Dim]) -> list[Factor]:
+    scales, lengths = _given_scales(l, node), _operand(node, 3)
+    if scales is not None:
         array = l.array(scales)
         if array is None:
             view = l.view(scales)
-            if view.shape != (count,):
+            if view.dtype != "f32" or view.shape != (len(sizes),):
                 raise l.refuse("its scales do not fit its axes")
-            return view, [None] * count
+            return [view.sliced(0, i, 1) for i in range(len(sizes))]
         known = [float(factor) for factor in array.reshape(-1)]
-        if len(known) != count or not all(isfinite(factor) and factor > 0 for factor in known):
+        if len(known) != len(sizes) or not all(isfinite(factor) and factor > 0 for factor in known):
             raise l.refuse("its scales do not fit its axes")
-        return None, list(known)
-    if sizes is None:
+        return [*known]
+    if lengths is None:
         raise l.refuse("it has neither scales nor sizes")
     policy = attribute(node, "keep_aspect_ratio_policy", "stretch")
     if policy == "stretch":
-        return None, [None] * count
-    axes = [axis % x.rank for axis in attribute(node, "axes", None) or range(x.rank)]
-    have, wanted = [x.shape[axis] for axis in axes], l.ints(sizes)
-    quotients = [need / size for need, size in zip(wanted, have, strict=True) if isinstance(size, int) and size]
-    if len(quotients) != count:
+        return [None] * len(sizes)
+    pairs = zip(l.ints(lengths), sizes, strict=True)
+    quotients = [length / size for length, size in pairs if isinstance(size, int) and size]
+    if len(quotients) != len(sizes):
         raise l.refuse("its scale depends on a size that is not known")
-    return None, [(min if policy == "not_larger" else max)(quotients)] * count
+    return [(min if policy == "not_larger" else max)(quotients)] * len(sizes)
+
+
+def open_resize(l: Lowering, node: Node) -> None:
+    """Resize whose scales, or sizes, are known only while running."""
+    view, output, scales = l.view(present(node.inputs[0])), present(node.outputs[0]), _given_scales(l, node)
+    axes = _axes(node, view.rank)
+    sizes = [view.shape[axis] for axis in axes]
+    if scales is not None:
+        factors = _factors(l, node, sizes)
+        lengths = _scaled_lengths(l, l.view(scales), sizes)
+    else:
+        lengths, factors = l.content_now(present(_operand(node, 3))), [None] * len(axes)
+        policy = attribute(node, "keep_aspect_ratio_policy", "stretch")
+        if policy != "stretch":
+            lengths, factors = _in_proportion(l, sizes, lengths, policy == "not_larger")
+    shape = list(view.shape)
+    for axis, length in zip(axes, lengths, strict=True):
+        shape[axis] = length
+    l.set_shape(output, shape)
+    _resize_by(l, node, factors)
+
+
+def _scaled_lengths(l: Lowering, scales: View, sizes: Sequence[Dim]) -> list[Dim]:
+    """Sizes times scales, which have to be positive, in float, without their fractions."""
+    count = len(sizes)
+    numbers, lengths, allowed = (l.temporary((count,), dtype) for dtype in ("i64", "i64", "bool"))
+    l.emit("sizes", numbers, rest=sizes)
+    ops = [
+        ExpressionOp("to_f32", (0,)), ExpressionOp("mul", (3, 1)), ExpressionOp("to_i64", (4,), 1.0),
+        ExpressionOp("greater", (1, 2)),
+    ]  # fmt: skip
+    l.expression([numbers, scales], [(lengths, 5), (allowed, 6)], [("f32", 0.0)], ops)
+    l.emit("demand", allowed)
+    return [l.late_size(lengths.without_axis(0, i)) for i in range(count)]
+
+
+def _in_proportion(
+    l: Lowering, sizes: Sequence[Dim], lengths: Sequence[Dim], is_smallest: bool
+) -> tuple[list[Dim], list[Factor]]:
+    """All axes have the smallest or the largest of the scales; lengths are rounded."""
+    numbers = Numbers(l)
+    length, size = numbers.of(lengths[0]), numbers.of(sizes[0])
+    for other, width in zip(lengths[1:], sizes[1:], strict=True):
+        here, there = length * width, size * other
+        is_better = there < here if is_smallest else here < there
+        length, size = numbers.where(is_better, other, length), numbers.where(is_better, width, size)
+    whole = [(length * width * 2 + size).divided(size * 2) for width in sizes]
+    scale, parts = l.temporary((1,)), [view.with_axis(0) for view in numbers.views(length, size)]
+    ops = [ExpressionOp("to_f32", (0,)), ExpressionOp("to_f32", (1,)), ExpressionOp("div", (2, 3))]
+    l.expression(parts, [(scale, 4)], [], ops)
+    for width in sizes:
+        l.require_not_negative(width - 1)
+    return numbers.let(*whole), [scale] * len(sizes)
 
 
 def _repeats(node: Node, factor: float, size: Dim, length: Dim) -> bool:
@@ -220,34 +284,41 @@ def _places(axes: Sequence[Axis]) -> np.ndarray:
 
 @rule("Col2Im")
 def _col2im(l: Lowering, node: Node) -> None:
-    """Each element of the blocks is added to every image at once."""
+    """The blocks along one axis after the other, the last one first, are added up to what they were taken from."""
     x, output = _floats(l, node.inputs[0])[0], present(node.outputs[0])
-    block, shape = l.ints(node.inputs[2]), l.shape(output)
-    n, (batch, channels), image = len(block), shape[:2], shape[2:]
+    block, shape = sizes_of(l, node.inputs[2]), l.shape(output)
+    n, image = len(block), shape[2:]
     strides, dilations = attribute(node, "strides", [1] * n), attribute(node, "dilations", [1] * n)
     pads = attribute(node, "pads", [0] * (2 * n))
-    padded = [size + pads[axis] + pads[axis + n] for axis, size in enumerate(image)]
-    room = [size - (k - 1) * d - 1 for size, k, d in zip(padded, block, dilations, strict=True)]
-    counts = [floor_divide(left, stride) + 1 for left, stride in zip(room, strides, strict=True)]
-    for count in counts:
-        l.require_not_negative(count - 1)
-    positions, taps = x.shape[2], count_of(block)
-    l.require_equal(positions, count_of(counts))
-    l.require_equal(channels * taps, x.shape[1])
-    whole = l.temporary((batch, channels, *padded))
-    l.emit("fill", whole, 0.0)
-    for index, tap in enumerate(product(*map(range, block))):
-        part = x.relaid(
-            (batch, channels, *counts), (channels * taps * positions, taps * positions, *dense_strides(counts)),
-            positions * index,
-        )  # fmt: skip
-        place = whole
-        for axis, at in enumerate(tap):
-            place = place.sliced(2 + axis, at * dilations[axis], counts[axis], strides[axis])
-        l.expression([place, part], [(place, 2)], [], [ExpressionOp("add", (0, 1))])
-    for axis, size in enumerate(image):
-        whole = whole.sliced(2 + axis, pads[axis], size)
-    l.views[output] = whole
+    counts = []
+    for axis, (size, kernel) in enumerate(zip(image, block, strict=True)):
+        room = size + pads[axis] + pads[axis + n] - (kernel - 1) * dilations[axis] - 1
+        counts.append(floor_divide(room, strides[axis]) + 1)
+        l.require_not_negative(counts[-1] - 1)
+        l.require_not_negative(kernel - 1)
+    l.require_equal(x.shape[2], count_of(counts))
+    l.require_equal(shape[1] * count_of(block), x.shape[1])
+    planes = count_of(shape[:2])
+    for axis in reversed(range(n)):
+        outer, middle = planes * count_of(block[:axis]), count_of(counts[:axis])
+        inner = count_of(image[axis + 1 :])
+        made = l.temporary((outer, middle, image[axis], inner))
+        windows = l.reshaped(x, (outer, block[axis], middle, counts[axis], inner))
+        l.emit("overlap_add", windows, made, strides[axis], dilations[axis], pads[axis])
+        x = made
+    l.views[output] = l.reshaped(x, shape)
+
+
+def open_col2im(l: Lowering, node: Node) -> None:
+    """Col2Im whose image or block are known only while running."""
+    x, output = l.view(present(node.inputs[0])), present(node.outputs[0])
+    image, block = (l.content_now(present(value)) for value in node.inputs[1:3])
+    numbers = Numbers(l)
+    taps = numbers.product(block)
+    numbers.demand(taps >= 1)
+    (channels,) = numbers.let(numbers.of(x.shape[1]).divided(taps))
+    l.set_shape(output, (x.shape[0], channels, *image))
+    _col2im(l, node)
 
 
 @rule("Det")

@@ -15,37 +15,13 @@ from webrnn.ir.dims import is_nonnegative
 from ..instructions import SCATTERS
 from ..lowering import Lowering, attribute, present, rule
 from ..operand_rules import SUMMED
-from ..operations import LETTERS
 from ..views import View, count_of, dense_strides
 from .expressions import Writer
-
-
-def converted(l: Lowering, view: View, dtype: str) -> View:
-    """The elements as those of another type."""
-    if view.dtype == dtype:
-        return view
-    target = l.temporary(view.shape, dtype)
-    w = Writer(l)
-    w.write([(target, w.cast(w.view(view), dtype))])
-    return target
+from .positions import converted, number_of, positions
 
 
 def indices(l: Lowering, value: Value) -> View:
     return converted(l, l.view(value), "i64")
-
-
-def positions(l: Lowering, count: Dim, rank: int = 1, axis: int = 0) -> View:
-    """0, 1, 2 ... along one of several axes."""
-    y = l.temporary((count,), "i64")
-    l.emit("iota", y)
-    return y.relaid((count if a == axis else 1 for a in range(rank)), (int(a == axis) for a in range(rank)))
-
-
-def number_of(l: Lowering, size: Dim) -> View:
-    """A size as a tensor of one element, for expressions."""
-    y = l.temporary((1,), "i64")
-    l.emit("sizes", y, rest=[size])
-    return y
 
 
 def _gather_rows(l: Lowering, source: View, places: View, output: Value) -> None:
@@ -194,7 +170,7 @@ def _tensor_scatter(l: Lowering, node: Node) -> None:
         left = w.op("sub", at, w.op("mul", w.op("div", at, around), around))
         at = w.op("select", w.op("less", left, w.number(0, "i64")), w.op("add", left, around), left)
     starts = l.temporary((batch, length), "i64")
-    w.write([(starts, at if at[0] == "op" else w.op("copy", at))])
+    w.write([(starts, at if at[0] == "op" else w.copy(at))])
     index = starts.with_axis(1).broadcast((batch, middle, length))
     assert index is not None
     places = l.temporary(index.shape, "i64")
@@ -261,7 +237,7 @@ def _one_hot(l: Lowering, node: Node) -> None:
     depth = shape[axis]
     size = w.number(depth, "i64") if isinstance(depth, int) else w.view(number_of(l, depth))
     is_it = w.op("or", w.op("equal", choice, wanted), w.op("equal", w.op("sub", choice, size), wanted))
-    if values.dtype in LETTERS.values():
+    if w.has("select", values.dtype):
         off, on = (w.view(values.sliced(0, i, 1)) for i in range(2))
         w.write([(l.output(output), w.op("select", is_it, on, off))])
         return

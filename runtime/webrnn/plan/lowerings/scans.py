@@ -28,8 +28,11 @@ UPDATES_IN_PLACE = {
     "GruUpdate": {2, 3},
     "LstmCell": {2},
     "Expression": None,
+    "ScatterElements": {0},
+    "ScatterND": {0},
+    "TensorScatter": {0},
 }
-"""Ops of the webrnn domain that may write a result over an operand: which operands, None for any of its shape."""
+"""Ops that may write a result over an operand: which operands, None for any of its shape."""
 
 
 @rule("Scan", domain=WEBRNN)
@@ -328,8 +331,6 @@ def _fresh_copy(l: Lowering, source: View) -> View:
 
 
 def _may_overwrite(node: Node, reads: list[int]) -> bool:
-    if not node.domain:
-        return False
     allowed = UPDATES_IN_PLACE.get(node.op, set())
     return allowed is None or set(reads) <= allowed
 

@@ -146,6 +146,11 @@ def non_zero(node: Node, inputs: Sequence[Fact]) -> Sequence[Fact]:
     return [Fact(DType.INT64, (None if inputs[0].rank is None else max(inputs[0].rank, 1), None))]
 
 
+@rule("NonMaxSuppression")
+def non_max_suppression(node: Node, inputs: Sequence[Fact]) -> Sequence[Fact]:
+    return [Fact(DType.INT64, (None, 3))]
+
+
 @rule("ExpectShape", domain=WEBRNN)
 def expect_shape(node: Node, inputs: Sequence[Fact]) -> Sequence[Fact]:
     sizes = node.attrs["sizes"]
