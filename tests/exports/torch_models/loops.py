@@ -288,7 +288,7 @@ class Lookback(WithCell):
         for t in range(x.size(0)):
             h = self.cell(x[t], h) + 0.5 * ys[t]
             ys.append(h)
-        return torch.stack(ys[2:])
+        return torch.stack(ys)[2:]
 
 
 class GrowingMemory(WithCell):
@@ -332,11 +332,11 @@ class SeveralResults(WithCell):
         h = torch.zeros(x.size(1), 12)
         ys: List[Tensor] = []
         norms: List[Tensor] = []
-        best = torch.full((x.size(1),), -1e9)
+        best = torch.full([x.size(1)], -1e9)
         for t in range(x.size(0)):
             h = self.cell(x[t], h)
             ys.append(h)
-            norms.append(h.norm(dim=1))
+            norms.append(torch.linalg.vector_norm(h, dim=1))
             best = torch.maximum(best, h.max(dim=1)[0])
         return torch.cat(ys, 1), torch.stack(norms, 1), best
 
