@@ -2,11 +2,12 @@
  * its inputs and writes its outputs once. */
 #include "kernels.gen.h"
 #include "plan.gen.h"
+#include "types.c"
 
 /* A register during one tile: n elements, or one that stands for all of them (step 0). */
 typedef struct {
   char *data;
-  int32_t step;
+  int32_t step, dtype;
 } Register;
 
 static void (*const KERNELS[])(void) = {OPERATION_KERNELS};
@@ -17,26 +18,25 @@ INLINE float float_of(int32_t bits) {
   return value;
 }
 
-/* numpy's integer division after ONNX: towards zero, and 0 where the divisor is */
-INLINE int64_t divided(int64_t a, int64_t b) {
-  if (b == 0) return 0;
-  if (b == -1) return (int64_t)(0 - (uint64_t)a);
-  return a / b;
+/* towards zero, and 0 where the divisor is */
+INLINE int64_t divided(int64_t a, int64_t b) { return b == 0 ? 0 : b == -1 ? (int64_t)(0 - (uint64_t)a) : a / b; }
+
+INLINE int64_t divisor(int64_t b, int *error) {
+  if (b == 0) *error = DIVISION_BY_ZERO;
+  return b;
 }
 
-INLINE int64_t to_int(float x) {
-  if (!(x >= -9223372036854775808.0f && x < 9223372036854775808.0f)) return INT64_MIN;
-  return (int64_t)x;
-}
-
-INLINE int32_t to_int32(float x) {
-  if (!(x >= -2147483648.0f && x < 2147483648.0f)) return INT32_MIN;
-  return (int32_t)x;
+/* wraps; below an exponent of 0 it is what is left of a fraction */
+INLINE int64_t power(int64_t base, int64_t exponent) {
+  if (exponent < 0) return base == 1 || (base == -1 && !(exponent & 1)) ? 1 : base == -1 ? -1 : base ? 0 : INT64_MIN;
+  uint64_t y = 1;
+  for (uint64_t x = (uint64_t)base; exponent; exponent >>= 1, x *= x) y *= exponent & 1 ? x : 1;
+  return (int64_t)y;
 }
 
 #define EACH(type, expr)                                         \
   for (int32_t i = 0; i < n; i++) ((type *)y)[i] = (type)(expr); \
-  return
+  return error
 #define IA ((const int64_t *)a.data)[i * a.step]
 #define IB ((const int64_t *)b.data)[i * b.step]
 #define UA ((const uint8_t *)a.data)[i * a.step]
@@ -45,6 +45,10 @@ INLINE int32_t to_int32(float x) {
 
 #define JA ((const int32_t *)a.data)[i * a.step]
 #define JB ((const int32_t *)b.data)[i * b.step]
+#define DA ((const double *)a.data)[i * a.step]
+#define DB ((const double *)b.data)[i * b.step]
+#define VA ((const uint64_t *)a.data)[i * a.step]
+#define VB ((const uint64_t *)b.data)[i * b.step]
 
 /* arithmetic wraps as numpy's does */
 #define INTEGER_OPS(T, type, utype, A, B)                       \
@@ -63,26 +67,54 @@ INLINE int32_t to_int32(float x) {
   case EX_ABS_##T: EACH(type, A < 0 ? 0 - (utype)A : (utype)A); \
   case EX_SELECT_##T: EACH(type, UA ? B : ((const type *)c.data)[i * c.step]);
 
+/* n elements of `item` bytes, `from_stride` and `to_stride` elements apart */
+static COMPACT void move_tile(const char *from, ptrdiff_t from_stride, char *to, ptrdiff_t to_stride, int item, int32_t n) {
+  for (int32_t i = 0; i < n; i++, from += from_stride * item, to += to_stride * item) switch (item) {
+    case 8: *(int64_t *)to = *(const int64_t *)from; break;
+    case 4: __builtin_memcpy(to, from, 4); break;
+    case 2: *(int16_t *)to = *(const int16_t *)from; break;
+    default: *to = *from;
+    }
+}
+
+/* The n elements of a tensor from `at` on, `stride` apart, as a tile */
+static Register load_tile(const Tensor *t, const char *at, int32_t stride, int32_t n, char *tile) {
+  if (stride == 0 || stride == 1) return (Register){(char *)at, stride, t->dtype};
+  move_tile(at, stride, tile, 1, ITEM[t->dtype], n);
+  return (Register){tile, 1, t->dtype};
+}
+
+/* of two doubles as of two floats: NaN if one is */
+#define LEAST(a, b) ((a) < (b) || (a) != (a) ? (a) : (b))
+
 /* y[n] = one operation; y is never a register of one element unless all operands are */
-static void expression_op(const Operation *op, Register a, Register b, Register c, char *y, int32_t n) {
-  const int32_t code = op->code;
+static COMPACT int expression_op(const Operation *op, Register a, Register b, Register c, char *y, int32_t n) {
+  const int32_t code = op->code, gives = OPERATIONS[code].gives;
+  int error = OK;
   switch (OPERATIONS[code].how) {
-  case BY_UNARY: ((unary_kernel *)KERNELS[code])((const float *)a.data, (float *)y, n); return;
+  case BY_CAST:
+    cast_numbers(a.data, a.step, a.dtype, y, gives, n, float_of(op->alpha) != 0,
+                 float_of(op->beta) == 1.0f   ? 1
+                 : float_of(op->beta) == 2.0f ? 2
+                                              : 0);
+    return OK;
+  case BY_BITS: move_tile(a.data, a.step, y, 1, ITEM[gives], n); return OK;
+  case BY_UNARY: ((unary_kernel *)KERNELS[code])((const float *)a.data, (float *)y, n); return OK;
   case BY_ACTIVATION:
     ((activation_kernel *)KERNELS[code])((const float *)a.data, (float *)y, n, float_of(op->alpha), float_of(op->beta));
-    return;
+    return OK;
   case BY_BINARY:
     ((binary_kernel *)KERNELS[code])((const float *)a.data, (const float *)b.data, (float *)y, 1, n, 0, a.step, 0, b.step);
-    return;
+    return OK;
   case BY_COMPARE:
     ((compare_kernel *)KERNELS[code])((const float *)a.data, (const float *)b.data, (uint8_t *)y, 1, n, 0, a.step, 0, b.step);
-    return;
+    return OK;
   }
   switch (code) {
   case EX_SELECT:
     wr_select((const uint8_t *)a.data, (const float *)b.data, (const float *)c.data, (float *)y, 1, n, 0, a.step, 0, b.step, 0,
               c.step);
-    return;
+    return OK;
   case EX_ISNAN:
     EACH(uint8_t, FA != FA);
     INTEGER_OPS(I, int64_t, uint64_t, IA, IB)
@@ -93,18 +125,42 @@ static void expression_op(const Operation *op, Register a, Register b, Register 
   case EX_XOR_U: EACH(uint8_t, !UA != !UB);
   case EX_EQUAL_U: EACH(uint8_t, !UA == !UB);
   case EX_NOT_U: EACH(uint8_t, !UA);
-  case EX_F_TO_I: EACH(int64_t, to_int(FA));
-  case EX_F_TO_J: EACH(int32_t, to_int32(FA));
-  case EX_F_TO_U: EACH(uint8_t, FA != 0.0f);
-  case EX_I_TO_F: EACH(float, (float)IA);
-  case EX_I_TO_J: EACH(int32_t, (uint32_t)(uint64_t)IA);
-  case EX_I_TO_U: EACH(uint8_t, IA != 0);
-  case EX_J_TO_F: EACH(float, (float)JA);
-  case EX_J_TO_I: EACH(int64_t, JA);
-  case EX_J_TO_U: EACH(uint8_t, JA != 0);
-  case EX_U_TO_F: EACH(float, UA ? 1.0f : 0.0f);
-  case EX_U_TO_I: EACH(int64_t, UA != 0);
-  case EX_U_TO_J: EACH(int32_t, UA != 0);
+  case EX_AND_I: EACH(int64_t, IA &IB);
+  case EX_OR_I: EACH(int64_t, IA | IB);
+  case EX_XOR_I: EACH(int64_t, IA ^ IB);
+  case EX_SHIFT_LEFT_I: EACH(int64_t, VB > 63 ? 0 : VA << VB);
+  case EX_SHIFT_RIGHT_I: EACH(int64_t, IA >> (VB > 63 ? 63 : VB));
+  case EX_SHIFT_RIGHT_V: EACH(int64_t, VB > 63 ? 0 : VA >> VB);
+  case EX_POW_I: EACH(int64_t, power(IA, IB));
+  case EX_DIV_V: EACH(int64_t, VB ? VA / VB : 0);
+  case EX_DIVISOR_I: EACH(int64_t, divisor(IA, &error));
+  case EX_ADD_D: EACH(double, DA + DB);
+  case EX_SUB_D: EACH(double, DA - DB);
+  case EX_MUL_D: EACH(double, DA *DB);
+  case EX_DIV_D: EACH(double, DA / DB);
+  case EX_MIN_D: EACH(double, LEAST(DA, DB));
+  case EX_MAX_D: EACH(double, -LEAST(-DA, -DB));
+  case EX_POW_D: EACH(double, pow_double(DA, DB));
+  case EX_FMOD_D: EACH(double, fmod_double(DA, DB));
+  case EX_EQUAL_D: EACH(uint8_t, DA == DB);
+  case EX_LESS_D: EACH(uint8_t, DA < DB);
+  case EX_LESS_OR_EQUAL_D: EACH(uint8_t, DA <= DB);
+  case EX_GREATER_D: EACH(uint8_t, DA > DB);
+  case EX_GREATER_OR_EQUAL_D: EACH(uint8_t, DA >= DB);
+  case EX_NEG_D: EACH(double, -DA);
+  case EX_ABS_D: EACH(double, __builtin_fabs(DA));
+  case EX_SQRT_D: EACH(double, __builtin_sqrt(DA));
+  case EX_FLOOR_D: EACH(double, floor_double(DA));
+  case EX_ROUND_D: EACH(double, round_double(DA));
+  case EX_EXP_D: EACH(double, exp_double(DA));
+  case EX_EXPM1_D: EACH(double, expm1_double(DA));
+  case EX_LOG_D: EACH(double, log_double(DA));
+  case EX_LOG1P_D: EACH(double, log1p_double(DA));
+  case EX_SIN_D: EACH(double, sine(DA, 0));
+  case EX_COS_D: EACH(double, sine(DA, 1));
+  case EX_ATAN_D: EACH(double, atan_double(DA));
+  case EX_ERF_D: EACH(double, erf_double(DA));
+  case EX_SELECT_D: EACH(double, UA ? DB : ((const double *)c.data)[i * c.step]);
   case EX_COPY_F: EACH(float, FA);
   case EX_COPY_I: EACH(int64_t, IA);
   case EX_COPY_J: EACH(int32_t, JA);
@@ -112,31 +168,8 @@ static void expression_op(const Operation *op, Register a, Register b, Register 
   }
 }
 
-/* The n elements of a tensor from `at` on, `stride` apart, as a tile */
-static Register load_tile(const Tensor *t, const char *at, int32_t stride, int32_t n, char *tile) {
-  if (stride == 0 || stride == 1) return (Register){(char *)at, stride};
-  const int item = ITEM[t->dtype];
-  for (int32_t i = 0; i < n; i++, at += (ptrdiff_t)stride * item) switch (item) {
-    case 8: ((int64_t *)tile)[i] = *(const int64_t *)at; break;
-    case 4: __builtin_memcpy((int32_t *)tile + i, at, 4); break;
-    case 2: ((int16_t *)tile)[i] = *(const int16_t *)at; break;
-    default: ((uint8_t *)tile)[i] = *(const uint8_t *)at;
-    }
-  return (Register){tile, 1};
-}
-
-static void store_tile_at(const Tensor *t, char *at, int32_t stride, int32_t n, Register from) {
-  const int item = ITEM[t->dtype];
-  for (int32_t i = 0; i < n; i++, at += (ptrdiff_t)stride * item) switch (item) {
-    case 8: *(int64_t *)at = ((const int64_t *)from.data)[i * from.step]; break;
-    case 4: __builtin_memcpy(at, (const int32_t *)from.data + i * from.step, 4); break;
-    case 2: *(int16_t *)at = ((const int16_t *)from.data)[i * from.step]; break;
-    default: *(uint8_t *)at = ((const uint8_t *)from.data)[i * from.step];
-    }
-}
-
 /* n elements of the whole expression, the tensors standing at in[] and out[] */
-static void run_tile(Vm *vm, const Expression *e, char *const *in, char *const *out, int32_t n) {
+static int run_tile(Vm *vm, const Expression *e, char *const *in, char *const *out, int32_t n) {
   Register registers[MAX_REGISTERS];
   char *tile = vm->registers;
   for (int i = 0; i < e->inputs; i++, tile += TILE * 8) {
@@ -145,23 +178,24 @@ static void run_tile(Vm *vm, const Expression *e, char *const *in, char *const *
   }
   for (int i = 0; i < e->constants; i++, tile += TILE * 8) {
     __builtin_memcpy(tile, e->constant[i].words, 8);
-    registers[e->inputs + i] = (Register){tile, 0};
+    registers[e->inputs + i] = (Register){tile, 0, e->constant[i].type};
   }
   const int first = e->inputs + e->constants;
   for (int i = 0; i < e->ops; i++, tile += TILE * 8) {
     const Operation *op = e->op + i;
-    Register operand[3] = {{tile, 0}, {tile, 0}, {tile, 0}};
+    Register operand[3] = {{tile, 0, 0}, {tile, 0, 0}, {tile, 0, 0}};
     int32_t step = 0;
     for (int a = 0; a < OPERATIONS[op->code].count; a++) operand[a] = registers[op->operand[a]], step |= operand[a].step;
     Register *result = registers + first + i;
-    *result = (Register){tile, step};
+    *result = (Register){tile, step, OPERATIONS[op->code].gives};
     /* The last operation writes to its place: nothing reads an input that it may overwrite after it. */
     if (i == e->ops - 1 && step)
       for (int o = 0; o < e->outputs; o++) {
         const Tensor *t = vm->tensor + e->output[o].tensor;
         if (e->output[o].from == first + i && t->rank && t->stride[t->rank - 1] == 1 && e->outputs == 1) result->data = out[o];
       }
-    expression_op(op, operand[0], operand[1], operand[2], result->data, step ? n : 1);
+    const int error = expression_op(op, operand[0], operand[1], operand[2], result->data, step ? n : 1);
+    if (error) return error;
   }
   for (int o = 0; o < e->outputs; o++) {
     const Tensor *t = vm->tensor + e->output[o].tensor;
@@ -169,8 +203,9 @@ static void run_tile(Vm *vm, const Expression *e, char *const *in, char *const *
     if (from.data == out[o]) continue;
     const int32_t stride = t->rank ? t->stride[t->rank - 1] : 1;
     if (stride == 1 && from.step) __builtin_memmove(out[o], from.data, (size_t)n * (size_t)ITEM[t->dtype]);
-    else store_tile_at(t, out[o], stride, n, from);
+    else move_tile(from.data, from.step, out[o], stride, ITEM[t->dtype], n);
   }
+  return OK;
 }
 
 static int check_expression(Vm *vm, const expression_operands *o) {
@@ -206,7 +241,8 @@ static int run_expression(Vm *vm, const expression_operands *o) {
         for (int a = 0; a < last; a++) skip += (ptrdiff_t)index[a] * t->stride[a];
         *(i < e.inputs ? in + i : out + i - e.inputs) = t->data + skip * ITEM[t->dtype];
       }
-      run_tile(vm, &e, in, out, count);
+      const int error = run_tile(vm, &e, in, out, count);
+      if (error) return error;
     }
     int a = last - 1;
     for (; a >= 0; a--) {

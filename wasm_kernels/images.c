@@ -30,7 +30,8 @@ static void add_scaled(const float *x, ptrdiff_t x_stride, float *y, ptrdiff_t y
 }
 
 /* Rare: their size counts for more than their speed. */
-#pragma clang attribute push(__attribute__((minsize, noinline)), apply_to = function)
+#pragma clang attribute push(__attribute__((minsize)), apply_to = function)
+#pragma clang attribute push(__attribute__((noinline)), apply_to = function)
 
 enum { MOST_IMAGE_AXES = MAX_RANK - 2, MOST_CORNERS = 1 << 2 * MOST_IMAGE_AXES };
 
@@ -91,6 +92,33 @@ static int run_pool_axis(Vm *vm, const pool_axis_operands *o) {
       if (o->kind == POOLING_AVERAGE || o->kind == POOLING_AVERAGE_WITH_PADDING)
         for (int32_t j = 0; j < inner; j++) y[j] /= (float)counted;
     }
+  return OK;
+}
+
+/* --- windows that overlap are added up -------------------------------------------------------------------------------- */
+
+/* x[outer, kernel, middle, n, inner], y[outer, middle, m, inner]: element k of window i is added to k * dilation + i * stride - pad */
+static int check_overlap_add(Vm *vm, const overlap_add_operands *o) {
+  const Tensor *x = T(x), *y = T(y);
+  ASK(is_dense(x, 5) && is_dense(y, 4) && x->size[0] == y->size[0] && x->size[2] == y->size[1] && x->size[4] == y->size[3]);
+  ASK(o->stride > 0 && o->dilation > 0 && o->pad >= 0);
+  return OK;
+}
+static int run_overlap_add(Vm *vm, const overlap_add_operands *o) {
+  DONE_IF_EMPTY(y);
+  const int32_t *size = T(x)->size, inner = size[4];
+  const ptrdiff_t m = T(y)->size[2], room = m * inner;
+  wr_fill(F(y), T(y)->count, 0.0f);
+  if (!T(x)->count) return OK;
+  const float *x = F(x);
+  for (int32_t b = 0; b < size[0]; b++)
+    for (int32_t k = 0; k < size[1]; k++)
+      for (int32_t c = 0; c < size[2]; c++)
+        for (int32_t i = 0; i < size[3]; i++, x += inner) {
+          const int64_t at = (int64_t)k * o->dilation + (int64_t)i * o->stride - o->pad;
+          if (at >= 0 && at < m)
+            pool_rows(x, NULL, F(y) + ((ptrdiff_t)b * size[2] + c) * room + at * inner, NULL, inner, POOLING_SUM, 0);
+        }
   return OK;
 }
 
@@ -188,7 +216,7 @@ static int run_resize(Vm *vm, const resize_operands *o) {
 
 /* x[batch, channels, axes ...], grid[batch, points, axes], y[batch, channels, points]; the coordinate of the last axis comes
  * first. Coordinates are positions, or go from -1 to 1: over the centres of the outermost pixels, or over their borders. */
-static int check_sample(Vm *vm, const sample_operands *o) {
+static int check_grid_sample(Vm *vm, const grid_sample_operands *o) {
   const Tensor *x = T(x), *grid = T(grid), *y = T(y);
   ASK(x->rank >= 3 && x->contiguous && is_dense(grid, 3) && is_dense(y, 3) && (x->count || !y->count));
   ASK(x->size[0] == y->size[0] && x->size[0] == grid->size[0] && x->size[1] == y->size[1] && grid->size[1] == y->size[2]);
@@ -205,7 +233,7 @@ static double reflected(double position, int32_t size, double margin) {
   return (folded < 2 * span - folded ? folded : 2 * span - folded) - margin;
 }
 
-static double position_of(const sample_operands *o, double unit, int32_t size, double margin) {
+static double position_of(const grid_sample_operands *o, double unit, int32_t size, double margin) {
   double at = o->units == UNITS_PIXELS    ? unit
               : o->units == UNITS_CENTRES ? (unit + 1) / 2 * (size - 1)
                                           : ((unit + 1) * size - 1) / 2;
@@ -218,7 +246,7 @@ static double position_of(const sample_operands *o, double unit, int32_t size, d
   return o->padding == PADDING_REFLECTION ? reflected(at, size, margin) : at < 0 ? 0 : size - 1;
 }
 
-static int run_sample(Vm *vm, const sample_operands *o) {
+static int run_grid_sample(Vm *vm, const grid_sample_operands *o) {
   DONE_IF_EMPTY(y);
   const Tensor *x = T(x), *y = T(y);
   const int axes = x->rank - 2, points = y->size[2], channels = y->size[1];
@@ -409,4 +437,5 @@ static int run_det(Vm *vm, const det_operands *o) {
   return OK;
 }
 
+#pragma clang attribute pop
 #pragma clang attribute pop

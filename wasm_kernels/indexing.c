@@ -223,7 +223,7 @@ static void order(const Line *line, int32_t n, int32_t k) {
 static int check_top(Vm *vm, const top_operands *o) {
   const Tensor *x = T(x), *indices = T(indices);
   ASK(is_dense(x, 3) && is_dense(indices, 3) && x->size[0] == indices->size[0] && x->size[2] == indices->size[2]);
-  ASK(indices->size[1] <= x->size[1]);
+  ASK(indices->size[1] <= x->size[1] && x->dtype <= DTYPE_U64);
   ASK(!HAS(values) || (T(values)->contiguous && same_sizes(T(values), indices) && T(values)->dtype == x->dtype));
   return OK;
 }
@@ -231,6 +231,7 @@ static int run_top(Vm *vm, const top_operands *o) {
   DONE_IF_EMPTY(indices);
   const Tensor *x = T(x);
   const int32_t n = x->size[1], k = T(indices)->size[1], inner = x->size[2], item = ITEM[x->dtype];
+  const int has_nan = x->dtype == DTYPE_F32 || x->dtype == DTYPE_F64 || x->dtype == DTYPE_F16 || x->dtype == DTYPE_BF16;
   for (int32_t row = 0; row < x->size[0]; row++)
     for (int32_t i = 0; i < inner; i++) {
       const ptrdiff_t first = (ptrdiff_t)row * k * inner + i;
@@ -240,7 +241,7 @@ static int run_top(Vm *vm, const top_operands *o) {
                          x->dtype,
                          o->smallest != 0,
                          o->last != 0,
-                         o->nan_first != 0};
+                         o->nan_first && has_nan};
       order(&line, n, k);
       for (int32_t j = 0; HAS(values) && j < k; j++) {
         const int64_t at = line.heap[(ptrdiff_t)j * inner];
@@ -248,5 +249,56 @@ static int run_top(Vm *vm, const top_operands *o) {
         copy_bytes(T(values)->data + (first + (ptrdiff_t)j * inner) * item, line.x + at * inner * item, item);
       }
     }
+  return OK;
+}
+
+/* corners[batch, n, 4]: low, low, high, high; scores and order[batch, classes, n], the best first. Of each class boxes are kept that
+ * overlap none that is kept already by more than `overlap`: selected[..., 3] are batch, class and box, `count` of them. */
+static int check_nms(Vm *vm, const nms_operands *o) {
+  const Tensor *corners = T(corners), *scores = T(scores), *order = T(order), *selected = T(selected);
+  ASK(is_dense(corners, 3) && is_dense(scores, 3) && is_dense(order, 3) && same_sizes(scores, order));
+  ASK(corners->size[0] == scores->size[0] && corners->size[1] == scores->size[2] && corners->size[2] == 4);
+  ASK(is_dense(selected, 2) && selected->size[1] == 3);
+  ASK(T(limit)->count == 1 && T(overlap)->count == 1 && T(least)->count == 1 && T(count)->count == 1);
+  return OK;
+}
+INLINE float overlap_of(const float *a, const float *b) {
+  float shared = 1.0f;
+  for (int i = 0; i < 2; i++) {
+    const float low = a[i] > b[i] ? a[i] : b[i], high = a[i + 2] < b[i + 2] ? a[i + 2] : b[i + 2], side = high - low;
+    shared *= side < 0.0f ? 0.0f : side;
+  }
+  const float area_a = (a[2] - a[0]) * (a[3] - a[1]), area_b = (b[2] - b[0]) * (b[3] - b[1]), areas = area_a + area_b,
+              both = areas - shared;
+  return both > 0.0f ? shared / both : 0.0f;
+}
+static int run_nms(Vm *vm, const nms_operands *o) {
+  const Tensor *scores = T(scores), *selected = T(selected);
+  const int64_t limit = *(const int64_t *)T(limit)->data;
+  const float most = *F(overlap), least = *F(least);
+  const int32_t classes = scores->size[1], n = scores->size[2];
+  int64_t *const rows = (int64_t *)selected->data;
+  int32_t count = 0;
+  for (int32_t line = 0; n && line < scores->size[0] * classes; line++) {
+    const ptrdiff_t start = (ptrdiff_t)line * n;
+    const float *corners = F(corners) + (ptrdiff_t)(line / classes) * n * 4;
+    const int32_t first = count;
+    for (int32_t i = 0; i < n && count - first < limit; i++) {
+      const int64_t box = ((const int64_t *)T(order)->data)[start + i];
+      REQUIRE(box >= 0 && box < n, INDEX_RANGE);
+      if (!(F(scores)[start + box] > least)) break;
+      int is_kept = 1;
+      for (int32_t k = first; is_kept && k < count; k++) {
+        const int64_t other = rows[3 * (ptrdiff_t)k + 2];
+        REQUIRE(other >= 0 && other < n, INDEX_RANGE); /* what overlaps in memory may have changed it */
+        is_kept = !(overlap_of(corners + 4 * box, corners + 4 * other) > most);
+      }
+      if (!is_kept) continue;
+      REQUIRE(count < selected->size[0], INDEX_RANGE);
+      int64_t *row = rows + 3 * (ptrdiff_t)count++;
+      row[0] = line / classes, row[1] = line % classes, row[2] = box;
+    }
+  }
+  *(int64_t *)T(count)->data = count;
   return OK;
 }

@@ -5,17 +5,6 @@
 #include "kernels.gen.h"
 #include "plan.gen.h"
 
-#define LN2_HIGH 0x1.62e42fee00000p-1
-#define LN2_LOW 0x1.a39ef35793c76p-33
-
-INLINE double double_of_bits(uint64_t bits) {
-  double value;
-  __builtin_memcpy(&value, &bits, 8);
-  return value;
-}
-
-/* A power of two of float64's range */
-INLINE double power_of_two(int32_t exponent) { return double_of_bits((uint64_t)(exponent + 1023) << 52); }
 
 /* log(x) = k ln 2 + 2 atanh((m - 1) / (m + 1)) */
 static double exact_log(double x) {
@@ -25,22 +14,12 @@ static double exact_log(double x) {
   uint64_t bits;
   __builtin_memcpy(&bits, &x, 8);
   k += (int32_t)(bits >> 52) - 1023;
-  double m = double_of_bits((bits & 0xfffffffffffff) | 0x3ff0000000000000);
+  double m = double_of((int64_t)(bits & 0xfffffffffffff) | 0x3ff0000000000000);
   if (m > 1.4142135623730951) m = m * 0.5, k++;
   const double s = (m - 1.0) / (m + 1.0), z = s * s;
   double p = 0.0;
   for (int i = 23; i > 0; i -= 2) p = p * z + 1.0 / (double)i;
-  return (double)k * LN2_HIGH + (2.0 * s * p + (double)k * LN2_LOW);
-}
-
-static double exact_exp(double x) {
-  if (!(x > -746.0)) return x != x ? x : 0.0;
-  if (x > 710.0) return __builtin_inf();
-  const double k = __builtin_floor(x * 1.4426950408889634 + 0.5), r = (x - k * LN2_HIGH) - k * LN2_LOW;
-  double p = 1.0;
-  for (int i = 14; i > 0; i--) p = 1.0 + p * r / (double)i;
-  const int32_t half = (int32_t)k / 2; /* 2^k itself may be out of range: scale twice */
-  return p * power_of_two(half) * power_of_two((int32_t)k - half);
+  return (double)k * LN2_HIGH + (2.0 * s * p + (double)k * LN2_LEFT);
 }
 
 /* --- reductions ------------------------------------------------------------------------------------------------------ */
@@ -102,7 +81,7 @@ static double reduce_doubles(const char *x, int32_t n, ptrdiff_t stride, int32_t
     case NUMBER_REDUCTION_SUM_SQUARE:
     case NUMBER_REDUCTION_L2: total = total + v * v; break;
     case NUMBER_REDUCTION_L1: total = total + __builtin_fabs(v); break;
-    case NUMBER_REDUCTION_LOG_SUM_EXP: total = total + exact_exp(v - top); break;
+    case NUMBER_REDUCTION_LOG_SUM_EXP: total = total + exp_double(v - top); break;
     default: total = total + v;
     }
   }
@@ -133,6 +112,65 @@ static int run_reduce_numbers(Vm *vm, const reduce_numbers_operands *o) {
     } else {
       const int64_t found = reduce_integers(x, n, (ptrdiff_t)inner * item, dtype, o->kind);
       __builtin_memcpy(y, &found, (size_t)item); /* little-endian, as plans are */
+    }
+  }
+  return OK;
+}
+
+/* --- random numbers -------------------------------------------------------------------------------------------------- */
+
+#define GAMMA 0x9e3779b97f4a7c15u
+
+/* A bijection whose results look random */
+INLINE uint64_t mixed(uint64_t z) {
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+  return z ^ (z >> 31);
+}
+
+/* Box and Muller: radius from the first half of the bits, angle from the second */
+static float normal_of(uint64_t bits) {
+  const double radius = ((double)(bits >> 32) + 1.0) * 0x1p-32, turn = (double)(uint32_t)bits * 0x1p-32;
+  const double angle = (turn - 0.5) * 6.283185307179586, z = angle * angle;
+  double p = 1.0;
+  for (int i = 28; i > 0; i -= 2) p = 1.0 - p * z / (double)(i * (i - 1));
+  return (float)(__builtin_sqrt(-2.0 * exact_log(radius)) * -p);
+}
+
+static int check_random(Vm *vm, const random_operands *o) {
+  ASK(T(counter)->count == 1 && T(y)->contiguous);
+  return OK;
+}
+static int run_random(Vm *vm, const random_operands *o) {
+  const uint64_t key = mixed(((uint64_t)(uint32_t)o->seed + 1) * GAMMA);
+  const uint64_t counter = (uint64_t) * (const int64_t *)T(counter)->data;
+  float *y = F(y);
+  for (int32_t i = 0; i < T(y)->count; i++) {
+    const uint64_t bits = mixed(key + (counter + 1 + (uint64_t)i) * GAMMA);
+    y[i] = o->normal ? normal_of(bits) : (float)(bits >> 40) * 0x1p-24f;
+  }
+  return OK;
+}
+
+static int check_sample(Vm *vm, const sample_operands *o) {
+  ASK(is_dense(T(scores), 2) && is_dense(T(numbers), 2) && is_dense(T(y), 2) && same_sizes(T(numbers), T(y)));
+  ASK(T(scores)->size[0] == T(y)->size[0] && T(scores)->size[1] > 0);
+  return OK;
+}
+static int run_sample(Vm *vm, const sample_operands *o) {
+  DONE_IF_EMPTY(y);
+  const int32_t classes = T(scores)->size[1], n = T(y)->size[1];
+  const float *x = F(scores), *numbers = F(numbers);
+  int64_t *y = (int64_t *)T(y)->data;
+  for (int32_t row = 0; row < T(y)->size[0]; row++, x += classes, numbers += n, y += n) {
+    float top;
+    wr_reduce_max(x, &top, 1, classes, 1);
+    double total = 0.0, sum = 0.0;
+    for (int32_t k = 0; k < classes; k++) total = total + exp_double((double)x[k] - (double)top);
+    for (int32_t i = 0; i < n; i++) y[i] = 0;
+    for (int32_t k = 0; k < classes - 1; k++) {
+      sum = sum + exp_double((double)x[k] - (double)top);
+      for (int32_t i = 0; i < n; i++) y[i] += sum <= (double)numbers[i] * total;
     }
   }
   return OK;

@@ -176,8 +176,12 @@ static int check_expression_words(const int32_t *plan, const expression_operands
     REQUIRE(below(op->code, EX_COUNT) && op->result == self, BAD_INSTRUCTION);
     const OperationRow *row = OPERATIONS + op->code;
     REQUIRE(row->how != NOT_AT_ALL, BAD_INSTRUCTION);
-    for (int a = 0; a < row->count; a++)
-      REQUIRE(below(op->operand[a], self) && type[op->operand[a]] == row->takes[a], BAD_INSTRUCTION);
+    for (int a = 0; a < row->count; a++) {
+      REQUIRE(below(op->operand[a], self), BAD_INSTRUCTION);
+      const int given = type[op->operand[a]];
+      REQUIRE(row->takes[a] == DTYPE_COUNT || given == row->takes[a], BAD_INSTRUCTION);
+      REQUIRE(row->how != BY_BITS || ITEM[given] == ITEM[row->gives], BAD_INSTRUCTION);
+    }
     type[self] = row->gives;
   }
   for (int i = 0; i < e.outputs; i++) {
@@ -388,7 +392,7 @@ static void bind_tensor(const Vm *vm, Tensor *t, const int32_t *w) {
   t->contiguous = 1;
   for (int a = t->rank; a-- > 0;) {
     t->contiguous &= t->size[a] == 1 || t->stride[a] == dense;
-    if (dense <= INT32_MAX) dense *= t->size[a];
+    if (dense >= 0 && dense <= INT32_MAX) dense *= t->size[a];
   }
   t->count = (int32_t)count;
 }

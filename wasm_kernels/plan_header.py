@@ -112,7 +112,7 @@ def _operations(rows: Iterable[Any]) -> Iterable[str]:
     """{how it is run, number of operands, their types, type of the result}"""
     kinds = list(dict.fromkeys(row.kernel for row in rows if row.kernel))
     yield _enum("EX", [row.name or f"retired_{code}" for code, row in enumerate(rows)])
-    yield f"enum {{ BY_CODE, {_list(f'BY_{kind.upper()}' for kind in kinds)}, NOT_AT_ALL }};"
+    yield f"enum {{ BY_CODE, BY_CAST, BY_BITS, {_list(f'BY_{kind.upper()}' for kind in kinds)}, NOT_AT_ALL }};"
     yield "typedef struct { uint8_t how, count, takes[3], gives; } OperationRow;"
     yield f"static const OperationRow OPERATIONS[] = {{{_list(_operation(row) for row in rows)}}};"
     kernels = _list(f"[EX_{row.name.upper()}] = (void (*)(void))wr_{row.name}" for row in rows if row.kernel)
@@ -121,7 +121,9 @@ def _operations(rows: Iterable[Any]) -> Iterable[str]:
 
 def _operation(row: Any) -> str:
     how = "NOT_AT_ALL" if not row.name else f"BY_{(row.kernel or 'code').upper()}"
-    takes = _list(f"DTYPE_{dtype.upper()}" for dtype in row.takes) or "0"
+    if row.takes == ("any",):
+        how = "BY_CAST" if row.name.startswith("to_") else "BY_BITS"
+    takes = _list(f"DTYPE_{'COUNT' if dtype == 'any' else dtype.upper()}" for dtype in row.takes) or "0"
     return f"{{{how}, {len(row.takes)}, {{{takes}}}, DTYPE_{row.gives.upper()}}}"
 
 

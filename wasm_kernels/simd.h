@@ -42,6 +42,7 @@
 
 #define INLINE static inline __attribute__((always_inline))
 #define NOINLINE static __attribute__((noinline))
+#define COMPACT __attribute__((minsize, noinline)) /* a function that is long rather than hot */
 #define UNROLL _Pragma("clang loop unroll(full)")
 
 typedef float vf __attribute__((vector_size(4 * VL)));

@@ -172,9 +172,19 @@ INLINE vf verf(vf x) {
   return vsel(a < vconst(0.9375f), small, large) + vsel(visnan(x), x, vconst(-0.0f));
 }
 
-/* 1 / 2pi, a binary fraction */
-static const uint32_t inverse_two_pi[] = {0x28be60db, 0x9391054a, 0x7f09d5f4, 0x7d4d3770,
-                                          0x36d8a566, 0x4f10e410, 0x7f9458ea, 0xf7aef158};
+/* 1 / 2pi, a binary fraction, behind 64 zeros */
+static const uint32_t inverse_two_pi[] = {
+    0,          0,          0x28be60db, 0x9391054a, 0x7f09d5f4, 0x7d4d3770, 0x36d8a566, 0x4f10e410, 0x7f9458ea, 0xf7aef158,
+    0x6dc91b8e, 0x909374b8, 0x01924bba, 0x82746487, 0x3f877ac7, 0x2c4a69cf, 0xba208d7d, 0x4baed121, 0x3a671c09, 0xad17df90,
+    0x4e64758e, 0x60d4ce7d, 0x272117e2, 0xef7e4a0e, 0xc7fe25ff, 0xf7816603, 0xfbcbc462, 0xd6829b47, 0xdb4d9fb3, 0xc9f2c26d,
+    0xd3d18fd9, 0xa797fa8b, 0x5d49eeb1, 0xfaf97c5e, 0xcf41ce7d, 0xe294a4ba, 0x9afed7ec, 0x47e35742, 0x1580cc11, 0xbf1edaea};
+
+/* 64 of its bits from the bit `at` on */
+INLINE uint64_t inverse_two_pi_bits(int at) {
+  const uint32_t *w = inverse_two_pi + (at >> 5);
+  const uint64_t high = (uint64_t)w[0] << 32 | w[1];
+  return at & 31 ? high << (at & 31) | w[2] >> (32 - (at & 31)) : high;
+}
 
 /* x = q pi/2 + r, |r| <= pi/4: returns r, and q modulo 4. In double, so that r is right for every float. */
 NOINLINE float reduce_quarter_turns(float x, int32_t *quadrant) {
@@ -196,11 +206,8 @@ NOINLINE float reduce_quarter_turns(float x, int32_t *quadrant) {
   }
   /* Payne-Hanek. |x| = mantissa * 2^shift; the first `shift` bits of 1 / 2pi only add full turns. */
   uint32_t mantissa = (in.u & 0x7fffff) | 0x800000;
-  int shift = exponent - 150, word = shift >> 5, bit = shift & 31;
-  uint64_t a0 = (uint64_t)inverse_two_pi[word] << 32 | inverse_two_pi[word + 1];
-  uint64_t a1 = (uint64_t)inverse_two_pi[word + 2] << 32 | inverse_two_pi[word + 3];
-  uint64_t high = bit ? a0 << bit | a1 >> (64 - bit) : a0;
-  uint64_t low = bit ? a1 << bit : a1;
+  int shift = exponent - 150 + 64;
+  uint64_t high = inverse_two_pi_bits(shift), low = inverse_two_pi_bits(shift + 64);
   uint64_t turns = mantissa * high + (mantissa * (low >> 32) >> 32); /* a fraction of 2^64 */
   uint32_t quarter = (uint32_t)(turns >> 62);
   int64_t rest = (int64_t)(turns << 2);

@@ -17,7 +17,11 @@ Error.stackTraceLimit = 4; // a trace takes longer than the call that it is of
 const LIMITS = { loopSteps: 20_000, runSteps: 20_000, seconds: 1 };
 const MOST_BYTES = 1 << 22; // of one block: plans may ask for more than a machine has
 const MOST_ELEMENTS = 1 << 17; // of an input, an output or a state
-const ARRAYS = { float32: Float32Array, int32: Int32Array, int64: BigInt64Array, bool: Uint8Array };
+const ARRAYS = {
+  float32: Float32Array, float64: Float64Array, float16: globalThis.Float16Array ?? Uint16Array, bfloat16: Uint16Array,
+  int8: Int8Array, int16: Int16Array, int32: Int32Array, int64: BigInt64Array, uint16: Uint16Array,
+  uint32: Uint32Array, uint64: BigUint64Array,
+}; // others are bytes
 
 // --- memory with marks around its blocks ---------------------------------------------------------------------------------
 
@@ -204,9 +208,9 @@ class Trial {
   }
 
   #array(type, length) {
-    const array = new ARRAYS[type](length);
+    const array = new (ARRAYS[type] ?? Uint8Array)(length);
     const number = this.oneOf([0, 1, 2, -1, 5]);
-    return array.fill(type === "int64" ? BigInt(number) : number);
+    return array.fill(array.BYTES_PER_ELEMENT === 8 && type !== "float64" ? BigInt(number) : number);
   }
 
   #feeds(ports) {
@@ -242,7 +246,7 @@ class Trial {
     const known = model.outputs.filter(({ name }) => Object.hasOwn(shapes, name));
     return Object.fromEntries(known.map(({ name, type }) => {
       const length = shapes[name].reduce((a, b) => a * b, 1) + (this.random(8) ? 0 : 1);
-      return [name, new ARRAYS[this.random(20) ? type : "int32"](length)];
+      return [name, new (ARRAYS[this.random(20) ? type : "int32"] ?? Uint8Array)(length)];
     }));
   }
 

@@ -1,14 +1,14 @@
 // Runs the cases that webrnn_cases.py has written, in Node and in a page.
 
 const ARRAYS = {
-  float32: Float32Array, float64: Float64Array, int8: Int8Array, int16: Int16Array, int32: Int32Array,
-  int64: BigInt64Array, uint8: Uint8Array, uint16: Uint16Array, uint32: Uint32Array, uint64: BigUint64Array,
-  bool: Uint8Array,
-};
+  float: Float32Array, double: Float64Array, float16: globalThis.Float16Array ?? Uint16Array, bfloat16: Uint16Array,
+  int8: Int8Array, int16: Int16Array, int32: Int32Array, int64: BigInt64Array, uint8: Uint8Array, uint16: Uint16Array,
+  uint32: Uint32Array, uint64: BigUint64Array,
+}; // others are bytes
 
 export function decode({ dtype, shape, bytes }) {
   const raw = Uint8Array.from(atob(bytes), (letter) => letter.charCodeAt(0));
-  return { data: new ARRAYS[dtype](raw.buffer), shape };
+  return { data: new (ARRAYS[dtype] ?? Uint8Array)(raw.buffer), shape };
 }
 
 const decodeAll = (tensors) =>

@@ -18,10 +18,13 @@ from tests.plan.endless import endless_sequence, nested_loops
 from webrnn.engine.kernels import loading as kernels
 from webrnn.engine.programs.plan_program import PlanProgram
 from webrnn.engine.session import InferenceSession
+from webrnn.ir import DType
 from webrnn.onnx.reader import read_model
 from webrnn.passes.pipeline import run_passes
 from webrnn.plan import instructions, opcodes
 from webrnn.plan.encode import compile_graph
+from webrnn.plan.file import ELEMENT_TYPES
+from webrnn.reference.cast import convert
 
 VARIANTS = ("relaxed", "simd", "scalar")
 FLOAT, INT32, INT64, BOOL = TensorProto.FLOAT, TensorProto.INT32, TensorProto.INT64, TensorProto.BOOL
@@ -63,7 +66,7 @@ def plan_of(model: ModelProto, most_steps: int = 1000) -> bytes:
 
 def encoded(arrays: Arrays) -> dict[str, Any]:
     return {
-        name: {"dtype": str(a.dtype), "shape": a.shape, "bytes": base64.b64encode(a.tobytes()).decode()}
+        name: {"dtype": DType.of(a).text, "shape": a.shape, "bytes": base64.b64encode(a.tobytes()).decode()}
         for name, a in arrays.items()
     }
 
@@ -157,12 +160,31 @@ def all_cases() -> list[Case]:
         Case("scan", scan(), [{"s": x(3), "xs": x(t, 3)} for t in (5, 2)]),
         Case("loop", loop(), [{"n": np.int64(n), "x": x(4)} for n in (3, 5, 0)]),
         Case("countdown", countdown(), [{"x": np.float32([start, 1])} for start in (5.5, 1, 0, 7)]),
+        Case("picked", picked(), [{"x": np.where(x(n) > 0, x(n), 0).astype(np.float32)} for n in (4, 3000, 0, 5)]),
         Case(
             "types",
             types(),
             [{"i": np.int32([5, -6]), "a": np.int64([1, -(2**40), 7]), "p": np.array([True, False, True]), "x": x(3)}],
         ),
+        Case("every_type", every_type(), [every_feed()]),
     ]
+
+
+def every_type() -> ModelProto:
+    """An input of each type, and twice what it is where that can be added."""
+    nodes, inputs, outputs = [], [], []
+    for name, dtype in ELEMENT_TYPES.items():
+        is_moved = dtype is DType.BOOL or (dtype.is_narrow and dtype is not DType.BFLOAT16)
+        operands = [name] if is_moved else [name, name]
+        nodes.append(helper.make_node("Identity" if is_moved else "Add", operands, [f"{name}_out"]))
+        inputs.append(tensor(name, int(dtype), 3))
+        outputs.append(tensor(f"{name}_out", int(dtype), 3))
+    graph = helper.make_graph(nodes, "g", inputs, outputs)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 25)])
+
+
+def every_feed() -> Arrays:
+    return {name: convert(np.array([1, 3, 2]), dtype.array_type) for name, dtype in ELEMENT_TYPES.items()}
 
 
 def tensor(name: str, kind: int, *shape: int | str) -> ValueInfoProto:
@@ -252,6 +274,18 @@ def countdown() -> ModelProto:
     numbers = {"ten": np.int64(10), "one": np.float32([1, 1]), "zero": np.int64(0), "bound": np.float32(1)}
     outputs = [tensor("last", FLOAT, 2), tensor("all", FLOAT, "steps", 2)]
     return model([node], [tensor("x", FLOAT, 2)], outputs, {name: np.array(value) for name, value in numbers.items()})
+
+
+def picked() -> ModelProto:
+    """The elements that are not zero: how many there are is known only when it runs."""
+    nodes = [
+        helper.make_node("NonZero", ["x"], ["places"]),
+        helper.make_node("Squeeze", ["places", "zero"], ["place"]),
+        helper.make_node("Gather", ["x", "place"], ["found"]),
+        helper.make_node("Tanh", ["found"], ["y"]),
+    ]
+    outputs = [tensor("y", FLOAT, "count"), tensor("place", INT64, "count")]
+    return model(nodes, [tensor("x", FLOAT, "n")], outputs, {"zero": np.int64([0])})
 
 
 def types() -> ModelProto:

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import webrnn
-from tests.conformance.suite import KERNEL_ROUNDING, ROUNDING, node_cases
-from tests.reference.onnx_cases import assert_same, to_webrnn
+from tests.conformance.suite import KERNEL_ROUNDING, ROUNDING, assert_expected, node_cases
+from tests.reference.onnx_cases import to_webrnn
 from webrnn.engine.programs.plan_program import PlanProgram
 from webrnn.engine.programs.vm_program import VmProgram
 
@@ -31,7 +31,7 @@ def reason_off_vm(case: Any, backend: str) -> str:
             results = session.run(None, dict(zip(names, map(to_webrnn, inputs), strict=False)))
             for result, wanted in zip(results, expected, strict=True):
                 atol = max(ROUNDING.get(case.name, case.atol), KERNEL_ROUNDING)
-                assert_same(result, to_webrnn(wanted), case.rtol, atol)
+                assert_expected(case, result, to_webrnn(wanted), atol)
     except webrnn.Error as error:
         return f"refused: {_one_line(str(error))}"
     program = session._program

@@ -20,12 +20,29 @@ ROUNDING = {
     "test_dft_inverse": 1e-6,
     "test_dft_inverse_opset19": 1e-6,
     "test_attention_4d_causal_fp16_expanded": 1e-3,
+    **{
+        f"test_attention_{name}_bf16{suffix}": 2**-7
+        for name in ("4d_causal", "4d_padded_kv", "4d_causal_padded_kv", "4d_attn_mask_causal", "3d_causal")
+        for suffix in ("", "_expanded")
+    },
 }
 """Cases whose expected values are themselves rounded more coarsely than the suite's absolute tolerance of 1e-7."""
 
 
 KERNEL_ROUNDING = 1e-6
 """Absolute tolerance on kernels: sums in another order than the expected values have other last bits."""
+
+
+DRAWN = ("test_bernoulli", "test_training_dropout")
+"""How names of cases begin whose expected values were drawn from another generator: of these only types and shapes are
+compared."""
+
+
+def assert_expected(case: Any, result: Any, wanted: Any, atol: float) -> None:
+    if case.name.startswith(DRAWN) and "zero_ratio" not in case.name:
+        assert (result.dtype, result.shape) == (wanted.dtype, wanted.shape)
+    else:
+        assert_same(result, wanted, case.rtol, atol)
 
 
 def run_case(case: Any, disable: Sequence[str] = (), backend: str = "numpy") -> None:
@@ -37,7 +54,7 @@ def run_case(case: Any, disable: Sequence[str] = (), backend: str = "numpy") -> 
         feeds = dict(zip(names, map(to_webrnn, inputs), strict=False))
         results = session.run(None, feeds)
         for result, wanted in zip(results, expected, strict=True):
-            assert_same(result, to_webrnn(wanted), case.rtol, atol)
+            assert_expected(case, result, to_webrnn(wanted), atol)
 
 
 def refusals(disable: Sequence[str] = (), backend: str = "numpy") -> dict[str, str]:

@@ -91,7 +91,16 @@ def _attention_cases():
     yield Case("Attention", [same[0], w, b, np.array([2, 4], np.int32)], {"num_heads": 3})
     yield Case("Attention", [same[0], w, b, None, pair], {"num_heads": 3, "unidirectional": 1}, 2)
     yield Case("Attention", [same[0], w, b, None, None, _floats(2, 3, 4, 4)], {"num_heads": 3})
-    quantized = [_bytes(np.uint8, 2, 4, 12), Constant(_bytes(np.int8, 12, 36)), b, _f(0.02), _f(0.01), None, _u8(128), _i8(0)]
+    quantized = [
+        _bytes(np.uint8, 2, 4, 12),
+        Constant(_bytes(np.int8, 12, 36)),
+        b,
+        _f(0.02),
+        _f(0.01),
+        None,
+        _u8(128),
+        _i8(0),
+    ]
     yield Case("QAttention", quantized, {"num_heads": 3}, tolerance=1e-4)
 
 
@@ -106,8 +115,12 @@ def _grouped_cases():
     yield Case("GroupQueryAttention", [q, k, v, None, None, *prompt], heads, 3)
     yield Case("GroupQueryAttention", [*one, *past, *later], heads, 3)
     yield Case("GroupQueryAttention", [*one, *past, *later, *caches], {**heads, "do_rotary": 1}, 3)
-    yield Case("GroupQueryAttention", [q, k, v, *none, *prompt, *caches], {**heads, "do_rotary": 1, "rotary_interleaved": 1}, 3)
-    yield Case("GroupQueryAttention", [q, k, v, None, None, *prompt], {**heads, "local_window_size": 2, "softcap": 2.0}, 3)
+    yield Case(
+        "GroupQueryAttention", [q, k, v, *none, *prompt, *caches], {**heads, "do_rotary": 1, "rotary_interleaved": 1}, 3
+    )
+    yield Case(
+        "GroupQueryAttention", [q, k, v, None, None, *prompt], {**heads, "local_window_size": 2, "softcap": 2.0}, 3
+    )
     packed = np.concatenate([q, k, v], axis=2)
     yield Case("GroupQueryAttention", [packed, None, None, None, None, *prompt], {**heads, "scale": 0.4}, 3)
 
@@ -139,9 +152,15 @@ def _fused_cases():
     a, c = _floats(2, 3, 4, 5), _floats(2, 3, 5, 6, seed=1)
     yield Case("FusedMatMul", [a, c], {"alpha": 0.5})
     yield Case("FusedMatMul", [_floats(2, 3, 5, 4), _floats(2, 3, 6, 5)], {"transA": 1, "transB": 1})
-    yield Case("FusedMatMul", [_floats(4, 2, 3, 5), _floats(6, 2, 3, 5)], {"transBatchA": 1, "transB": 1, "transBatchB": 1})
+    yield Case(
+        "FusedMatMul", [_floats(4, 2, 3, 5), _floats(6, 2, 3, 5)], {"transBatchA": 1, "transB": 1, "transBatchB": 1}
+    )
     yield Case("TransposeMatMul", [_floats(5, 4), _floats(5, 3)], {"transA": 1})
-    yield Case("FusedGemm", [_floats(4, 5), Constant(_floats(3, 5)), Constant(_floats(3))], {"transB": 1, "alpha": 2.0, "activation": "LeakyRelu", "activation_alpha": 0.1})
+    yield Case(
+        "FusedGemm",
+        [_floats(4, 5), Constant(_floats(3, 5)), Constant(_floats(3))],
+        {"transB": 1, "alpha": 2.0, "activation": "LeakyRelu", "activation_alpha": 0.1},
+    )
     yield Case("Gelu", [BSH])
     yield Case("BiasGelu", [BSH, Constant(_floats(12))])
     yield Case("FastGelu", [BSH])
@@ -183,7 +202,9 @@ def _quantized_cases():
     c, columns = Constant(np.arange(5, dtype=np.int32) * 1000), Constant(np.linspace(0.01, 0.02, 5, dtype=np.float32))
     turned = Constant(np.ascontiguousarray(b.array.T))
     yield Case("QGemm", [a, S, Z, b, _f(0.02), _i8(0), c, _f(1.5), _u8(128)], apart=1)
-    yield Case("QGemm", [a, S, Z, turned, columns, Constant(np.arange(5, dtype=np.int8)), c], {"transB": 1, "alpha": 0.5})
+    yield Case(
+        "QGemm", [a, S, Z, turned, columns, Constant(np.arange(5, dtype=np.int8)), c], {"transB": 1, "alpha": 0.5}
+    )
     yield Case("MatMulIntegerToFloat", [a, b, S, columns, Z, None, Constant(_floats(5))])
     yield Case("MatMulIntegerToFloat", [a, b, S, _f(0.02)])
     yield Case("DynamicQuantizeMatMul", [_floats(4, 9), b, columns, None, Constant(_floats(5))], tolerance=1e-4)
@@ -191,7 +212,12 @@ def _quantized_cases():
     scales = Constant(_floats(6 * 2) / 10)
     for zeros in (None, Constant(_bytes(np.uint8, 6))):
         blob = Constant(_bytes(np.uint8, 6, 2, 8))
-        yield Case("MatMulNBits", [_floats(3, 32), blob, scales, zeros], {"K": 32, "N": 6, "bits": 4, "block_size": 16}, tolerance=1e-4)
+        yield Case(
+            "MatMulNBits",
+            [_floats(3, 32), blob, scales, zeros],
+            {"K": 32, "N": 6, "bits": 4, "block_size": 16},
+            tolerance=1e-4,
+        )
     yield Case("QuantizeLinear", [BSH, _f(0.02), Constant(np.array(9, np.uint16))], {"axis": 1})
     yield Case("DequantizeLinear", [Q, S, Z])
 
@@ -244,7 +270,9 @@ def _refusal(case: Case) -> str:
 
 
 def test_other_forms_are_refused():
-    assert "activation" in _refusal(Case("FusedConv", [_floats(1, 1, 4), Constant(_floats(1, 1, 2))], {"activation": "Mish"}))
+    assert "activation" in _refusal(
+        Case("FusedConv", [_floats(1, 1, 4), Constant(_floats(1, 1, 2))], {"activation": "Mish"})
+    )
     nbits = {"K": 32, "N": 6, "bits": 4, "block_size": 16}
     message = _refusal(Case("MatMulNBits", [_floats(3, 32), _bytes(np.uint8, 6, 2, 8), Constant(_floats(12))], nbits))
     assert "MatMulNBits" in message and "constant" in message

@@ -1,18 +1,20 @@
 """What exporters write in ways of their own."""
 
 import numpy as np
+import pytest
 from onnx import helper
 
 import webrnn
 from tests.onnx.models import floats, model, recurrent
 
 
-def test_an_axis_of_size_minus_one_is_of_unknown_size():
+@pytest.mark.parametrize("unknown", [-1, "?", "-1", "None"])
+def test_an_axis_of_unknown_size(unknown):
     node = helper.make_node("Relu", ["x"], ["y"])
-    proto = model([node], [floats("x", [-1, 3])], [floats("y", [-1, 3])])
+    proto = model([node], [floats("x", [unknown, 3, unknown])], [floats("y", [unknown, 3, unknown])])
     session = webrnn.InferenceSession(proto.SerializeToString())
-    assert session.get_inputs()[0].shape == [None, 3]
-    assert session.run(None, {"x": np.ones((2, 3), np.float32)})[0].shape == (2, 3)
+    assert session.get_inputs()[0].shape == [None, 3, None]
+    assert session.run(None, {"x": np.ones((2, 3, 4), np.float32)})[0].shape == (2, 3, 4)
 
 
 def test_an_empty_auto_pad_is_the_default():

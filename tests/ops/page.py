@@ -26,6 +26,7 @@ MORE = (
     "(float[2, 3] x) => (int64[2, 3] y) { y = Cast <to = 7> (x) }",
     "(float[2, 3] x) => (float[2, 3] y) { s = Shape (x) y = ConstantOfShape (s) }",
     "(float[2, 16, 1] x) => (float[2, 9, 2] y) { y = DFT <onesided = 1> (x) }",
+    "(float[2, 3, 4, 5] x) => (float[2, 3, 1, 1] y) { y = GlobalLpPool (x) }",
 )
 """What no other case shows."""
 

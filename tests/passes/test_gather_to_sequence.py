@@ -213,7 +213,39 @@ def test_declines_where_only_a_condition_ends_the_loop():
     "index",
     [
         lambda b, i: b.op("Add", i, b.constant(np.int64(1))),
+        lambda b, i: b.op("Add", b.op("Mul", i, b.constant(np.int64(1))), b.constant(np.int64(2))),
         lambda b, i: b.op("Sub", b.constant(np.int64(2)), i),
+        lambda b, i: b.op("Sub", b.constant(np.int64(3)), i),
+    ],
+)
+def test_places_that_are_a_known_number_apart(index):
+    _, graph = loop(2, index)
+    assert_keeps_results(graph, [floats(4, 3), floats(3)], "gather_to_sequence")
+    apply(graph, "gather_to_sequence")
+    assert "Gather" not in ops(graph)
+    assert ops(graph)["Slice"] >= 1
+
+
+def test_a_slice_of_one_place():
+    s = ScanBuilder()
+    s.scan.n_steps = s.b.constant(np.int64(3))
+    s.scan.iteration = i = s.body.value("i")
+    start = s.body.op("Unsqueeze", i, s.body.ints(0))
+    end = s.body.op("Add", start, s.body.ints(1))
+    made = s.body.op("Slice", s.invariant("table", shape=(2, 4, 3)), start, end, s.body.ints(1))
+    graph = s.finish(traces=[made])
+    assert_keeps_results(graph, [floats(2, 4, 3)], "gather_to_sequence")
+    apply(graph, "gather_to_sequence")
+    (sequence,) = scan_in(graph).sequences
+    assert sequence.spec.axis == 1
+
+
+@pytest.mark.parametrize(
+    "index",
+    [
+        lambda b, i: b.op("Sub", i, b.constant(np.int64(1))),
+        lambda b, i: b.op("Mul", i, b.constant(np.int64(2))),
+        lambda b, i: b.op("Sub", b.constant(np.int64(0)), i),
         lambda b, i: b.op("Cast", b.op("Cast", i, to=int(DType.BOOL)), to=int(DType.INT64)),
     ],
 )

@@ -12,6 +12,7 @@ from tests.plan.harness import graph_of, plan_of
 from tests.plan.test_cells import OPERANDS, cell
 from tests.plan.test_control import branches
 from tests.plan.test_fused_sequences import GATES, array, recurrence
+from tests.plan.test_late_sizes import growing_states
 from tests.plan.test_loops import _counting, _nested
 from webrnn.ir import Graph, Node
 from webrnn.ir.scan import TraceSpec
@@ -58,7 +59,7 @@ def _layouts(b, x):
     )
 
 
-def _by_index(b, x, i):
+def _by_index(b, x, i, boxes):
     places = b.op("Unsqueeze", i, b.ints(2))
     values = b.value("top")
     b.add(Node("TopK", [x, b.ints(2)], [values, None], {"axis": 1, "largest": 0}))
@@ -71,6 +72,7 @@ def _by_index(b, x, i):
         b.op("CumSum", x, b.constant(1), reverse=1),
         b.op("ArgMax", x, axis=1),
         values,
+        b.op("NonMaxSuppression", boxes, b.op("Cast", b.op("Unsqueeze", x, b.ints(1)), to=1), b.ints(2)),
     )
 
 
@@ -85,6 +87,24 @@ def _windows(b, x):
     return b.op("MaxPool", convolved, kernel_shape=[2, 2]), b.op("AveragePool", x, kernel_shape=[1, 2], strides=[2, 1])
 
 
+def _images(b, x, grid, theta, rois):
+    y, index = b.value("y"), b.value("index")
+    b.add(Node("MaxPool", [x], [y, index], {"kernel_shape": [2, 2], "pads": [1, 0, 0, 1]}))
+    return (
+        y,
+        index,
+        b.op("ConvTranspose", x, b.constant(array(2, 3, 2, 3)), strides=[1, 2]),
+        b.op("LpPool", x, kernel_shape=[2, 2], ceil_mode=1, strides=[3, 2]),
+        b.op("Resize", x, None, b.constant(np.array([1, 1, 1.5, 2], np.float32)), mode="cubic", antialias=1),
+        b.op("Resize", x, None, None, b.ints(1, 2, 3, 9), mode="nearest"),
+        b.op("GridSample", x, grid, mode="cubic", padding_mode="reflection"),
+        b.op("AffineGrid", theta, b.ints(2, 1, 3, 2)),
+        b.op("RoiAlign", x, rois, b.ints(0, 0), output_height=2, sampling_ratio=2),
+        b.op("Det", b.op("MatMul", theta, b.op("Transpose", theta, perm=[0, 2, 1]))),
+        b.op("Col2Im", b.op("Reshape", x, b.ints(1, 4, 6)), b.ints(3, 3), b.ints(2, 1), strides=[1, 1]),
+    )
+
+
 def _spectra(b, x):
     spectrum = b.op("DFT", x, None, b.ints(1), onesided=1)
     return b.op("DFT", spectrum, None, b.ints(1), onesided=1, inverse=1), b.op("DFT", x, None, b.ints(1), inverse=1)
@@ -94,15 +114,31 @@ def _if(b, p, x):
     return branches(b, p, [x], lambda i, x: [i.op("Tanh", x)], lambda i, x: [x])
 
 
+def _late(b, x, k):
+    """Sizes that are known only while running, and what is done with them."""
+    places = b.op("Squeeze", b.op("NonZero", x), b.ints(0))
+    picked = b.op("Gather", x, places, axis=0)
+    cut = b.op("Slice", b.op("Add", picked, picked), k, b.ints(3), b.ints(0))
+    return cut, b.op("Reshape", x, k), b.op("ConstantOfShape", b.op("Abs", k)), b.op("Expand", x, b.op("Abs", k))
+
+
+def _late_branch(b, p, x):
+    return branches(b, p, [x], lambda i, x: [i.op("Concat", x, x, axis=0)], lambda i, x: [i.op("Tanh", x)])
+
+
 def _graphs() -> dict[str, tuple[Graph, frozenset[str]]]:
     every: dict[str, Graph] = {
         "norms": graph_of(_norms, "f n 3 5"),
         "layouts": graph_of(_layouts, "f n 3 5"),
-        "by index": graph_of(_by_index, "i n 3", "i n 3"),
+        "by index": graph_of(_by_index, "i n 3", "i n 3", "f n 3 4"),
         "expressions": graph_of(_expressions, "f n 3", "f 3", "i n 1"),
         "windows": graph_of(_windows, "f n 2 4 5"),
+        "images": graph_of(_images, "f 1 2 3 4", "f 1 2 n 2", "f 2 2 3", "f 2 4"),
         "spectra": graph_of(_spectra, "f n 16 1"),
         "branch": graph_of(_if, "b", "f n 3"),
+        "late sizes": graph_of(_late, "f n", "i 1"),
+        "late branches": graph_of(_late_branch, "b", "f n 3"),
+        "late states": growing_states(),
         "product": graph_of(lambda b, x, y: b.op("MatMul", x, y), "f 2 n 3", "f 2 3 t"),
         "linear": graph_of(lambda b, x: b.op("MatMul", x, b.constant(array(5, 9))), "f n 5"),
         "count": graph_of(lambda b, x, y: _counting(b, x, y), "f", "f"),

@@ -13,7 +13,7 @@
 #ifndef MOST_BYTES
 #define MOST_BYTES (1 << 26)
 #endif
-enum { RUN_MILLISECONDS = 30, MOST_EXTERNALS = 4096, N_ERRORS = 32 };
+enum { RUN_MILLISECONDS = 30, MOST_EXTERNALS = 4096, MOST_RERUNS = 40, N_ERRORS = 32 };
 
 static sigjmp_buf stopped;
 
@@ -55,8 +55,24 @@ static void fill(uint8_t *data, size_t bytes, uint32_t *seed) {
   }
 }
 
+/* The arena and the externals as large as a plan asks for by now; NULL if that is too much. What was in them is there again, and
+ * the host has filled the rest. */
+static uint8_t *grown(const uint8_t *tables, uint8_t *arena, int32_t arena_bytes, uint8_t **externals, int32_t *external_bytes,
+                      int32_t n_externals) {
+  __asan_unpoison_memory_region(arena, (size_t)arena_bytes);
+  free(arena);
+  size_t total = (size_t)wr_plan_arena_bytes(tables);
+  for (int i = 0; i < n_externals; i++) total += (size_t)wr_plan_external_bytes(tables, i);
+  if (total > MOST_BYTES) return NULL;
+  for (int i = 0; i < n_externals; i++) {
+    const int32_t size = wr_plan_external_bytes(tables, i);
+    if (size > external_bytes[i]) free(externals[i]), externals[i] = calloc(1, (size_t)size), external_bytes[i] = size;
+  }
+  return calloc(1, (size_t)wr_plan_arena_bytes(tables));
+}
+
 static size_t missing_bytes; /* that externals are too short, to see that the sanitizer sees it */
-static long refused[N_ERRORS], failed[N_ERRORS], too_large, cut_off, ran;
+static long refused[N_ERRORS], failed[N_ERRORS], too_large, cut_off, grew, ran;
 
 static void run_plan(const int32_t *plan, int32_t bytes, const int32_t *symbols, int32_t n_symbols, uint32_t seed) {
   int error = wr_plan_check(plan, bytes);
@@ -82,10 +98,13 @@ static void run_plan(const int32_t *plan, int32_t bytes, const int32_t *symbols,
     free(numbers), free(tables);
     return;
   }
-  uint8_t *arena = malloc((size_t)wr_plan_arena_bytes(tables)), **externals = malloc((size_t)n_externals * sizeof *externals);
+  volatile int32_t arena_bytes = wr_plan_arena_bytes(tables);
+  int32_t *external_bytes = malloc((size_t)n_externals * sizeof *external_bytes);
+  uint8_t *volatile arena = malloc((size_t)arena_bytes), **externals = malloc((size_t)n_externals * sizeof *externals);
   fill(arena, (size_t)wr_plan_arena_bytes(tables), &seed);
   for (int i = 0; i < n_externals; i++) {
     const size_t size = (size_t)wr_plan_external_bytes(tables, i);
+    external_bytes[i] = (int32_t)size;
     externals[i] = malloc(size > missing_bytes ? size - missing_bytes : 0);
     fill(externals[i], size > missing_bytes ? size - missing_bytes : 0, &seed);
   }
@@ -99,16 +118,27 @@ static void run_plan(const int32_t *plan, int32_t bytes, const int32_t *symbols,
       set_timer(RUN_MILLISECONDS);
       error = wr_plan_run(tables, arena, (const uint8_t *)externals);
       set_timer(0);
+      for (int rerun = 0; error == GROW && rerun < MOST_RERUNS; rerun++) {
+        arena = grown(tables, arena, arena_bytes, externals, external_bytes, n_externals);
+        if (!arena) break;
+        grew++;
+        arena_bytes = wr_plan_arena_bytes(tables);
+        forbid_gaps((const Vm *)tables, arena, bytes);
+        set_timer(RUN_MILLISECONDS);
+        error = wr_plan_run(tables, arena, (const uint8_t *)externals);
+        set_timer(0);
+      }
+      if (error) break;
     }
     if (error) failed[error]++;
     else ran++;
   }
   __asan_unpoison_memory_region(plan, (size_t)bytes);
-  __asan_unpoison_memory_region(arena, (size_t)wr_plan_arena_bytes(tables));
+  if (arena) __asan_unpoison_memory_region(arena, (size_t)arena_bytes);
   if (memcmp(copy, plan, (size_t)bytes)) {
     fprintf(stderr, "the plan was overwritten\n");
     abort();
   }
   for (int i = 0; i < n_externals; i++) free(externals[i]);
-  free(externals), free(arena), free(tables), free(numbers), free(copy);
+  free(externals), free(external_bytes), free(arena), free(tables), free(numbers), free(copy);
 }

@@ -13,6 +13,9 @@ from webrnn.engine.kernels import loading as kernels
 from webrnn.engine.programs.plan_program import PlanProgram
 from webrnn.ir import DType, Graph, GraphBuilder, Symbol, SymbolicDim, Value
 from webrnn.plan.encode import compile_graph
+from webrnn.plan.file import ELEMENT_TYPES
+from webrnn.reference.cast import convert
+from webrnn.reference.narrow import decode, narrow_type
 
 BUILDS = kernels.available()
 SIZES: tuple[dict[str, int], ...] = ({"n": 3, "t": 5}, {"n": 1, "t": 1}, {"n": 4, "t": 2}, {"n": 0, "t": 0})
@@ -20,7 +23,7 @@ SIZES: tuple[dict[str, int], ...] = ({"n": 3, "t": 5}, {"n": 1, "t": 1}, {"n": 4
 
 _TYPES = {
     "f": DType.FLOAT, "i": DType.INT64, "j": DType.INT32, "b": DType.BOOL, "d": DType.DOUBLE, "h": DType.FLOAT16,
-    "c": DType.INT8, "w": DType.UINT16,
+    "c": DType.INT8, "w": DType.UINT16, **ELEMENT_TYPES,
 }  # fmt: skip
 _loaded = cache(kernels.load)
 
@@ -50,13 +53,12 @@ def arguments_of(graph: Graph, sizes: Mapping[str, int], seed: int = 0) -> list[
     for value in graph.inputs:
         shape = [dim.substitute(sizes) if isinstance(dim, SymbolicDim) else dim for dim in value.shape or ()]
         assert value.dtype is not None
-        if value.dtype.array_type.kind == "f":
-            found.append(np.array(rng.standard_normal(shape), value.dtype.array_type))
-        elif value.dtype is not DType.BOOL:
-            low = -5 if value.dtype.array_type.kind == "i" else 0
-            found.append(np.array(rng.integers(low, 6, shape), value.dtype.array_type))
-        else:
+        if value.dtype is DType.BOOL:
             found.append(np.array(rng.integers(0, 2, shape), np.bool_))
+        elif "FLOAT" in value.dtype.name or value.dtype is DType.DOUBLE:
+            found.append(convert(np.array(rng.standard_normal(shape)), value.dtype.array_type))
+        else:
+            found.append(convert(np.array(rng.integers(-5, 6, shape)), value.dtype.array_type))
     return found
 
 
@@ -93,6 +95,7 @@ def assert_same_bits(results: Sequence[np.ndarray], others: Sequence[np.ndarray]
 def assert_close(results: Sequence[np.ndarray], wanted: Sequence[np.ndarray], tolerance: float, what: str = "") -> None:
     for index, (result, want) in enumerate(zip(results, wanted, strict=True)):
         assert (result.dtype, result.shape) == (want.dtype, want.shape), (what, index, result.shape, want.shape)
+        result, want = (decode(array) if narrow_type(array.dtype) else array for array in (result, want))
         np.testing.assert_allclose(result, want, rtol=tolerance, atol=tolerance, err_msg=f"{what} output {index}")
 
 

@@ -115,6 +115,7 @@ class Trial:
     def feeds(self, carried: Sequence[str] = ()) -> dict[str, np.ndarray]:
         """Arrays of the declared types and shapes, with some number for each open size."""
         from webrnn.engine.programs.plan_program import ARRAY_TYPES
+        from webrnn.reference.cast import convert
 
         named: dict[Any, int] = {}
         found = {}
@@ -129,9 +130,10 @@ class Trial:
             n_bytes = 8 * int(np.prod([max(size, 1) for size in shape], dtype=object))
             if min(shape, default=0) < 0 or n_bytes > MOST_BYTES // 2:
                 raise self.webrnn.ShapeError("too large to feed")
-            array = np.zeros(shape, ARRAY_TYPES[port.dtype])
-            array[...] = self.rng.choice((0, 1, 2, -1, 5)) if port.dtype != "bool" else self.rng.random() < 0.5
-            found[port.name] = array
+            numbers = np.full(
+                shape, self.rng.choice((0, 1, 2, -1, 5)) if port.dtype != "bool" else self.rng.random() < 0.5
+            )
+            found[port.name] = convert(numbers, ARRAY_TYPES[port.dtype])
         return found
 
     def check(self, results: Sequence[np.ndarray]) -> None:

@@ -1,5 +1,6 @@
 """Plans that no lowering would make, written word by word: nested loops that move tensors about and let them follow
-each other, with copies, expressions and branches between them. Every third or so keeps to its memory."""
+each other, with copies, expressions and branches between them. Every third or so keeps to its memory. In half of them
+some sizes are set while they run."""
 
 from __future__ import annotations
 
@@ -12,6 +13,9 @@ from webrnn.plan.instructions import CODES
 from webrnn.plan.operations import OPERATION_CODES
 
 NUMBERS = range(-6, 41)
+LATE = range(len(NUMBERS), len(NUMBERS) + 3)
+"""Rows of the table of sizes that are set while running; the two rows behind them depend on them."""
+LATE_SUM, LATE_PRODUCT = LATE.stop, LATE.stop + 1
 WRITABLE_BUFFERS = (0, 1, 2, 4)
 COPY_F = OPERATION_CODES["copy_f"]
 
@@ -23,6 +27,7 @@ def hostile(rng: random.Random) -> Sample:
 class _Writer:
     def __init__(self, rng: random.Random):
         self.rng = rng
+        self.is_late = rng.random() < 0.5
         self.n_moves = 0
         self.buffers: list[list[int]] = []
         self.tensors: list[list[int]] = []
@@ -34,12 +39,16 @@ class _Writer:
     def size(self, number: int) -> int:
         return NUMBERS.index(number)
 
+    def maybe_late(self, row: int, share: float) -> int:
+        """A row of the table of sizes, or one that is set while running."""
+        return self.rng.choice([*LATE, LATE_SUM, LATE_PRODUCT]) if self.is_late and self.rng.random() < share else row
+
     def sample(self) -> Sample:
         rng = self.rng
         for slot in range(3):
-            self.buffers.append([1, 0, self.size(rng.choice([8, 12, 24])), slot])
+            self.buffers.append([1, 0, self.maybe_late(self.size(rng.choice([8, 12, 24])), 0.3), slot])
         self.buffers.append([2, 0, self.size(16), 0])
-        self.buffers.append([2, 0, self.size(12), 1 | opcodes.WRITABLE])
+        self.buffers.append([2, 0, self.maybe_late(self.size(12), 0.3), 1 | opcodes.WRITABLE])
         self.buffers.append([0, 0, self.size(16), 0])
         self.buffers.append([1, 1, self.size(6), 3])
         self.buffers.append([1, 2, self.size(6), 4])
@@ -51,14 +60,16 @@ class _Writer:
         k, m = rng.randint(1, 4), rng.randint(1, 3)
         integers = (((1, k, 1), (k, 1, 1)), ((m,), (1,)), ((1, m, 1), (m, 1, 1)))
         self.gather = [self._row(6, 1, rng.randint(0, 3), shape, strides) for shape, strides in integers]
-        code = self._block(0)
+        code = [*(self._let(row) for row in LATE if self.is_late), self._block(0)]
+        code = [word for words in code for word in words]
         tables = [word for number in NUMBERS for word in (0, number, 0)]
+        tables += [*(word for row in LATE for word in (5, row, 0)), 2, LATE[0], LATE[1], 3, LATE[1], LATE[2]]
         tables += [word for table in (self.buffers, self.tensors) for row in table for word in row]
         n_words = len(opcodes.HEADER) + len(tables) + len(code)
         data_offset = -(-4 * n_words // 64) * 64
         meta = b'{"symbols":[],"inputs":[],"outputs":[],"nodes":[]}'
         header = {
-            "magic": opcodes.MAGIC, "version": opcodes.VERSION, "words": n_words, "symbols": 0, "sizes": len(NUMBERS),
+            "magic": opcodes.MAGIC, "version": opcodes.VERSION, "words": n_words, "symbols": 0, "sizes": LATE_PRODUCT + 1,
             "buffers": len(self.buffers), "slots": 5, "tensors": len(self.tensors), "externals": 2,
             "moves": self.n_moves, "code_words": len(code), "data_offset": data_offset, "data_bytes": 64,
             "meta_offset": data_offset + 64, "meta_bytes": len(meta),
@@ -69,8 +80,9 @@ class _Writer:
 
     def _row(self, buffer: int, dtype: int, offset: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> int:
         padding = [0] * (opcodes.MAX_RANK - len(shape))
-        sizes = [*map(self.size, shape), *padding, *map(self.size, strides), *padding]
-        self.tensors.append([buffer, dtype, len(shape), self.size(offset), *sizes])
+        shares = [self.maybe_late(self.size(number), 0.15 if dtype == 0 else 0) for number in (*shape, *strides)]
+        sizes = [*shares[: len(shape)], *padding, *shares[len(shape) :], *padding]
+        self.tensors.append([buffer, dtype, len(shape), self.maybe_late(self.size(offset), 0.1), *sizes])
         return len(self.tensors) - 1
 
     def _tensor(self, buffer: int, dtype: int) -> None:
@@ -92,8 +104,9 @@ class _Writer:
         floats = [index for group in self.alike.values() for index in group]
         moved = [index for index in self.moved if index in floats]
         one = self.rng.choice(moved if moved and self.rng.random() < 0.7 else floats)
-        shape = self.tensors[one][2], self.tensors[one][4:10]
-        same = [i for i in range(len(self.tensors)) if (self.tensors[i][2], self.tensors[i][4:10]) == shape]
+        end = 4 + opcodes.MAX_RANK
+        shape = self.tensors[one][2], self.tensors[one][4:end]
+        same = [i for i in range(len(self.tensors)) if (self.tensors[i][2], self.tensors[i][4:end]) == shape]
         same = [i for i in same if self.tensors[i][1] == 0]
         writable = [i for i in same if self.tensors[i][0] in WRITABLE_BUFFERS and self.rng.random() < 0.98]
         other = self.rng.choice(writable or same)
@@ -105,8 +118,21 @@ class _Writer:
             words += self._instruction(depth)
         return words
 
+    def _let(self, row: int) -> list[int]:
+        """Set a late size to a small number."""
+        scalar, number = self.rng.choice(self.scalars[1]), self.size(self.rng.choice([0, 1, 2, 2, 3, 5, 40, -1]))
+        return [CODES["sizes"], 2, scalar, number, CODES["let"], 3, row, scalar, self.rng.choice([0, 0, -3])]
+
     def _instruction(self, depth: int) -> list[int]:
+        words = self._unmarked(depth)
+        if self.is_late and words[0] not in (CODES["sizes"], CODES["let"]) and self.rng.random() < 0.85:
+            words[0] |= opcodes.CHECKED
+        return words
+
+    def _unmarked(self, depth: int) -> list[int]:
         kind = self.rng.random()
+        if self.is_late and self.rng.random() < 0.1:
+            return self._let(self.rng.choice(LATE))
         if kind < 0.45 and depth < 4:
             return self._loop(depth)
         if kind < 0.5 and depth < 4:
@@ -132,12 +158,13 @@ class _Writer:
         body, epilogue = self._block(depth + 1), self._block(depth + 1) if rng.random() < 0.5 else []
         del self.moved[len(self.moved) - len(moves) :]
         most = rng.choice([0, 1, 2, 3, 3, 5])
+        most_row = self.maybe_late(self.size(most), 0.1)
 
         def maybe(dtype: int) -> int:
             return rng.choice(self.scalars[dtype]) if rng.random() < 0.3 else -1
 
         steps = -1 if rng.random() < 0.3 else self.size(rng.randint(0, most))
-        operands = [steps, maybe(1), self.size(most), maybe(2), maybe(2), maybe(1), maybe(1), first, len(moves)]
+        operands = [steps, maybe(1), most_row, maybe(2), maybe(2), maybe(1), maybe(1), first, len(moves)]
         operands += [len(body), len(epilogue), rng.randrange(3), *(word for move in moves for word in move)]
         return [CODES["loop"], len(operands), *operands, *body, *epilogue]
 
@@ -147,4 +174,5 @@ class _Writer:
             group = rng.choice([group for group in self.alike.values() if len(group) > 1] or list(self.alike.values()))
             return rng.choice(group), -1, rng.choice(group)
         tensor = rng.choice(self.moved) if self.moved and rng.random() < 0.4 else rng.randrange(len(self.tensors))
-        return tensor, self.size(rng.choice([1, 1, 2, 3, -1, -2, 0])), self.size(rng.choice([0, 0, 1, 2, -1]))
+        stride = self.maybe_late(self.size(rng.choice([1, 1, 2, 3, -1, -2, 0])), 0.1)
+        return tensor, stride, self.size(rng.choice([0, 0, 1, 2, -1]))

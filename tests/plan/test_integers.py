@@ -70,12 +70,20 @@ def test_extremes_and_batches(backend):
 @pytest.mark.parametrize("dtype", [np.int32, np.uint32, np.int64, np.uint64, np.float64])
 def test_other_types(dtype, backend):
     kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
-    for a_shape, b_shape in (((3, 4), (4, 2)), ((4,), (2, 4, 3)), ((2, 1, 3, 4), (5, 4, 2)), ((4,), (4,)), ((2, 0), (0, 3))):
+    for a_shape, b_shape in (
+        ((3, 4), (4, 2)),
+        ((4,), (2, 4, 3)),
+        ((2, 1, 3, 4), (5, 4, 2)),
+        ((4,), (4,)),
+        ((2, 0), (0, 3)),
+    ):
         a, b = (RNG.integers(0, 1 << 31, shape).astype(dtype) for shape in (a_shape, b_shape))
         with np.errstate(over="ignore"):
             expected = np.matmul(a, b)
         inputs = [helper.make_tensor_value_info(name, kind, x.shape) for name, x in (("a", a), ("b", b))]
-        proto = model([helper.make_node("MatMul", ["a", "b"], ["y"])], inputs, [helper.make_tensor_value_info("y", kind, None)])
+        proto = model(
+            [helper.make_node("MatMul", ["a", "b"], ["y"])], inputs, [helper.make_tensor_value_info("y", kind, None)]
+        )
         session = webrnn.InferenceSession(proto.SerializeToString(), backend=backend)
         (result,) = session.run(None, {"a": a, "b": b})
         assert result.dtype == dtype and np.allclose(result, expected, rtol=1e-12)

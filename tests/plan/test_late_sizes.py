@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.plan.harness import BUILDS, arguments_of, check_graph, graph_of, plan_of, run_plan
+from tests.plan.harness import BUILDS, check_graph, graph_of, plan_of, run_plan, value_type
 from tests.plan.test_control import branches
 from webrnn.engine.executor.executor import Executor
 from webrnn.errors import PlanError, ShapeError
+from webrnn.ir import DType, GraphBuilder, Invariant, Scan
 from webrnn.plan.file import PlanFile
 
 FAST = [spec for spec in BUILDS if spec in ("native", "wasm:relaxed")] or BUILDS[:1]
@@ -21,7 +22,14 @@ def check(build, inputs, *runs, **settings):
 
 def test_where_elements_are_not_zero():
     x = np.array([[0, 1.5], [-0.0, np.nan], [2, 0]], np.float32)
-    check(lambda b, x: b.op("NonZero", x), ["f n 2"], [x], [np.zeros((5, 2), np.float32)], [x[:0]], [np.ones((900, 2), np.float32)])
+    check(
+        lambda b, x: b.op("NonZero", x),
+        ["f n 2"],
+        [x],
+        [np.zeros((5, 2), np.float32)],
+        [x[:0]],
+        [np.ones((900, 2), np.float32)],
+    )
     check(lambda b, x: b.op("NonZero", x), ["b 3 n"])
     check(lambda b, x: b.op("NonZero", x), ["i"], [np.array(3)], [np.array(0)])
 
@@ -44,12 +52,25 @@ def test_compress(axis):
 
 @pytest.mark.parametrize(
     ("start", "end", "step"),
-    [(1, 4, 1), (-3, 2**62, 2), (5, -9, -1), (-1, -(2**62), -3), (0, 0, 1), (7, 9, 1), (-(2**63), 2**63 - 1, 2**63 - 1)],
+    [
+        (1, 4, 1),
+        (-3, 2**62, 2),
+        (5, -9, -1),
+        (-1, -(2**62), -3),
+        (0, 0, 1),
+        (7, 9, 1),
+        (-(2**63), 2**63 - 1, 2**63 - 1),
+    ],
 )
 def test_a_slice_whose_numbers_come_with_the_inputs(start, end, step):
     numbers = [np.array([number], INTS) for number in (start, end, 1, step)]
     x = np.arange(15, dtype=np.float32).reshape(3, 5)
-    check(lambda b, x, *numbers: b.op("Slice", x, *numbers), ["f n t", "i 1", "i 1", "i 1", "i 1"], [x, *numbers], [x.T.copy(), *numbers])
+    check(
+        lambda b, x, *numbers: b.op("Slice", x, *numbers),
+        ["f n t", "i 1", "i 1", "i 1", "i 1"],
+        [x, *numbers],
+        [x.T.copy(), *numbers],
+    )
 
 
 def test_a_slice_of_a_named_size():
@@ -71,7 +92,9 @@ def test_a_reshape_whose_shape_comes_with_the_inputs(shape):
 
 def test_expand_and_broadcasts_of_sizes_that_may_be_one():
     x, row = np.ones((1, 3), np.float32), np.arange(12, dtype=np.float32).reshape(4, 3)
-    check(lambda b, x, shape: b.op("Expand", x, shape), ["f n 3", "i 2"], [x, np.array([4, 1])], [row, np.array([1, 3])])
+    check(
+        lambda b, x, shape: b.op("Expand", x, shape), ["f n 3", "i 2"], [x, np.array([4, 1])], [row, np.array([1, 3])]
+    )
     check(lambda b, x, y: b.op("Add", x, y), ["f n 3", "f t 3"], [x, row], [row, x], [row, row], [x, x], [x[:0], x])
     plan = plan_of(graph_of(lambda b, x, y: b.op("Add", x, y), "f n 3", "f t 3"))
     with pytest.raises(PlanError, match="a size"):
@@ -81,11 +104,23 @@ def test_expand_and_broadcasts_of_sizes_that_may_be_one():
 def test_pads_that_come_with_the_inputs():
     build = lambda b, x, pads: b.op("Pad", x, pads, b.constant(np.float32(2)))  # noqa: E731
     x = np.arange(6, dtype=np.float32).reshape(3, 2)
-    check(build, ["f n 2", "i 4"], [x, np.array([1, 0, 0, 2])], [x, np.array([-1, 1, -1, -1])], [x[:0], np.array([2, 0, 0, 1])])
+    check(
+        build,
+        ["f n 2", "i 4"],
+        [x, np.array([1, 0, 0, 2])],
+        [x, np.array([-1, 1, -1, -1])],
+        [x[:0], np.array([2, 0, 0, 1])],
+    )
 
 
 def test_sizes_that_come_with_the_inputs():
-    check(lambda b, shape: b.op("ConstantOfShape", shape), ["i 2"], [np.array([2, 3])], [np.array([0, 5])], [np.array([90, 40])])
+    check(
+        lambda b, shape: b.op("ConstantOfShape", shape),
+        ["i 2"],
+        [np.array([2, 3])],
+        [np.array([0, 5])],
+        [np.array([90, 40])],
+    )
     plan = plan_of(graph_of(lambda b, shape: b.op("ConstantOfShape", shape), "i 2"))
     for numbers in ([2, -1], [2**40, 1]):
         with pytest.raises(ShapeError, match="negative or too large"):
@@ -100,12 +135,88 @@ def test_branches_of_different_sizes():
     check(build, ["b", "f n 3"], [np.array(True), x], [np.array(False), x])
 
 
+def growing_states():
+    """A cache, empty or not at first, that each step appends to and reads; a loop that may end early, whose trace and
+    cache other nodes read."""
+    b = GraphBuilder("main")
+    steps, cache, row = (
+        b.input(name, *value_type(text)) for name, text in (("k", "i"), ("c", "f n 3"), ("r", "f 1 3"))
+    )
+    body = GraphBuilder("body", b)
+    scan = Scan(body.graph, n_steps=steps, name="grow")
+    scan.iteration = body.value("i", DType.INT64, ())
+    before, given = body.value("before"), body.value("given")
+    scan.invariants.append(Invariant(row, given))
+    mean = body.op("ReduceSum", before, body.ints(0), keepdims=1)
+    after = body.op("Concat", before, body.op("Tanh", body.op("Add", given, mean)), axis=0)
+    scan.body_cond = body.op("Less", scan.iteration, body.constant(np.int64(400)))
+    scan.add_state(cache, before, after, b.value("final"))
+    scan.add_trace(mean, b.value("means"), 0, False)
+    node = b.add(scan.to_node())
+    final, means = node.outputs
+    b.graph.outputs = [final, b.op("Neg", means), b.op("Shape", final), b.op("ReduceSum", final, b.ints(0))]
+    return b.graph
+
+
+def test_states_that_grow():
+    graph, rng = growing_states(), np.random.default_rng(5)
+    row = rng.standard_normal((1, 3), dtype=np.float32)
+    runs = [
+        [np.array(steps), rng.standard_normal((n, 3), dtype=np.float32), row]
+        for steps, n in ((0, 0), (5, 0), (900, 2), (0, 4), (3, 0))
+    ]
+    check_graph(graph, *runs, builds=FAST)
+
+
+def test_elements_of_a_trace_are_of_one_size():
+    def build(b, k, x):
+        body = GraphBuilder("body", b)
+        scan = Scan(body.graph, n_steps=k, name="slices")
+        scan.iteration = body.value("i", DType.INT64, ())
+        inner = body.value("x")
+        scan.invariants.append(Invariant(x, inner))
+        start = body.op("Reshape", scan.iteration, body.ints(1))
+        part = body.op("Slice", inner, start, body.op("Add", start, body.ints(2)), body.ints(0))
+        scan.add_trace(part, b.value("parts"), 0, False)
+        return b.add(scan.to_node()).outputs[0]
+
+    x = np.arange(12, dtype=np.float32).reshape(6, 2)
+    check(build, ["i", "f n 2"], [np.array(5), x], [np.array(1), x])
+    with pytest.raises(ShapeError, match="do not fit"):
+        run_plan(plan_of(graph_of(build, "i", "f n 2")), FAST[0], [[np.array(6), x]])
+
+
+def test_a_branch_in_a_loop_that_is_never_taken_may_not_fit():
+    """Whether it is taken is known only when it runs."""
+
+    def build(b, x, flags):
+        body = GraphBuilder("body", b)
+        scan = Scan(body.graph, name="branches")
+        flag, inner, h = body.value("flag"), body.value("x"), body.value("h")
+        scan.invariants.append(Invariant(x, inner))
+        scan.add_sequence(flags, flag)
+
+        def folded(i, x, h):
+            return [i.op("Add", h, i.op("Reshape", x, i.ints(2, 3)))]
+
+        after = branches(body, flag, [inner, h], folded, lambda i, x, h: [i.op("Tanh", h)])[0]
+        scan.add_state(b.constant(np.ones((2, 3), np.float32)), h, after, b.value("final"))
+        return b.add(scan.to_node()).outputs[0]
+
+    never, once = np.array([False, False]), np.array([False, True])
+    check(build, ["f n", "b t"], [np.zeros(5, np.float32), never], [np.ones(6, np.float32), once])
+    with pytest.raises(PlanError):
+        run_plan(plan_of(graph_of(build, "f n", "b t")), FAST[0], [[np.zeros(5, np.float32), once]])
+
+
 def test_memory_that_has_grown_stays():
     graph = graph_of(lambda b, x: b.op("NonZero", x), "f n")
     few, many = (np.ones(n, np.float32) for n in (3, 5000))
     executor = Executor(graph)
     for spec in FAST:
-        for argument, result in zip([few, many, few], run_plan(plan_of(graph), spec, [[few], [many], [few]]), strict=True):
+        for argument, result in zip(
+            [few, many, few], run_plan(plan_of(graph), spec, [[few], [many], [few]]), strict=True
+        ):
             np.testing.assert_array_equal(result[0], executor.run([argument])[0])
 
 
@@ -113,4 +224,3 @@ def test_what_is_late_is_not_a_size_of_the_signature():
     file = PlanFile(plan_of(graph_of(lambda b, x: b.op("NonZero", x), "f n")))
     assert [port.is_late for port in (*file.inputs, *file.outputs)] == [False, True]
     assert file.symbols == ["n"]
-    arguments_of(graph_of(lambda b, x: x, "f n"), {"n": 1})

@@ -7,7 +7,9 @@ import pytest
 
 from tests.passes.scans import ScanBuilder
 from tests.plan.test_loops import _type, check
-from webrnn.ir import WEBRNN, GraphBuilder, Node, Scan
+from webrnn.ir import WEBRNN, GraphBuilder, Node, Scan, StateSpec, TraceSpec
+from webrnn.ir.scan import State
+from webrnn.plan.lower import lower
 
 
 def test_states_without_a_trace():
@@ -168,3 +170,39 @@ def test_an_expression_of_a_view_of_the_state(name, traced):
         scan.add_trace(after, b.value("trace"))
     b.graph.outputs = list(b.add(scan.to_node()).outputs)
     check(b.graph)
+
+
+@pytest.mark.parametrize("taps", [(-2,), (-1, -2), (-3, -1), (-1, -2, -3, -4)])
+@pytest.mark.parametrize("traced", [False, True])
+def test_a_state_with_several_taps(taps, traced):
+    s = ScanBuilder()
+    x, other = s.sequence("x"), s.state("h")
+    inner = [s.body.value(f"tap{tap}") for tap in taps]
+    total = x
+    for tap in inner:
+        total = s.body.op("Add", total, tap)
+    init = s.b.input("init", *_type(f"{-min(taps)} 3"))
+    after = s.body.op("Tanh", total)
+    s.scan.states.append(State(StateSpec(taps), init, inner, after, s.b.value("final")))
+    check(s.finish(states=[inner[0]], traces=[inner[-1], *([after, other] if traced else [])]))
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_a_trace_that_is_longer_than_the_loop_takes_steps(axis):
+    s = ScanBuilder()
+    x, h = s.sequence("x"), s.state("h")
+    after = s.body.op("Add", x, h)
+    check(s.finish(states=[after], traces=[(after, TraceSpec(axis, length=7))]))
+
+
+@pytest.mark.parametrize("reads_itself", [False, True])
+def test_a_state_that_takes_updates_in_its_place(reads_itself):
+    s = ScanBuilder()
+    x, h, at = s.sequence("x"), s.state("h"), s.body.ints(1)
+    updates = s.body.op("Slice", h if reads_itself else x, s.body.ints(2), s.body.ints(3))
+    index = s.body.op("Unsqueeze", at, s.body.ints(0))
+    graph = s.finish(states=[s.body.op("ScatterND", h, index, updates)], traces=[x])
+    check(graph)
+    (loop,) = [each for each in lower(graph).walk() if each.name == "loop"]
+    names = [each.name for each in loop.blocks[0]]
+    assert names.count("copy") == 1 + 2 * reads_itself

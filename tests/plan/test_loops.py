@@ -11,8 +11,6 @@ from tests.plan.test_control import branches
 from webrnn.engine.executor.executor import Executor
 from webrnn.errors import ModelError, ShapeError
 from webrnn.ir import DType, GraphBuilder, Invariant, Scan, TraceSpec
-from webrnn.ir.scan import StateSpec
-from webrnn.plan.lowering import NotLowered
 
 STEPS = [{"steps": n} for n in (4, 0, 1, 7)]
 
@@ -366,13 +364,3 @@ def test_a_trace_that_is_used_further():
         s.b.op("Transpose", trace),
     ]
     check(graph)
-
-
-def test_reasons_to_refuse():
-    s = ScanBuilder()
-    x, h = s.sequence("x"), s.state("h")
-    graph = s.finish(states=[s.body.op("Add", x, h)])
-    s.scan.states[0].spec = StateSpec((-2,))
-    graph.nodes[-1] = s.scan.to_node()
-    with pytest.raises(NotLowered, match=r"several taps|not known"):
-        plan_of(graph)

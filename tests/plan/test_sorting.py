@@ -10,7 +10,7 @@ from webrnn.engine.executor.executor import Executor
 from webrnn.errors import PlanError, ShapeError
 from webrnn.ir import Node
 
-ANY_KIND = "fijdhcw"
+ANY_KIND = ("f", "i", "j", "f64", "f16", "i8", "u16", "u64")
 SPECIAL = np.array([[1, np.nan, 3], [-0.0, 0.0, -0.0], [np.inf, -np.inf, np.nan], [2, 2, 1], [-1, -2, -1]])
 
 
@@ -29,9 +29,11 @@ def test_arg_extreme(op, last, axis, keep):
 
     for kind in ANY_KIND:
         check_graph(graph_of(build, f"{kind} n 4 3"), sizes=({"n": 3}, {"n": 1}))
-    for kind, dtype in zip("fdh", (np.float32, np.float64, np.float16), strict=True):
+    for kind, dtype in zip(("f", "f64", "f16"), (np.float32, np.float64, np.float16), strict=True):
         check_graph(graph_of(build, f"{kind} 5 1 3"), [SPECIAL.astype(dtype).reshape(5, 1, 3)])
     check_graph(graph_of(lambda b, x: build(b, b.op("Transpose", x)), "f 3 4 5"))
+    ends = np.array([[[2**63 - 1, -(2**63), 0], [-(2**63), 2**63 - 1, 3]]])
+    check_graph(graph_of(build, "i 1 2 3"), [ends])
 
 
 @pytest.mark.parametrize("largest", [0, 1])
@@ -40,7 +42,7 @@ def test_top_k(largest, axis):
     for kind in ANY_KIND:
         for k in (0, 1, 2, 5):
             check_graph(graph_of(lambda b, x, k=k: top_k(b, x, b.ints(k), axis=axis, largest=largest), f"{kind} 5 6 5"))
-    for kind, dtype in zip("fdh", (np.float32, np.float64, np.float16), strict=True):
+    for kind, dtype in zip(("f", "f64", "f16"), (np.float32, np.float64, np.float16), strict=True):
         graph = graph_of(lambda b, x: top_k(b, x, b.ints(3), axis=axis, largest=largest), f"{kind} 5 3 3")
         check_graph(graph, [np.broadcast_to(SPECIAL.astype(dtype)[:, None], (5, 3, 3)).copy()])
 
@@ -77,7 +79,7 @@ def test_running(op, exclusive, reverse):
     def build(b, x, axis):
         return b.op(op, x, axis, exclusive=exclusive, reverse=reverse)
 
-    for kind in "fijd":
+    for kind in ("f", "i", "j", "f64", "f16", "u32"):
         for axis in (0, 1, -1):
             check_graph(graph_of(lambda b, x, axis=axis: build(b, x, b.constant(axis)), f"{kind} n 4 3"))
     graph = graph_of(build, "f n 4 3", "j")
@@ -86,3 +88,28 @@ def test_running(op, exclusive, reverse):
     for spec in BUILDS:
         with pytest.raises(ShapeError, match="out of range"):
             run_plan(plan_of(graph), spec, [[x, np.array(3, np.int32)]])
+
+
+def boxes_of(seed, batch, classes, n):
+    rng = np.random.default_rng(seed)
+    corners = rng.uniform(0, 1, (batch, n, 4)).astype(np.float32)
+    scores = rng.integers(0, 8, (batch, classes, n)).astype(np.float32) / 8
+    scores[rng.random(scores.shape) < 0.05] = np.nan
+    return corners, scores
+
+
+@pytest.mark.parametrize("center", [0, 1])
+def test_non_max_suppression(center):
+    def build(b, boxes, scores, *rest):
+        return b.op("NonMaxSuppression", boxes, scores, *rest, center_point_box=center)
+
+    shapes = ("f n t 4", "f n 3 t")
+    sizes = [(2, 9), (1, 1), (3, 40), (0, 4), (2, 0)]
+    every = [boxes_of(seed, batch, 3, n) for seed, (batch, n) in enumerate(sizes)]
+    numbers = [np.array([2]), np.array([0.2], np.float32), np.array([0.3], np.float32)]
+    check_graph(graph_of(build, *shapes, "i 1", "f 1", "f 1"), *([*pair, *numbers] for pair in every))
+    known = lambda b, boxes, scores: build(b, boxes, scores, b.ints(4), b.constant(numbers[1]))  # noqa: E731
+    check_graph(graph_of(known, *shapes), *map(list, every))
+    check_graph(graph_of(build, *shapes), *map(list, every))
+    largest = lambda b, boxes, scores: build(b, boxes, scores, b.ints(2**40))  # noqa: E731
+    check_graph(graph_of(largest, *shapes), *map(list, every))

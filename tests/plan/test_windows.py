@@ -1,4 +1,4 @@
-"""Convolution and pooling."""
+"""Convolutions, and convolutions the other way round."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from tests.plan.harness import check_graph, graph_of, plan_of
-from webrnn.ir import Node
 from webrnn.plan.lowering import NotLowered
 
 
@@ -29,6 +28,12 @@ CONVOLUTIONS = (
     ("1 3 t", (20, 3, 3), {"strides": [2]}),
     ("n 3 t", (20, 3, 4), {"strides": [3], "auto_pad": "VALID"}),
     ("n 3 t", (20, 3, 3), {"pads": [2, 1], "strides": [3], "dilations": [2]}),
+    ("n 3 t", (20, 3, 3), {"auto_pad": "SAME_UPPER", "strides": [2]}),
+    ("n 3 t", (4, 3, 2), {"auto_pad": "SAME_LOWER", "strides": [3]}),
+    ("n 4 t 6", (6, 2, 3, 3), {"auto_pad": "SAME_LOWER", "strides": [2, 1], "group": 2}),
+    ("n 2 4 5 6", (3, 2, 2, 3, 2), {"pads": [1, 0, 1, 0, 2, 1], "strides": [2, 1, 2]}),
+    ("n 4 t 5 6", (6, 2, 3, 1, 2), {"auto_pad": "SAME_UPPER", "dilations": [2, 1, 1], "group": 2}),
+    ("n 2 3 4 5 4", (2, 2, 2, 3, 2, 2), {"pads": [0, 1, 0, 0, 1, 0, 0, 1]}),
 )
 
 
@@ -49,6 +54,11 @@ def test_weights_that_are_an_input():
     check_graph(graph_of(lambda b, x, w: b.op("Conv", x, w), "f n 3 9", "f 4 3 3"))
 
 
+@pytest.mark.parametrize(("shape", "weights"), [("f n 4 5 6 7", "f 6 2 2 3 1"), ("f n 4 9", "f 2 2 3")])
+def test_weights_that_are_an_input_in_groups(shape, weights):
+    check_graph(graph_of(lambda b, x, w: b.op("Conv", x, w, group=2), shape, weights))
+
+
 def test_operands_with_gaps():
     graph = graph_of(
         lambda b, x: b.op(
@@ -59,34 +69,50 @@ def test_operands_with_gaps():
     check_graph(graph)
 
 
-POOLS = (
-    ("n 3 9", {"kernel_shape": [3]}),
-    ("n 3 9", {"kernel_shape": [2], "strides": [2], "pads": [1, 1]}),
-    ("n 2 7 5", {"kernel_shape": [3, 2], "strides": [2, 1], "pads": [1, 0, 1, 1]}),
-    ("n 2 7 5", {"kernel_shape": [2, 2], "auto_pad": "SAME_UPPER"}),
+TRANSPOSED = (
+    ("n 3 7", (3, 4, 3), {}),
+    ("n 3 7", (3, 20, 3), {"strides": [2]}),
+    ("1 3 t", (3, 20, 5), {"strides": [2], "pads": [2, 1], "output_padding": [1]}),
+    ("1 3 t", (3, 20, 2), {"strides": [3]}),
+    ("n 3 t", (3, 4, 4), {"strides": [2], "auto_pad": "SAME_UPPER"}),
+    ("n 4 7", (4, 3, 4), {"group": 2, "strides": [3], "dilations": [2], "pads": [1, 3]}),
+    ("n 4 t", (4, 1, 3), {"group": 4, "dilations": [2], "strides": [2], "auto_pad": "SAME_LOWER"}),
+    ("n 3 7", (3, 2, 3), {"strides": [5], "output_shape": [33]}),
+    ("n 3 7", (3, 2, 3), {"strides": [2], "output_shape": [9], "auto_pad": "SAME_UPPER"}),
+    ("n 2 3 5", (2, 3, 3, 2), {"strides": [1, 2]}),
+    ("n 2 t 5", (2, 3, 1, 5), {"strides": [1, 2], "pads": [0, 2, 0, 2]}),
+    ("n 4 3 5", (4, 2, 3, 3), {"group": 2, "strides": [2, 3], "dilations": [2, 1], "pads": [4, 0, 1, 3]}),
+    ("n 2 3 4 3", (2, 3, 2, 3, 2), {"strides": [2, 1, 2], "pads": [1, 0, 0, 0, 1, 0], "output_padding": [1, 0, 0]}),
 )
 
 
-@pytest.mark.parametrize(("shape", "attrs"), POOLS)
-def test_pooling(shape, attrs):
-    for op, more in (("MaxPool", {}), ("AveragePool", {}), ("AveragePool", {"count_include_pad": 1})):
-        check_graph(graph_of(lambda b, x: b.op(op, x, **attrs, **more), f"f {shape}"))  # noqa: B023
+@pytest.mark.parametrize(("shape", "weights", "attrs"), TRANSPOSED)
+def test_transposed_convolution(shape, weights, attrs):
+    w, bias = array(*weights), array(weights[1] * attrs.get("group", 1))
+    sizes = [{"n": 2, "t": 9}, {"n": 1, "t": 2}, {"n": 0, "t": 4}]
+    for operands in ([w], [w, bias]):
+        graph = graph_of(
+            lambda b, x: b.op("ConvTranspose", x, *(b.constant(o) for o in operands), **attrs),  # noqa: B023
+            f"f {shape}",
+        )
+        check_graph(graph, sizes=sizes)
 
 
-def _indices(b, x):
-    y, indices = b.value("y"), b.value("indices")
-    b.add(Node("MaxPool", [x], [y, indices], {"kernel_shape": [2]}))
-    return y, indices
+@pytest.mark.parametrize(("shape", "weights", "attrs"), [TRANSPOSED[1], TRANSPOSED[5], TRANSPOSED[-2], TRANSPOSED[-1]])
+def test_transposed_convolution_with_weights_that_are_an_input(shape, weights, attrs):
+    kernel = "f " + " ".join(map(str, weights))
+    check_graph(graph_of(lambda b, x, w: b.op("ConvTranspose", x, w, **attrs), f"f {shape}", kernel))
 
 
 @pytest.mark.parametrize(
     ("build", "shapes", "reason"),
     [
-        (lambda b, x: b.op("MaxPool", x, kernel_shape=[2], ceil_mode=1), ["f 1 1 5"], "ceil_mode"),
-        (_indices, ["f 1 1 5"], "indices"),
-        (lambda b, x: b.op("Conv", x, b.constant(array(1, 1, 1, 1, 1))), ["f 1 1 5 5 5"], "one or two axes"),
         (lambda b, x, w: b.op("Conv", x, w), ["f 1 1 5", "f 1 1 n"], "kernel is not known|not known"),
-        (lambda b, x: b.op("Conv", x, b.constant(array(1, 1, 3)), auto_pad="SAME_UPPER"), ["f 1 1 t"], "auto_pad"),
+        (
+            lambda b, x: b.op("ConvTranspose", x, b.constant(array(1, 1, 3)), output_shape=[9]),
+            ["f 1 1 t"],
+            "cut off depends on a size",
+        ),
     ],
 )
 def test_reasons_to_refuse(build, shapes, reason):

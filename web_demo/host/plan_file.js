@@ -8,11 +8,11 @@ const HEADER = [
   "data_offset", "data_bytes", "meta_offset", "meta_bytes",
 ];
 const SIZE_WORDS = 3;
-const SIZE_KINDS = ["number", "symbol", "sum", "product", "quotient"];
+const SIZE_KINDS = ["number", "symbol", "sum", "product", "quotient", "late"];
 const BUFFER_WORDS = 4; // kind, element type, row of the table of sizes, place
 const EXTERNAL = 2; // a kind of buffer
 const WRITABLE = 1 << 30; // in the place of an external
-const ITEM_BYTES = [4, 8, 1, 4, 2, 2, 8, 1, 1, 2, 2, 4, 8];
+const ITEM_BYTES = [4, 8, 1, 4, 2, 2, 8, 1, 1, 2, 2, 4, 8, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1];
 const MOST_AXES = 32; // of an input or output
 /** What the VM returns, by number; for {} stands a limit. */
 export const ERRORS = [
@@ -21,10 +21,13 @@ export const ERRORS = [
   "an instruction writes to memory that it must not", "the memory is too small", "an index is out of range",
   "a loop did not end within its limit", "more steps than its operands have elements",
   "the loop did not end within {} steps", "the loops of one run did not end within {} steps together",
-  "the run did not end within {} seconds",
+  "the run did not end within {} seconds", "more memory is needed", "a size came out negative or too large",
+  "sizes that came out while running do not fit", "integer division by zero",
 ];
-const RAISED = () => ({ 10: ShapeError, 11: ModelError, 12: ShapeError });
+const RAISED = () => ({ 10: ShapeError, 11: ModelError, 12: ShapeError, 17: ShapeError, 18: ShapeError, 19: ModelError });
 const LIMITS = { 13: "loopSteps", 14: "runSteps", 15: "seconds" };
+/** What the VM returns when a run needs more memory. */
+export const GROW = 16;
 // and so far.
 
 const CHUNK = 4096; // letters that are decoded at a time
@@ -34,6 +37,7 @@ const SIZE_OF = {
   sum: (a, b, found) => found[a] + found[b],
   product: (a, b, found) => found[a] * found[b],
   quotient: (a, b, found) => Math.floor(found[a] / b),
+  late: () => NaN, // what the program sets while it runs, and NaN is all that depends on it
 };
 const SIZES = SIZE_KINDS.map((kind) => SIZE_OF[kind]);
 const TYPES = {
@@ -51,6 +55,14 @@ const TYPES = {
   u32: { type: "uint32", Array: Uint32Array },
   u64: { type: "uint64", Array: BigUint64Array },
 };
+// Types of at most a byte: the bits, a byte for each element
+for (const name of ["f8e4m3fn", "f8e4m3fnuz", "f8e5m2", "f8e5m2fnuz", "f8e8m0", "f6e2m3", "f6e3m2", "f4e2m1"]) {
+  TYPES[name] = { type: name.replace("f", "float"), Array: Uint8Array };
+}
+for (const bits of [2, 4]) {
+  TYPES[`u${bits}`] = { type: `uint${bits}`, Array: Uint8Array };
+  TYPES[`i${bits}`] = { type: `int${bits}`, Array: Uint8Array };
+}
 
 /** Base of the errors of a plan; `node` names the part of the model, where that is known. */
 export class WebrnnError extends Error {
@@ -106,6 +118,7 @@ export class PlanFile {
         Array.from({ length: width }, (_, column) => word(first + row * width + column)));
     };
     this.rows = table("sizes", SIZE_WORDS);
+    this.isLate = lateRows(this.rows);
     this.externals = header.externals;
     this.#externalRows = this.#readExternals(table("buffers", BUFFER_WORDS));
     const meta = readMeta(bytes, header.meta_offset, header.meta_bytes);
@@ -121,16 +134,15 @@ export class PlanFile {
   }
 
   #port(row) {
-    const { name, dtype, shape, sizes, external, taken = -1 } = row ?? {};
+    const { name, dtype, shape, sizes, external } = row ?? {};
     if (typeof name !== "string") throw new PlanError(DAMAGED);
     const fits =
       typeof dtype === "string" && Object.hasOwn(TYPES, dtype) && Array.isArray(shape) && Array.isArray(sizes) &&
       sizes.length === shape.length && shape.length <= MOST_AXES &&
       sizes.every((size, axis) => within(size, 0, this.rows.length - 1) && isShown(shape[axis], this.rows[size])) &&
-      within(external, 0, this.externals - 1) && within(taken, -1, this.externals - 1) &&
-      (taken < 0 || shape.length > 0);
+      within(external, 0, this.externals - 1);
     if (!fits) throw new PlanError(`the metadata of '${name}' are damaged`);
-    return { name, shape, sizes, external, taken, ...TYPES[dtype] };
+    return { name, shape, sizes, external, isLate: sizes.some((size) => this.isLate[size]), ...TYPES[dtype] };
   }
 
   #readExternals(buffers) {
@@ -146,36 +158,40 @@ export class PlanFile {
     return found;
   }
 
-  /** Raises unless the memory of an input is the input's alone, which the program does not write, and each number of steps
-   * has memory of its own. Outputs may share memory: an output that is listed twice does. */
+  /** Raises unless the memory of an input is the input's alone, which the program does not write, and its sizes are known.
+   * Outputs may share memory: an output that is listed twice does. */
   #checkExternals() {
     const { inputs, outputs } = this;
-    // An output has one, the number of steps that it took, and perhaps one that it is copied from.
-    if (this.externals > inputs.length + 3 * outputs.length) throw new PlanError(ERRORS[1]);
+    // An output has one, and perhaps one that it is copied from.
+    if (this.externals > inputs.length + 2 * outputs.length) throw new PlanError(ERRORS[1]);
     if (new Set(inputs.map(({ name }) => name)).size < inputs.length) throw new PlanError("two inputs have the same name");
     const named = new Map();
-    const key = ({ type, shape, sizes, external, taken }) => JSON.stringify([type, shape, sizes, external, taken]);
+    const key = ({ type, shape, sizes, external }) => JSON.stringify([type, shape, sizes, external]);
     for (const port of outputs) {
       if (!named.has(port.name)) named.set(port.name, key(port));
       else if (named.get(port.name) !== key(port)) throw new PlanError("two outputs have the same name");
     }
-    const counts = new Set(outputs.map(({ taken }) => taken));
-    const used = new Set([...counts, ...outputs.map(({ external }) => external)]);
-    for (const { name, external, taken } of inputs) {
+    const used = new Set(outputs.map(({ external }) => external));
+    for (const { name, external, isLate } of inputs) {
       if (this.#written.has(external)) throw new PlanError(`the input '${name}' is written`);
-      if (taken >= 0 || used.has(external)) throw new PlanError(`the memory of the input '${name}' is not its own`);
+      if (isLate) throw new PlanError(`the metadata of '${name}' are damaged`);
+      if (used.has(external)) throw new PlanError(`the memory of the input '${name}' is not its own`);
       used.add(external);
-    }
-    for (const { name, external } of outputs) {
-      if (counts.has(external)) throw new PlanError(`the memory of the output '${name}' is that of a number of steps`);
     }
   }
 
-  /** How large each external has to be for the program: what plan_external_bytes says, for all of them at once. */
+  /** The externals whose size is known only while the program runs. */
+  get lateExternals() {
+    const late = this.#externalRows.filter(([, size]) => this.isLate[size]);
+    return [...new Set(late.map(([external]) => external))];
+  }
+
+  /** How large each external has to be for the program, but for what is late: what plan_external_bytes says, for all of them
+   * at once. */
   externalBytes(sizes) {
     const needed = Array(this.externals).fill(0);
     for (const [external, size, bytes] of this.#externalRows) {
-      needed[external] = Math.max(needed[external], sizes[size] * bytes);
+      needed[external] = Math.max(needed[external], sizes[size] * bytes || 0);
     }
     return needed;
   }
@@ -190,7 +206,7 @@ export class PlanFile {
       const [input, output] = [inputs.get(to), outputs.get(from)];
       const pair = `the metadata carry '${shown(from)}' to '${shown(to)}', which`;
       if (!input || !output) throw new PlanError(`${pair} the plan does not have`);
-      if (input.type !== output.type || input.shape.length !== output.shape.length || output.taken >= 0) {
+      if (input.type !== output.type || input.shape.length !== output.shape.length || output.isLate) {
         throw new PlanError(`${pair} is of another kind`);
       }
       const start = given === undefined ? null : readStart(given, input, bytes, header, left);
@@ -220,6 +236,17 @@ export class PlanFile {
     if (limit) return new LimitError(`${text.replace("{}", limits[limit])}: limits: { ${limit} } allow more`, node, limit);
     return new (RAISED()[number] ?? PlanError)(text, node);
   }
+}
+
+/** Of each row of the table of sizes: whether it is set while the program runs, or depends on one that is. */
+function lateRows(rows) {
+  const found = [];
+  const has = { sum: 2, product: 2, quotient: 1 }; // operands
+  for (const [kind, ...operands] of rows) {
+    const name = SIZE_KINDS[kind];
+    found.push(name === "late" || operands.slice(0, has[name] ?? 0).some((row) => found[row] === true));
+  }
+  return found;
 }
 
 /** Whether the metadata show a row of the table of sizes as it is: a number, or a text where it is open. */

@@ -67,9 +67,10 @@ export class Slot {
     this.axes = port.shape;
     this.sizes = port.sizes;
     this.external = port.external;
-    this.taken = port.taken;
+    this.isLate = port.isLate;
     this.Array = port.Array;
     this.tag = port.Array.name;
+    this.type = port.type;
     this.label = `${direction} '${port.name}'`;
     this.isInherited = port.name in Object.prototype;
   }
@@ -135,8 +136,8 @@ export class Slot {
   checkTarget(memory) {
     const { target } = this;
     const room = tagOf(target) === this.tag ? lengthOf(target) : undefined;
-    if (room !== this.count) {
-      const needed = `${this.tag} of ${this.count} elements`;
+    if (this.isLate ? room === undefined : room !== this.count) {
+      const needed = this.isLate ? this.tag : `${this.tag} of ${this.count} elements`;
       throw new ShapeError(`out: ${this.label} needs a ${needed}, not ${kindOf(target)} of ${room ?? target?.length}`);
     }
     if (target === this.own) return; // to ask for its buffer takes as long as a small step
@@ -151,24 +152,29 @@ export class Slot {
   /** Writes what was read into memory. */
   write(data = this.data) {
     if (this.count === 0) return; // an array without elements may be one that was transferred, which cannot be read
-    if (this.tag !== "Uint8Array") this.view.set(data);
+    if (this.type !== "bool") this.view.set(data);
     else for (let i = 0; i < this.count; i++) this.view[i] = data[i] ? 1 : 0;
   }
 
   /** Copies a result into the array to fill. */
   fill(view) {
-    if (this.target !== undefined && view.length) setIn(this.target, view);
+    if (this.target === undefined || !view.length) return;
+    if (view.length > lengthOf(this.target)) {
+      throw new ShapeError(`out: ${this.label} has ${view.length} elements, the array ${lengthOf(this.target)}`);
+    }
+    setIn(this.target, view);
   }
 
   /** What a state of a shape starts from, written into `view`. */
   begin(view, shape) {
     if (this.start) repeat(view, shape, this.start);
-    else view.fill(this.tag === "BigInt64Array" ? 0n : 0);
+    else view.fill(this.tag.startsWith("Big") ? 0n : 0);
     return view;
   }
 
-  /** Raises unless a plan may give this input or output this shape. */
+  /** Raises unless a plan may give this input or output this shape; what is late is seen later. */
   checkShape(shape) {
+    if (shape.includes(NaN)) return;
     const bytes = count(shape) * this.Array.BYTES_PER_ELEMENT;
     if (!shape.every((size) => within(size, 0, MAX_SIZE)) || bytes > MAX_SIZE) {
       throw new PlanError(`${this.label} would be of shape [${shape}]`);

@@ -3,11 +3,11 @@
 // A call that raises leaves the stream as it was: new sizes are bound beside the old ones, and a state moves on only when
 // the results of its step have been handed over.
 
-import { ModelError, ShapeError, StreamError, shown, within } from "./plan_file.js";
+import { GROW, ModelError, PlanError, ShapeError, StreamError, shown, within } from "./plan_file.js";
 import { Slot, allocated, count, refuseOthers, sameShape } from "./slot.js";
 
 const MOST_STEPS = 0x7fffffff;
-const STEPS_BYTES = 8; // of the number of steps that a loop took
+const MOST_RERUNS = 1000; // because memory has to grow: each time some of it is twice as large
 const NOTHING = Object.freeze({});
 
 // Where the states are from which the next step goes on.
@@ -57,8 +57,8 @@ export class Stream {
       const [input, output] = [inputs.get(to), outputs.get(from)];
       if (!input || !output) throw new ShapeError(`carry: there is no ${input ? `output '${shown(from)}'` : `input '${to}'`}`);
       if (output.partner) throw new ShapeError(`carry: ${output.label} is carried to two inputs`);
-      if (output.Array !== input.Array) throw new ShapeError(`carry: ${input.label} and ${output.label} differ in type`);
-      if (output.taken >= 0) throw new ShapeError(`carry: ${output.label} is as long as a loop takes steps`);
+      if (output.type !== input.type) throw new ShapeError(`carry: ${input.label} and ${output.label} differ in type`);
+      if (output.isLate) throw new ShapeError(`carry: how large ${output.label} is comes out while it runs`);
       output.partner = input;
       input.partner = output;
       input.start = starts.get(to) ?? null;
@@ -200,15 +200,38 @@ export class Stream {
     this.#refreshViews();
     if (this.#origin !== IN_MEMORY) this.#writeStates();
     for (let i = 0; i < fed.length; i++) fed[i].write();
+    let error = this.#execute();
+    for (let i = 0; error === GROW && i < MOST_RERUNS; i++) {
+      this.#grow();
+      error = this.#execute();
+    }
+    if (error) vm.raise(error, this.#tables.address);
+  }
+
+  #execute() {
+    const vm = this.#vm;
     const arena = vm.arenaFor(this, this.#arenaBytes);
-    let error;
     try {
-      error = vm.call.wr_plan_run(this.#tables.address, arena, this.#addresses.address);
+      return vm.call.wr_plan_run(this.#tables.address, arena, this.#addresses.address);
     } catch (cause) {
       this.#symbols = null; // the tables are as they were in the middle of a run
       throw new ModelError(`the run was broken off: ${cause.message}`);
     }
-    if (error) vm.raise(error, this.#tables.address);
+  }
+
+  /** Makes the room that the tables ask for by now. */
+  #grow() {
+    const { call, file, heap } = this.#vm;
+    const tables = this.#tables.address;
+    this.#arenaBytes = call.wr_plan_arena_bytes(tables);
+    this.#vm.reserveArena(this.#arenaBytes);
+    for (const external of file.lateExternals) {
+      const bytes = call.wr_plan_external_bytes(tables, external);
+      this.#blocks[external] = heap.enlarged(this.#blocks[external], bytes);
+    }
+    this.#age = -1;
+    this.#refreshViews();
+    this.#blocks.forEach((block, external) => (this.#words[external] = block.address));
   }
 
   #writeStates() {
@@ -262,14 +285,24 @@ export class Stream {
   }
 
   #resultView(slot) {
-    return slot.taken < 0 ? slot.view : slot.view.subarray(0, count(this.#resultShape(slot)));
+    if (!slot.isLate) return slot.view;
+    const { address, bytes } = this.#blocks[slot.external];
+    const length = count(this.#resultShape(slot));
+    if (length * slot.Array.BYTES_PER_ELEMENT > bytes) throw new PlanError(`${slot.label} is larger than its place`);
+    return this.#vm.heap.view(slot.Array, address, length);
   }
 
-  /** An output that a loop makes step by step ends where the loop did. */
-  #resultShape({ shape, taken }) {
-    if (taken < 0) return shape;
-    const [steps] = this.#vm.heap.view(Int32Array, this.#words[taken], 1);
-    return [Math.max(0, Math.min(steps, shape[0])), ...shape.slice(1)];
+  #resultShape(slot) {
+    return slot.isLate ? this.#lateShape(slot) : slot.shape;
+  }
+
+  /** With the sizes that came out in the last run. */
+  #lateShape(slot) {
+    const { call, file } = this.#vm;
+    const sizeOf = (row) => call.wr_plan_size(this.#tables.address, row);
+    const shape = slot.sizes.map((row, axis) => (file.isLate[row] ? sizeOf(row) : slot.shape[axis]));
+    slot.checkShape(shape);
+    return shape;
   }
 
   // --- sizes -------------------------------------------------------------------------------------------------------------
@@ -376,13 +409,14 @@ export class Stream {
     let arenaBytes;
     try {
       tables = allocate(tableBytes);
+      if (this.#tables) heap.copy({ ...this.#tables, bytes: tableBytes }, tables); // they know what room runs have needed
       const words = this.#addresses.address + 4 * file.externals;
       heap.view(Int32Array, words, symbols.length).set(symbols);
       this.#vm.bind(words, tables.address);
       arenaBytes = call.wr_plan_arena_bytes(tables.address);
       this.#vm.reserveArena(arenaBytes);
       const fits = (block, bytes) => block?.bytes >= bytes;
-      blocks = this.#neededBytes(sizes, shapes).map((bytes, external) =>
+      blocks = this.#neededBytes(sizes, shapes, tables).map((bytes, external) =>
         fits(this.#blocks[external], bytes) ? this.#blocks[external] : allocate(bytes));
     } catch (error) {
       for (const block of made) heap.release(block);
@@ -394,7 +428,7 @@ export class Stream {
     this.#arenaBytes = arenaBytes;
     for (const [slot, shape] of shapes) {
       slot.shape = shape;
-      slot.count = count(shape);
+      slot.count = slot.isLate ? 0 : count(shape);
     }
     this.#age = -1;
     this.#refreshViews();
@@ -403,12 +437,13 @@ export class Stream {
   }
 
   /** Bytes of the block of each external: as many as the program and the host use, and those of a state as many as the other. */
-  #neededBytes(sizes, shapes) {
-    const needed = this.#vm.file.externalBytes(sizes);
+  #neededBytes(sizes, shapes, tables) {
+    const { call, file } = this.#vm;
+    const needed = file.externalBytes(sizes);
+    for (const external of file.lateExternals) needed[external] = call.wr_plan_external_bytes(tables.address, external);
     const enlarge = (external, bytes) => (needed[external] = Math.max(needed[external], bytes));
     for (const [slot, shape] of shapes) {
-      enlarge(slot.external, count(shape) * slot.Array.BYTES_PER_ELEMENT);
-      if (slot.taken >= 0) enlarge(slot.taken, STEPS_BYTES);
+      if (!slot.isLate) enlarge(slot.external, count(shape) * slot.Array.BYTES_PER_ELEMENT);
     }
     for (const { external, partner } of this.#states) {
       enlarge(partner.external, needed[external]);

@@ -1,6 +1,10 @@
-export type Data = Float32Array | Int32Array | BigInt64Array | Uint8Array;
+export type Data =
+  | Float32Array | Float64Array | Int8Array | Int16Array | Int32Array | BigInt64Array | Uint8Array | Uint16Array
+  | Uint32Array | BigUint64Array;
 
-/** A typed array (BigInt64Array for int64, Uint8Array for bool), with its shape where the plan's has names in it. */
+/** A typed array, with its shape where the plan's has names in it. The array for int64 is a BigInt64Array, for bool a
+ * Uint8Array, for float16 a Float16Array where there is one; bfloat16, and float16 elsewhere, are bits in a Uint16Array,
+ * and smaller types are bits in a Uint8Array, a byte for each element. */
 export type Feed = Data | { data: Data; shape?: readonly number[] };
 export type Feeds = Readonly<Record<string, Feed>>;
 export type Results = Record<string, Data>;
@@ -12,7 +16,10 @@ export type Variant = "relaxed" | "simd" | "scalar";
 
 export interface Port {
   readonly name: string;
-  readonly type: "float32" | "int32" | "int64" | "bool";
+  readonly type:
+    | "float16" | "bfloat16" | "float32" | "float64" | "int8" | "int16" | "int32" | "int64" | "uint8" | "uint16"
+    | "uint32" | "uint64" | "bool" | "float8e4m3fn" | "float8e4m3fnuz" | "float8e5m2" | "float8e5m2fnuz" | "float8e8m0"
+    | "float6e2m3" | "float6e3m2" | "float4e2m1" | "int4" | "uint4" | "int2" | "uint2";
   /** Sizes that are known when the model runs have a name; null is the number of steps that a loop will take. */
   readonly shape: readonly (number | string | null)[];
 }

@@ -59,7 +59,8 @@ export class Model {
   constructor(plan, heap, instance, variant, limits) {
     this.variant = variant;
     this.#vm = new Vm(plan, heap, instance.exports, limits);
-    const shown = ({ shape, taken }) => (taken < 0 ? shape : [null, ...shape.slice(1)]);
+    const { isLate } = this.#vm.file;
+    const shown = ({ shape, sizes }) => shape.map((size, axis) => (isLate[sizes[axis]] ? null : size));
     const port = (row) => ({ name: row.name, type: row.type, shape: shown(row) });
     this.inputs = this.#vm.file.inputs.map(port);
     this.outputs = this.#vm.file.outputs.map(port);

@@ -33,6 +33,8 @@ def constants() -> str:
         f"export {_array('ERRORS', opcodes.ERRORS)}",
         f"const RAISED = () => ({_object(own)});",
         f"const LIMITS = {_object(limits)};",
+        "/** What the VM returns when a run needs more memory. */",
+        f"export const GROW = {next(number for number, row in rows if row.name == 'grow')};",
         "",
     ])  # fmt: skip
 

@@ -66,7 +66,9 @@ def einsum(c: Check) -> None:
             if isinstance(known, int) and isinstance(size, int):
                 c.that(known == size, message)
             else:
-                c.one_is_zero([known - size, *(each - 1 for each in (known, size) if not isinstance(each, int))], message)
+                c.one_is_zero(
+                    [known - size, *(each - 1 for each in (known, size) if not isinstance(each, int))], message
+                )
 
 
 @check("MatMulInteger")

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
 from webrnn.errors import ShapeError
 from webrnn.ir import DType, SymbolicDim, Value
+from webrnn.reference.cast import convert
+from webrnn.reference.narrow import TYPES, decode, from_bits, to_bits
 
 from .javascript import JsProxy, array_of
 
@@ -35,6 +38,9 @@ def _checked_tensor(value: Value, feed: Any, sizes: dict[str, int]) -> np.ndarra
         array = array_of(value, feed) if isinstance(feed, JsProxy) else np.asarray(feed)
     except ValueError as error:
         raise ShapeError(f"input {value.name!r} is not an array: {error}") from None
+    if isinstance(feed, bool | int | float | list | tuple):
+        array = _of_numbers(value, array)
+    array = from_ml_dtypes(array)
     if value.dtype is DType.STRING and array.dtype.kind in "US":
         array = array.astype(object)
     if value.dtype is not None and array.dtype != value.dtype.array_type:
@@ -51,6 +57,56 @@ def _checked_tensor(value: Value, feed: Any, sizes: dict[str, int]) -> np.ndarra
     if value.shape is not None:
         _check_sizes(value, array, sizes)
     return array
+
+
+def _of_numbers(value: Value, array: np.ndarray) -> np.ndarray:
+    """Python's numbers have no type of their own: they are of the declared one, if that has them."""
+    if value.dtype is None or value.dtype is DType.STRING or array.dtype == value.dtype.array_type:
+        return array
+    target = value.dtype.array_type
+    is_float = target.kind == "f" or value.dtype.text.startswith(("bfloat", "float"))
+    if array.size and array.dtype.kind not in ("biuf" if is_float else "iu" if target.kind != "b" else "b"):
+        return array
+    made = convert(array, target)
+    if not is_float and not np.array_equal(made if target.kind != "V" else decode(made), array):
+        raise ShapeError(f"input {value.name!r} has numbers that {value.dtype.text} does not have")
+    return made
+
+
+_ML_DTYPES = {
+    "bfloat16": DType.BFLOAT16, "float8_e4m3fn": DType.FLOAT8E4M3FN, "float8_e4m3fnuz": DType.FLOAT8E4M3FNUZ,
+    "float8_e5m2": DType.FLOAT8E5M2, "float8_e5m2fnuz": DType.FLOAT8E5M2FNUZ, "float8_e8m0fnu": DType.FLOAT8E8M0,
+    "float4_e2m1fn": DType.FLOAT4E2M1, "float6_e2m3fn": DType.FLOAT6E2M3, "float6_e3m2fn": DType.FLOAT6E3M2,
+    "int4": DType.INT4, "uint4": DType.UINT4, "int2": DType.INT2, "uint2": DType.UINT2,
+}  # fmt: skip
+"""What the package ml_dtypes calls the types that numpy lacks."""
+
+
+def ml_dtype_of(array: object) -> DType | None:
+    """Of an array of a type of ml_dtypes: which one."""
+    return _ML_DTYPES.get(array.dtype.name) if isinstance(array, np.ndarray) and not array.dtype.names else None
+
+
+def from_ml_dtypes(array: np.ndarray) -> np.ndarray:
+    dtype = ml_dtype_of(array)
+    if dtype is None:
+        return array
+    layout = TYPES[dtype]
+    bits = np.ascontiguousarray(array).view(layout.dtype[0]).reshape(array.shape)
+    return from_bits(bits & ((1 << layout.bits) - 1), layout)
+
+
+def like_feeds(results: list[Any], feeds: Iterable[Any]) -> list[Any]:
+    """Results of types that numpy lacks, as the feeds have them: types of ml_dtypes stay such."""
+    foreign = {dtype: feed.dtype for feed in feeds if (dtype := ml_dtype_of(feed)) is not None}
+    if not foreign:
+        return results
+    return [_as_ml_dtype(result, foreign) if isinstance(result, np.ndarray) else result for result in results]
+
+
+def _as_ml_dtype(array: np.ndarray, foreign: Mapping[DType, np.dtype[Any]]) -> np.ndarray:
+    wanted = foreign.get(DType.of(array))
+    return array if wanted is None else to_bits(array).astype(f"u{wanted.itemsize}").view(wanted)
 
 
 def _is_default_of_32_bits(array: np.ndarray) -> bool:

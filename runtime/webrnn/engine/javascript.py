@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from webrnn.errors import ShapeError
-from webrnn.ir import SymbolicDim, Value
+from webrnn.ir import DType, SymbolicDim, Value
 
 INSIDE_PYODIDE = sys.platform == "emscripten"
 
@@ -29,8 +29,13 @@ TYPED_ARRAYS = {
     "Float64Array": np.float64,
     "BigInt64Array": np.int64,
     "Int32Array": np.int32,
+    "BigUint64Array": np.uint64,
+    "Int16Array": np.int16,
     "Int8Array": np.int8,
+    "Uint32Array": np.uint32,
+    "Uint16Array": np.uint16,
     "Uint8Array": np.uint8,
+    "Float16Array": np.float16,
 }
 
 
@@ -54,13 +59,22 @@ def array_of(value: Value, feed: JsProxy) -> np.ndarray:
     if not _is_buffer(data):
         raise ShapeError(f"input {value.name!r} is neither an array, a typed array, nor an object with data and dims")
     flat = np.asarray(data.to_memoryview())
-    if value.dtype is not None and flat.dtype == np.uint8 and value.dtype.array_type == np.bool_:
-        flat = flat.view(np.bool_)
+    flat = _as_declared(value.dtype, flat)
     shape = tuple(int(size) for size in dims) if dims is not None else _shape_for(value, flat.size)
     try:
         return flat.reshape(shape)
     except ValueError:
         raise ShapeError(f"input {value.name!r}: {flat.size} elements are not {list(shape)}") from None
+
+
+def _as_declared(dtype: DType | None, flat: np.ndarray) -> np.ndarray:
+    """JavaScript has bools as bytes, and the types that it lacks as bits."""
+    if dtype is DType.BOOL and flat.dtype == np.uint8:
+        return flat.view(np.bool_)
+    is_bits = dtype is not None and (dtype.is_narrow or dtype is DType.FLOAT16) and flat.dtype.kind == "u"
+    if dtype is None or not is_bits or flat.dtype.itemsize != dtype.array_type.itemsize:
+        return flat
+    return flat.view(dtype.array_type)
 
 
 def _shape_for(value: Value, n_elements: int) -> tuple[int, ...]:
@@ -78,11 +92,15 @@ def _shape_for(value: Value, n_elements: int) -> tuple[int, ...]:
 def require_fits(target: Any, output: np.ndarray, name: str) -> None:
     """Whether a result can be written into a typed array with its `assign`."""
     kind = target.constructor.name
-    if TYPED_ARRAYS.get(kind) != output.dtype or target.length != output.size:
+    if TYPED_ARRAYS.get(kind) != _in_javascript(output.dtype) or target.length != output.size:
         raise ShapeError(
             f"out for {name!r} is a {kind} of {getattr(target, 'length', None)}, the step gives "
             f"{output.dtype}{list(output.shape)}"
         )
+
+
+def _in_javascript(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    return dtype[0] if dtype.names else dtype
 
 
 def _is_buffer(value: Any) -> bool:

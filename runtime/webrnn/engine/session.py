@@ -18,7 +18,7 @@ from webrnn.passes.pipeline import disabled_switches
 from webrnn.plan.file import plan_bytes
 
 from .exporting import describe, export_plan, export_stream, load_plan
-from .feeds import checked_feed, own
+from .feeds import checked_feed, like_feeds, own
 from .forking import new_lock
 from .javascript import mapping_of
 from .limits import Limits
@@ -259,7 +259,7 @@ class InferenceSession:
             arguments.append(checked_feed(value, feeds.get(name), sizes))
         results = self._program.run(arguments)
         chosen = [results[self._output_names.index(name)] for name in names]
-        return own(chosen, borrowed=arguments)
+        return like_feeds(own(chosen, borrowed=arguments), feeds.values())
 
 
 def _built(graph: Graph, fixed: Mapping[str, Any] | None) -> Graph:

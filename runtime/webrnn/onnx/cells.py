@@ -12,6 +12,8 @@ import numpy as np
 from webrnn.errors import ModelError, UnsupportedOp
 from webrnn.ir import WEBRNN, GraphBuilder, Node, Value
 from webrnn.ir.activations import ACTIVATION_ROWS, ActivationRow
+from webrnn.reference.cast import convert
+from webrnn.reference.registry import call
 
 from .operands import expect_shape
 
@@ -165,15 +167,14 @@ def added(b: GraphBuilder, left: Value, right: Value) -> Value:
     """left + right; of two constants another one."""
     left_array, right_array = b.array_of(left), b.array_of(right)
     if left_array is not None and right_array is not None:
-        with np.errstate(all="ignore"):
-            return b.constant(left_array + right_array, left.name, left.dtype)
+        return b.constant(call("Add", "", [left_array, right_array], {})[0], left.name, left.dtype)
     return b.op("Add", left, right)
 
 
 def scalar_like(b: GraphBuilder, number: float, value: Value) -> Value:
     """A scalar of the element type of `value`."""
     if value.dtype is not None:
-        return b.constant(np.array(number, value.dtype.array_type), "scalar")
+        return b.constant(convert(np.array(number), value.dtype.array_type), "scalar")
     return b.op("CastLike", b.constant(np.float32(number), "scalar"), value)
 
 

@@ -1,6 +1,6 @@
 """Ops that are not ONNX's own but of the domains of onnxruntime and of classical machine learning, as nodes of ONNX's.
 
-onnxruntime's tools write them into files when they fuse or quantize a model. `_MODULES` names the module that has the
+onnxruntime's tools write them into files when they fuse or quantize a model. `MODULES` names the module that has the
 function of an op; a function takes a `Call` and returns the results in the order of the node's outputs, None
 for those that it cannot make. An op that is not in a table is left as it is.
 """
@@ -18,29 +18,64 @@ from webrnn.ir import DType, GraphBuilder, Node, Shape, Value
 from webrnn.shapes.facts import Fact
 from webrnn.shapes.infer import infer
 
-_MODULES: dict[tuple[str, str], str] = {
+MODULES: dict[tuple[str, str], str] = {
     **{
         ("com.microsoft", op): "microsoft_quantized"
-        for op in (
-            "DequantizeLinear DynamicQuantizeLSTM DynamicQuantizeMatMul MatMulIntegerToFloat MatMulNBits QGemm QLinearAdd"
-            " QLinearAveragePool QLinearConcat QLinearConv QLinearGlobalAveragePool QLinearLeakyRelu QLinearMul"
-            " QLinearReduceMean QLinearSigmoid QLinearSoftmax QLinearWhere QuantizeLinear"
-        ).split()
+        for op in [
+            "DequantizeLinear",
+            "DynamicQuantizeLSTM",
+            "DynamicQuantizeMatMul",
+            "MatMulIntegerToFloat",
+            "MatMulNBits",
+            "QGemm",
+            "QLinearAdd",
+            "QLinearAveragePool",
+            "QLinearConcat",
+            "QLinearConv",
+            "QLinearGlobalAveragePool",
+            "QLinearLeakyRelu",
+            "QLinearMul",
+            "QLinearReduceMean",
+            "QLinearSigmoid",
+            "QLinearSoftmax",
+            "QLinearWhere",
+            "QuantizeLinear",
+        ]
     },
     **{
         ("com.microsoft", op): "microsoft_attention"
-        for op in (
-            "Attention EmbedLayerNormalization GroupQueryAttention MultiHeadAttention QAttention"
-            " QEmbedLayerNormalization RotaryEmbedding"
-        ).split()
+        for op in [
+            "Attention",
+            "EmbedLayerNormalization",
+            "GroupQueryAttention",
+            "MultiHeadAttention",
+            "QAttention",
+            "QEmbedLayerNormalization",
+            "RotaryEmbedding",
+        ]
     },
     **{
         ("com.microsoft", op): "microsoft_fused"
-        for op in (
-            "BiasGelu ExpandDims FastGelu FusedConv FusedGemm FusedMatMul FusedMatMulActivation GatherND Gelu"
-            " Pad QuickGelu Range SimplifiedLayerNormalization SkipLayerNormalization SkipSimplifiedLayerNormalization"
-            " TransposeMatMul Trilu Unique"
-        ).split()
+        for op in [
+            "BiasGelu",
+            "ExpandDims",
+            "FastGelu",
+            "FusedConv",
+            "FusedGemm",
+            "FusedMatMul",
+            "FusedMatMulActivation",
+            "GatherND",
+            "Gelu",
+            "Pad",
+            "QuickGelu",
+            "Range",
+            "SimplifiedLayerNormalization",
+            "SkipLayerNormalization",
+            "SkipSimplifiedLayerNormalization",
+            "TransposeMatMul",
+            "Trilu",
+            "Unique",
+        ]
     },
     ("", "SimplifiedLayerNormalization"): "microsoft_fused",
     ("ai.onnx.ml", "ArrayFeatureExtractor"): "microsoft_fused",
@@ -141,7 +176,7 @@ Function: TypeAlias = Callable[[Call], Sequence[Value | None]]
 
 def expand(builder: GraphBuilder, node: Node) -> bool:
     """Add what stands for a node; False if it is of no table."""
-    module = _MODULES.get((node.domain, node.op))
+    module = MODULES.get((node.domain, node.op))
     if module is None:
         return False
     functions: Mapping[str, Function] = import_module(f".{module}", __package__).FUNCTIONS
@@ -155,4 +190,3 @@ def expand(builder: GraphBuilder, node: Node) -> bool:
                 raise UnsupportedOp(f"output {index} is not supported")
             builder.op("Identity", result, output=output)
     return True
-

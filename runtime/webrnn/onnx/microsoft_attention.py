@@ -183,7 +183,9 @@ def _group_query_attention(c: Call) -> Results:
         options = {"interleaved": interleaved, **_partial(c, parts[0], caches[0])}
         parts[:2] = [c.op("RotaryEmbedding", part, *caches, at, **options) for part in parts[:2]]
     total = _total(c, parts[1], past_key)
-    rows = c.op("Add", c.op("Reshape", before, c.b.ints(-1, 1, 1, 1)), c.op("Unsqueeze", _positions(c, steps), c.b.ints(1)))
+    rows = c.op(
+        "Add", c.op("Reshape", before, c.b.ints(-1, 1, 1, 1)), c.op("Unsqueeze", _positions(c, steps), c.b.ints(1))
+    )
     distance = c.op("Sub", rows, _positions(c, total))
     seen = c.op("GreaterOrEqual", distance, c.b.constant(np.int64(0)))
     if window > 0:
@@ -262,7 +264,9 @@ def _embed_layer_normalization(c: Call) -> Results:
 def _quantized_embed_layer_normalization(c: Call) -> Results:
     """Five tables and vectors of bytes, then the mask, then their scales, then their zero points."""
     real = [
-        None if c.given(index) is None else c.op("DequantizeLinear", c.given(index), c.given(6 + index), c.given(11 + index))
+        None
+        if c.given(index) is None
+        else c.op("DequantizeLinear", c.given(index), c.given(6 + index), c.given(11 + index))
         for index in range(2, 7)
     ]
     scale, bias = real[3], real[4]

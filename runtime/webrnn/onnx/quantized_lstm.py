@@ -17,7 +17,7 @@ from webrnn.ir import DType, GraphBuilder, Node, Value
 from .cells import LstmCell, RecurrentAttributes, WeightCutter, Weights, added, scalar_like
 from .contributed import Call
 from .operands import expect_shape
-from .recurrent import B, P, R, W, Layer, _Direction
+from .recurrent import B, Layer, P, R, W, _Direction
 
 W_SCALE, W_ZERO, R_SCALE, R_ZERO = range(8, 12)
 

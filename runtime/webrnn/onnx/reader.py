@@ -19,6 +19,7 @@ import numpy as np
 from webrnn.errors import ModelError, ShapeError
 from webrnn.ir import DType, Graph, GraphBuilder, Node, Value
 from webrnn.ir.blame import blame
+from webrnn.ops.sets import RANDOM
 
 from . import controlflow, opsets
 from .attributes import constant_value, python_value
@@ -122,6 +123,8 @@ class ModelReader:
         self._constants: dict[Attribute, tuple[np.ndarray, DType]] = {}
         self._nodes_read = 0
         self._has_containers = False
+        self._draws = False
+        """Whether a node may draw random numbers."""
 
     def read_main_graph(self, proto: GraphProto, fixed: dict[str, Any]) -> Graph:
         builder = GraphBuilder(proto.name or "main")
@@ -141,6 +144,10 @@ class ModelReader:
         builder.graph.outputs = [self._main_output(scope, info.name) for info in proto.outputs]
         if not builder.graph.outputs:
             raise ModelError("the graph has no outputs")
+        if self._draws:
+            from .random import count_draws
+
+            count_draws(builder.graph)
         builder.graph.drop_unused_constants()
         _require_makers(builder.graph)
         if self._has_containers:
@@ -228,6 +235,7 @@ class ModelReader:
         if (node.domain in _CONTRIBUTED or node.op == "SimplifiedLayerNormalization") and _contributed(builder, node):
             return
         if not node.domain:
+            self._draws |= node.op in RANDOM
             version = self.opset_versions.get("", 0)
             if version not in opsets.SUPPORTED:
                 raise opsets.unsupported(version)

@@ -279,6 +279,10 @@ def spell_type(dtype: DType | None, container: tuple[str, ...]) -> str:
     return text
 
 
+NO_NAMES = (None, "", "?", "-1", "*", "None")
+"""How exporters write a size that is not known; two of them are not the same size."""
+
+
 def _shape(proto: ShapeProto | None, name: str) -> Shape | None:
     if proto is None:
         return None
@@ -286,8 +290,8 @@ def _shape(proto: ShapeProto | None, name: str) -> Shape | None:
     for dim in proto.dims:
         if dim.value is not None and dim.value < -1:
             raise ModelError(f"value {name!r} has an axis of size {dim.value}")
-        if dim.value == -1:  # how some exporters write a size that is not known
+        if dim.value == -1 or (dim.value is None and dim.name in NO_NAMES):
             sizes.append(None)
         else:
-            sizes.append(dim.value if dim.value is not None else Symbol(dim.name) if dim.name else None)
+            sizes.append(dim.value if dim.value is not None else Symbol(dim.name))
     return tuple(sizes)

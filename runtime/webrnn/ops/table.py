@@ -48,23 +48,23 @@ op                         shape        check        plan         time     flops
 [activation]
 Relu                       elementwise  .            elementwise  compute  1               T:signed                map total idempotent
 LeakyRelu                  elementwise  .            elementwise  compute  1               T:float                 map total
-PRelu                      elementwise  elementwise  .            compute  2               T:wide,T                elementwise total like
+PRelu                      elementwise  elementwise  elementwise  compute  2               T:wide,T                elementwise total like
 ThresholdedRelu            elementwise  .            elementwise  compute  1               T:float                 map total
 Elu                        elementwise  .            elementwise  compute  1               T:float                 map total
-Celu                       elementwise  .            .            compute  1               T:float                 map total
-Selu                       elementwise  .            .            compute  1               T:float                 map total
+Celu                       elementwise  .            elementwise  compute  1               T:float                 map total
+Selu                       elementwise  .            elementwise  compute  1               T:float                 map total
 Sigmoid                    elementwise  .            elementwise  compute  1               T:float                 map total nonnegative gate
 HardSigmoid                elementwise  .            elementwise  compute  1               T:float                 map total gate
-HardSwish                  elementwise  .            .            compute  1               T:float                 map total
-Swish                      elementwise  .            .            compute  1               T:float                 map total
-SwiGLU                     .            elementwise  .            .        .               T:float,T
+HardSwish                  elementwise  .            elementwise  compute  1               T:float                 map total
+Swish                      elementwise  .            elementwise  compute  1               T:float                 map total
+SwiGLU                     elementwise  elementwise  elementwise  .        6               T:float,T
 Tanh                       elementwise  .            elementwise  compute  1               T:float                 map total
 Softplus                   elementwise  .            elementwise  compute  1               T:float                 map total
 Softsign                   elementwise  .            elementwise  compute  1               T:float                 map total
-Mish                       elementwise  .            .            compute  1               T:float                 map total
+Mish                       elementwise  .            elementwise  compute  1               T:float                 map total
 Erf                        elementwise  .            elementwise  compute  1               T:float                 map total
-Gelu                       elementwise  .            .            compute  1               T:float                 map total
-Shrink                     elementwise  .            .            compute  1               T:number                map total
+Gelu                       elementwise  .            elementwise  compute  1               T:float                 map total
+Shrink                     elementwise  .            elementwise  compute  1               T:number                map total
 Softmax                    elementwise  reductions   reductions   compute  5               T:float                 total like
 LogSoftmax                 elementwise  reductions   reductions   compute  5               T:float                 total like
 Hardmax                    elementwise  reductions   sorting      compute  2               T:float                 like
@@ -74,11 +74,11 @@ Add                        elementwise  elementwise  elementwise  compute  1    
 Sub                        elementwise  elementwise  elementwise  compute  1               T:number,T              binary total
 Mul                        elementwise  elementwise  elementwise  compute  1               T:number,T              binary total
 Div                        elementwise  elementwise  elementwise  compute  1               T:number,T              binary total
-Mod                        elementwise  elementwise  .            compute  1               T:number,T              binary
-Pow                        elementwise  elementwise  .            compute  1               T:float+index,T1:number elementwise
+Mod                        elementwise  elementwise  elementwise  compute  1               T:number,T              binary
+Pow                        elementwise  elementwise  elementwise  compute  1               T:float+index,T1:number elementwise
 Neg                        elementwise  .            elementwise  compute  1               T:signed                map total involution
 Abs                        elementwise  .            elementwise  compute  1               T:number                map total idempotent nonnegative
-Sign                       elementwise  .            .            compute  1               T:number                map total idempotent
+Sign                       elementwise  .            elementwise  compute  1               T:number                map total idempotent
 Reciprocal                 elementwise  .            elementwise  compute  1               T:float                 map total
 Exp                        elementwise  .            elementwise  compute  1               T:float                 map total nonnegative
 Log                        elementwise  .            elementwise  compute  1               T:float                 map total
@@ -89,17 +89,17 @@ Round                      elementwise  .            elementwise  compute  1    
 Max                        elementwise  elementwise  elementwise  compute  variadic        T:number*               variadic total
 Min                        elementwise  elementwise  elementwise  compute  variadic        T:number*               variadic total
 Sum                        elementwise  elementwise  elementwise  compute  variadic        T:float*                variadic total
-Mean                       elementwise  elementwise  .            compute  variadic        T:float*                variadic total
+Mean                       elementwise  elementwise  elementwise  compute  variadic        T:float*                variadic total
 Clip                       elementwise  elementwise  elementwise  compute  2               T:number,T,T            elementwise total like
 
 [attention]
-Attention                  attention    .            .            .        attention       T1:float,T1,T2:float,U:number+bool,T1,T2,:i64>4
-RotaryEmbedding            attention    .            .            .        6               T:float-double,T,T,M:i64
+Attention                  attention    attention    .            .        attention       T1:float,T1,T2:float,U:number+bool,T1,T2,:i64>4
+RotaryEmbedding            attention    attention    .            .        6               T:float-double,T,T,M:i64
 
 [cast]
 Cast                       elementwise  elementwise  elementwise  compute  0               T1:any-complex          elementwise total
-CastLike                   elementwise  elementwise  .            layout   0               T1:any-complex,T2:any-complex
-BitCast                    .            elementwise  .            .        .               T1:any-string
+CastLike                   elementwise  elementwise  elementwise  layout   0               T1:any-complex,T2:any-complex first
+BitCast                    elementwise  elementwise  elementwise  .        0               T1:any-string
 
 [constant]
 Constant                   .            .            .            .        0               .
@@ -116,8 +116,8 @@ ConvTranspose              windows      windows      windows      compute  conv_
 ConvInteger                windows      windows      .            compute  conv            T1:byte,T2:byte,T1,T2   product
 
 [detection]
-NonMaxSuppression          .            .            .            .        .               :f32,:f32,:i64,:f32,:f32
-RoiAlign                   .            .            .            .        .               T1:float,T1,T2:i64
+NonMaxSuppression          indexing     .            sorting      .        .               :f32,:f32,:i64,:f32,:f32
+RoiAlign                   images       images       images       .        .               T1:float,T1,T2:i64
 
 [gather_scatter]
 Gather                     indexing     indexing     indexing     layout   0               T:any,Tind:index        view
@@ -130,17 +130,17 @@ Compress                   .            reductions   .            .        .    
 NonZero                    indexing     .            .            .        0               T:any
 
 [image]
-GridSample                 .            .            .            .        9               T1:any,T2:float
-AffineGrid                 .            .            .            .        .               T1:float,T2:i64
-DeformConv                 .            .            .            .        .               T:float,T,T,T,T
-Col2Im                     .            .            .            .        .               T:any,:i64,:i64
+GridSample                 images       images       images       .        9               T1:any,T2:float
+AffineGrid                 images       images       images       .        .               T1:float,T2:i64
+DeformConv                 images       images       images       .        .               T:float,T,T,T,T
+Col2Im                     images       images       images       .        .               T:any,:i64,:i64
 
 [linear]
 MatMul                     linear       linear       linear       compute  matmul          T:wide,T                product weights total
 Gemm                       linear       linear       .            compute  gemm            T:wide,T,T              product weights total
 Einsum                     linear       linear       .            compute  einsum          T:number*               product
 MatMulInteger              linear       linear       integers     compute  matmul          T1:byte,T2:byte,T1,T2   product
-Det                        .            linear       .            .        .               T:float
+Det                        images       linear       images       .        .               T:float
 
 [logic]
 Equal                      elementwise  elementwise  elementwise  compute  1               T:number+bool+string,T  comparison total
@@ -152,13 +152,13 @@ And                        elementwise  elementwise  elementwise  compute  1    
 Or                         elementwise  elementwise  elementwise  compute  1               T:bool,T                logical total
 Xor                        elementwise  elementwise  elementwise  compute  1               T:bool,T                logical total
 Not                        elementwise  .            elementwise  compute  1               T:bool                  logical total involution
-BitwiseAnd                 elementwise  elementwise  .            compute  1               T:integer,T             bitwise total
-BitwiseOr                  elementwise  elementwise  .            compute  1               T:integer,T             bitwise total
-BitwiseXor                 elementwise  elementwise  .            compute  1               T:integer,T             bitwise total
-BitwiseNot                 elementwise  .            .            compute  1               T:integer               bitwise total involution
-BitShift                   elementwise  elementwise  .            compute  1               T:integer,T             elementwise
+BitwiseAnd                 elementwise  elementwise  elementwise  compute  1               T:integer,T             bitwise total
+BitwiseOr                  elementwise  elementwise  elementwise  compute  1               T:integer,T             bitwise total
+BitwiseXor                 elementwise  elementwise  elementwise  compute  1               T:integer,T             bitwise total
+BitwiseNot                 elementwise  .            elementwise  compute  1               T:integer               bitwise total involution
+BitShift                   elementwise  elementwise  elementwise  compute  1               T:integer,T             elementwise
 IsNaN                      elementwise  .            elementwise  compute  1               T1:float_or_8           elementwise total
-IsInf                      elementwise  .            .            compute  1               T1:float_or_8           elementwise
+IsInf                      elementwise  .            elementwise  compute  1               T1:float_or_8           elementwise
 Where                      elementwise  elementwise  elementwise  compute  1               B:bool,T:any,T          elementwise total
 
 [loss]
@@ -183,7 +183,7 @@ LpPool                     windows      windows      pools        compute  pool 
 GlobalAveragePool          windows      windows      pools        compute  1/in            T:float
 GlobalMaxPool              windows      windows      pools        compute  1/in            T:float
 GlobalLpPool               windows      windows      pools        compute  2/in            T:float
-MaxUnpool                  .            windows      .            .        .               T1:float,T2:i64,T2
+MaxUnpool                  images       windows      pools        .        .               T1:float,T2:i64,T2
 
 [quantize]
 QuantizeLinear             elementwise  quantize     .            compute  3               T1:float-double+i32,T2:scale+i32,T3:bits
@@ -216,7 +216,7 @@ CumSum                     elementwise  reductions   sorting      compute  1    
 CumProd                    elementwise  reductions   sorting      compute  1               T:wide,T2:index         like
 
 [resize]
-Resize                     resize       .            .            compute  7               T1:any,T2:float-bfloat16,:f32,:i64
+Resize                     resize       .            images       compute  7               T1:any,T2:float-bfloat16,:f32,:i64
 
 [sequence]
 SequenceConstruct          sequences    .            .            .        0               T:any*
@@ -269,15 +269,15 @@ StringSplit                .            .            .            .        .    
 [trigonometry]
 Sin                        elementwise  .            elementwise  compute  1               T:float                 map total
 Cos                        elementwise  .            elementwise  compute  1               T:float                 map total
-Tan                        elementwise  .            .            compute  1               T:float                 map total
-Asin                       elementwise  .            .            compute  1               T:float                 map total
-Acos                       elementwise  .            .            compute  1               T:float                 map total
-Atan                       elementwise  .            .            compute  1               T:float                 map total
-Sinh                       elementwise  .            .            compute  1               T:float                 map total
-Cosh                       elementwise  .            .            compute  1               T:float                 map total
-Asinh                      elementwise  .            .            compute  1               T:float                 map total
-Acosh                      elementwise  .            .            compute  1               T:float                 map total
-Atanh                      elementwise  .            .            compute  1               T:float                 map total
+Tan                        elementwise  .            elementwise  compute  1               T:float                 map total
+Asin                       elementwise  .            elementwise  compute  1               T:float                 map total
+Acos                       elementwise  .            elementwise  compute  1               T:float                 map total
+Atan                       elementwise  .            elementwise  compute  1               T:float                 map total
+Sinh                       elementwise  .            elementwise  compute  1               T:float                 map total
+Cosh                       elementwise  .            elementwise  compute  1               T:float                 map total
+Asinh                      elementwise  .            elementwise  compute  1               T:float                 map total
+Acosh                      elementwise  .            elementwise  compute  1               T:float                 map total
+Atanh                      elementwise  .            elementwise  compute  1               T:float                 map total
 
 [.]
 If                         .            .            control      .        0               .
@@ -296,6 +296,8 @@ webrnn:GruReset            linear       linear       cells        compute  cell 
 webrnn:GruUpdate           linear       linear       cells        compute  cell            T:float,T,T,T           cell
 webrnn:LstmCell            linear       linear       cells        compute  cell            T:float,T,T,T>2         cell
 webrnn:ExpectShape         indexing     .            layout       layout   0               .
+webrnn:Random              indexing     .            random       .        10              .                       first
+webrnn:Sample              reductions   .            random       .        10/in           .
 webrnn:SequenceMask        indexing     .            indexing     layout   0               .
 webrnn:SequenceJoin        sequences    .            .            .        0               .
 """

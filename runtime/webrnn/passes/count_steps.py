@@ -2,7 +2,9 @@
 
 Requires: facts from infer_shapes.
 Ensures: a Scan whose condition follows from constants, the number of the iteration and states that themselves follow
-from these (counters) has the number of its steps as a constant, and no condition. The number is found by counting.
+from these (counters) has the number of its steps as a constant, and no condition. The number is found by counting. If
+the condition, before the first step too, is that a counter is less than a size of the model's inputs, the number of
+steps follows from that size.
 Declines: "its condition depends on data"; "it takes more than MOST_STEPS steps".
 """
 
@@ -18,6 +20,7 @@ from webrnn.errors import Error
 from webrnn.ir import Graph, Node, Scan, State, Value
 
 from .base import Context, PassResult, ScanPass
+from .loop_bounds import Bound
 from .rewriting import Names, constant_of, new_constant
 
 MOST_STEPS = 4096
@@ -32,6 +35,11 @@ class CountSteps(ScanPass):
             return None
         counter = _Counter.of(graph, scan, context)
         if counter is None:
+            bound = Bound(graph, node, scan, context)
+            if bound.is_known and result.fires(f"{bound.steps} steps of {node.label}"):
+                before, scan.n_steps = bound.number()
+                scan.cond = scan.body_cond = None
+                return [*before, scan.to_node()]
             result.declines_at(node, "its condition depends on data")
             return None
         steps = counter.count()

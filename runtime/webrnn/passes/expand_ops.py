@@ -15,15 +15,20 @@ from .base import Context, Pass, PassResult
 from .expansions.emitter import Declined, Emitter, Expansion
 from .rewriting import Additions
 
-_MODULES = {
+MODULES = {
     "Attention": "attention",
     "RotaryEmbedding": "attention",
     "Einsum": "einsum",
     "BatchNormalization": "normalize",
+    "Dropout": "normalize",
     "GroupNormalization": "normalize",
     "LpNormalization": "normalize",
     "MeanVarianceNormalization": "normalize",
     "RMSNormalization": "normalize",
+    "InstanceNormalization": "normalize",
+    "LayerNormalization": "normalize",
+    "Softmax": "normalize",
+    "LogSoftmax": "normalize",
     "NegativeLogLikelihoodLoss": "loss",
     "SoftmaxCrossEntropyLoss": "loss",
     "QuantizeLinear": "quantize",
@@ -51,9 +56,9 @@ class ExpandOps(Pass):
 
 
 def _expanded(graph: Graph, node: Node, context: Context, result: PassResult, new: Additions) -> list[Node] | None:
-    if node.domain or node.op not in _MODULES:
+    if node.domain or node.op not in MODULES:
         return None
-    module = import_module(f".expansions.{_MODULES[node.op]}", __package__)
+    module = import_module(f".expansions.{MODULES[node.op]}", __package__)
     expand: Expansion = module.EXPANSIONS[node.op]
     emitter = Emitter(graph, node, context, new)
     try:

@@ -4,14 +4,14 @@ Requires: facts from infer_shapes: types, and all sizes of what is fused.
 Ensures: of two element-wise nodes that give the same shape and of which one reads the other both are in one Expression,
 unless it would have to run both before and after another node, or grow beyond MOST_OPS or MOST_OPERANDS. Its body is
 closed to other passes. Constants of one element are scalars in the body, other constants are operands.
-Declines: "a size is not known", "its type is not float32, int64 or bool", "its bounds are not constants" (a Clip); only
-where a neighbour of the node is element-wise, too.
+Declines: "a size is not known", "it is of strings", "its bounds are not constants" (a Clip), "its divisor may be zero";
+only where a neighbour of the node is element-wise, too.
 """
 
 from __future__ import annotations
 
 from webrnn.ir import WEBRNN, DType, Graph, Node, Shape, Value
-from webrnn.ops.sets import BITWISE, ELEMENTWISE, TOTAL
+from webrnn.ops.sets import ELEMENTWISE, TOTAL
 from webrnn.shapes.infer import infer_node
 from webrnn.shapes.rules.registry import broadcast
 
@@ -25,10 +25,11 @@ MOST_OPS = 48
 MOST_OPERANDS = 24
 """Nor more operands."""
 
-FUSED = (ELEMENTWISE & TOTAL) - BITWISE - {"PRelu"}
+FUSED = (ELEMENTWISE & TOTAL) | {"IsInf", "Pow"}
 """The ops of an Expression."""
 
-TYPES = frozenset({DType.FLOAT, DType.INT64, DType.BOOL})
+FLOATS = frozenset({DType.FLOAT, DType.FLOAT16, DType.BFLOAT16, DType.DOUBLE})
+FOREIGN = frozenset({None, DType.STRING, DType.COMPLEX64, DType.COMPLEX128})
 
 
 class FuseElementwise(Pass):
@@ -84,13 +85,23 @@ def _has_neighbour(graph: Graph) -> set[int]:
 
 def _reason_against(graph: Graph, node: Node, context: Context) -> str | None:
     facts = [context.facts.of(value) for value in (*node.inputs, *node.outputs) if value is not None]
-    if any(fact.dtype not in TYPES for fact in facts):
-        return "its type is not float32, int64 or bool"
+    if any(fact.dtype in FOREIGN for fact in facts):
+        return "it is of strings"
     if any(fact.shape is None or None in fact.shape for fact in facts):
         return "a size is not known"
     if node.op == "Clip" and not all(value is None or value in graph.constants for value in node.inputs[1:]):
         return "its bounds are not constants"
+    if node.op == "Div" and _may_fail(graph, node, context):
+        return "its divisor may be zero"
     return None
+
+
+def _may_fail(graph: Graph, node: Node, context: Context) -> bool:
+    """Whether it divides integers by what may be zero: the error should name it, and not what it would be part of."""
+    fact, array = context.facts.of(node.inputs[1]), constant_of(graph, node.inputs[1])
+    if fact.dtype is None or fact.dtype in FLOATS or (array is not None and array.all()):
+        return False
+    return fact.ints is None or 0 in fact.ints
 
 
 def _operands(graph: Graph, node: Node, context: Context) -> list[Value]:

@@ -1,10 +1,11 @@
 """A tensor that a loop indexes by the number of its step becomes a sequence.
 
 Requires: facts from infer_shapes (lengths).
-Ensures: a Gather in a Scan's body that picks from an invariant or a constant the element whose number is the
-iteration's is gone, and what it picked from is a sequence, cut to the length of the others or to the number of steps
-where it is known to be longer. Where it picks the n-th last in step n, the sequence is reversed. The iteration number
-goes with remove_unused, the number of steps with drop_step_counts: a Loop over a tensor is then a plain Scan.
+Ensures: a Gather, or a Slice of one place, in a Scan's body that picks from an invariant or a constant the element
+whose number is the iteration's, or a known number more, is gone, and what it picked from is a sequence, cut to the
+length of the others or to the number of steps where it is known to be longer. Where it picks the n-th last in step n,
+the sequence is reversed. The iteration number goes with remove_unused, the number of steps with drop_step_counts: a
+Loop over a tensor is then a plain Scan.
 Declines: "it is not known to be as long as the loop's sequences", "the loop may end before an index is beyond the axis"
 (a condition, and too little is known of the lengths), "nothing bounds the number of steps". Where the loop has no
 sequence and no condition, nothing needs to be known: a tensor that is too short is an error with and without this pass.
@@ -17,16 +18,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from webrnn.ir import Dim, DType, Graph, Node, Scan, SequenceInput, SequenceSpec, Value
+from webrnn.ir import Dim, Graph, Node, Scan, SequenceInput, SequenceSpec, Value, is_plain
 from webrnn.ir.dims import is_nonnegative
-from webrnn.ops.sets import RESHAPES
 from webrnn.shapes.infer import length_of, step_count
 
 from .base import Context, PassResult, ScanPass
+from .iterations import Affine, Iterations
 from .rewriting import Additions, Names, new_constant
-
-_PASSES_ON = RESHAPES - {"Flatten"}
-"""Ops that hand on one number."""
 
 
 class GatherToSequence(ScanPass):
@@ -38,7 +36,7 @@ class GatherToSequence(ScanPass):
         new, before = Additions(graph, context), result.rewrites
         cuts: list[Node] = []
         for inner in list(scan.body.nodes):
-            picks = _find(scan, inner, context)
+            picks = _find(graph, scan, inner, context)
             if picks is None:
                 continue
             reason = _reason_against(scan, picks)
@@ -51,7 +49,7 @@ class GatherToSequence(ScanPass):
 
 @dataclass(frozen=True)
 class _Picks:
-    """A Gather with the number of the iteration."""
+    """A Gather, or a Slice of one place, with the number of the iteration."""
 
     node: Node
     source: Value
@@ -59,7 +57,10 @@ class _Picks:
     reverse: bool
     keeps_axis: bool
     """Whether the index has an axis, so that the result has one of length 1."""
+    skipped: int
+    """How many places there are before the one of the first step, or in reverse of the last."""
     length: Dim | None
+    """Of what is left behind these."""
     steps: Dim | None
     """How long a sequence has to be."""
 
@@ -72,40 +73,42 @@ class _Picks:
         return self.length is not None and self.steps is not None and is_nonnegative(self.length - self.steps)
 
 
-def _find(scan: Scan, node: Node, context: Context) -> _Picks | None:
-    if node.domain or node.op != "Gather":
+def _find(graph: Graph, scan: Scan, node: Node, context: Context) -> _Picks | None:
+    if not is_plain(node, "Gather", "Slice"):
         return None
-    source, index = node.inputs[:2]
+    source = node.inputs[0]
     is_fixed = source in scan.body.constants or any(item.inner is source for item in scan.invariants)
     rank = context.facts.of(source).rank
-    if source is None or index is None or not is_fixed or not rank:
+    if source is None or not is_fixed or not rank:
         return None
-    steps = _steps(scan, context)
-    counted = _follow(scan, index)
-    producer = scan.body.producers().get(counted)
-    reverse = False
-    if producer is not None and not producer.domain and producer.op == "Sub":
-        last = context.facts.of(producer.inputs[0]).content
-        reverse = steps is not None and last == (steps - 1,)
-        counted = _follow(scan, producer.inputs[1]) if reverse and producer.inputs[1] is not None else counted
-    shape = context.facts.shape(index)
-    if counted is not scan.iteration or shape not in ((), (1,)):
+    numbers, steps = Iterations(graph, scan, context.facts), _steps(scan, context)
+    if node.op == "Slice":
+        axis, place = _slice_of_one(node, rank, numbers, context)
+    else:
+        axis, place = node.attrs.get("axis", 0) % rank, numbers.affine(node.inputs[1])
+    shape = context.facts.shape(node.inputs[1])
+    if place is None or axis is None or shape not in ((), (1,)) or place.factor not in (1, -1):
         return None
-    axis = node.attrs.get("axis", 0) % rank
-    return _Picks(node, source, axis, reverse, shape == (1,), length_of(source, axis, context.facts), steps)
+    skipped = place.offset if place.factor == 1 else None if steps is None else place.offset - (steps - 1)
+    if not isinstance(skipped, int) or skipped < 0:
+        return None
+    length = length_of(source, axis, context.facts)
+    rest = None if length is None else length - skipped
+    picks = _Picks(node, source, axis, place.factor == -1, shape == (1,), skipped, rest, steps)
+    return picks if node.op == "Gather" or picks.fits or picks.is_longer else None
 
 
-def _follow(scan: Scan, value: Value) -> Value:
-    """Where an index comes from, behind ops that do not change it."""
-    producers = scan.body.producers()
-    while value in producers:
-        node = producers[value]
-        operand = node.inputs[0] if node.inputs else None
-        is_cast = node.op == "Cast" and node.attrs["to"] in (DType.INT64, DType.INT32)
-        if operand is None or node.domain or not (is_cast or node.op in _PASSES_ON):
-            break
-        value = operand
-    return value
+def _slice_of_one(
+    node: Node, rank: int, numbers: Iterations, context: Context
+) -> tuple[int, Affine] | tuple[None, None]:
+    """The axis of a Slice of one place, and which place that is."""
+    axes, steps = (context.facts.of(value).ints for value in (*node.inputs[3:], None, None)[:2])
+    start, end = (numbers.affine(value) for value in node.inputs[1:3])
+    if axes is None or len(axes) != 1 or steps not in (None, (1,)) or (len(node.inputs) > 4 and steps is None):
+        return None, None
+    if start is None or end is None or end != Affine(start.factor, start.offset + 1):
+        return None, None
+    return axes[0] % rank, start
 
 
 def _steps(scan: Scan, context: Context) -> Dim | None:
@@ -134,6 +137,10 @@ def _make_sequence(scan: Scan, picks: _Picks, context: Context, new: Additions, 
         whole = new.constant(body.constants[picks.source], picks.source.name)
     else:
         whole = next(item.outer for item in scan.invariants if item.inner is picks.source)
+    if picks.skipped:
+        rest = new.value(f"{whole.name}_rest")
+        cuts.append(Node("Slice", [whole, new.ints(picks.skipped), new.ints(2**63 - 1), new.ints(picks.axis)], [rest]))
+        whole = rest
     if picks.is_longer and not picks.fits:
         end = cut_length(picks.steps, scan.n_steps, new, cuts)
         whole = cut_to(whole, picks.axis, end, new, cuts)

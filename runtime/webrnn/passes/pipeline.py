@@ -63,8 +63,9 @@ PASSES: tuple[Step, ...] = (
     Step(
         "expand_ops",
         "Attention RotaryEmbedding QuantizeLinear DequantizeLinear DynamicQuantizeLinear QLinearMatMul QLinearConv"
-        " ConvInteger MatMulInteger Gemm Einsum BatchNormalization GroupNormalization LpNormalization"
-        " MeanVarianceNormalization RMSNormalization NegativeLogLikelihoodLoss SoftmaxCrossEntropyLoss",
+        " ConvInteger MatMulInteger Gemm Einsum BatchNormalization Dropout GroupNormalization LpNormalization"
+        " MeanVarianceNormalization RMSNormalization NegativeLogLikelihoodLoss SoftmaxCrossEntropyLoss"
+        " InstanceNormalization LayerNormalization Softmax LogSoftmax",
     ),
     Step("prune_branches", "If"),
     Step("inline_if", "If"),
@@ -73,6 +74,7 @@ PASSES: tuple[Step, ...] = (
     Step("sequences_to_traces", "Scan", _SEQUENCES),
     Step("remove_checks", "ExpectShape"),
     Step("remove_identities"),
+    Step("reverse_whole_sequences", "ReverseSequence"),
     Step("merge_layout", "Reshape Expand Squeeze Unsqueeze Flatten Transpose"),
     Step("simplify_algebra", "elementwise"),
     Step("simplify_powers", "Pow"),
@@ -82,9 +84,12 @@ PASSES: tuple[Step, ...] = (
     Step("merge_common"),
     Step("inline_invariant_constants", "constants"),
     Step("drop_conditions", "conditional"),
+    Step("counters_to_iterations", "Scan", "Add Sub"),
     Step("count_steps", "conditional"),
     Step("freeze_states", "frozen"),
     Step("gather_to_sequence", "counting"),
+    Step("grown_states_to_traces", "Scan", "Concat"),
+    Step("writes_to_traces", "Scan", "ScatterND ScatterElements"),
     Step("drop_step_counts", "bounded"),
     Step("merge_duplicate_inputs", "twice"),
     Step("remove_unused", "Scan"),
@@ -100,8 +105,9 @@ PASSES: tuple[Step, ...] = (
 """A pass by name, and what it looks for (`features_of`): it is not loaded where a graph has nothing of that."""
 
 _MAKE_LOOPS_PLAIN = """
-    infer_shapes fold_constants prune_branches inline_if unpack_sequences unbox_sequences sequences_to_traces remove_checks remove_identities inline_invariant_constants
-    drop_conditions count_steps freeze_states gather_to_sequence drop_step_counts remove_unused remove_dead
+    infer_shapes fold_constants prune_branches inline_if unpack_sequences unbox_sequences sequences_to_traces
+    remove_checks remove_identities inline_invariant_constants drop_conditions counters_to_iterations count_steps
+    freeze_states gather_to_sequence grown_states_to_traces writes_to_traces drop_step_counts remove_unused remove_dead
 """
 
 PLAIN_LOOPS: tuple[Step, ...] = tuple(step for step in PASSES if step.name in _MAKE_LOOPS_PLAIN.split())

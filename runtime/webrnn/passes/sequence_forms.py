@@ -152,10 +152,13 @@ def is_known(form: Form) -> bool:
 
 def parts_of(form: Form) -> list[Value]:
     """The values that a form stands on."""
-    return [
-        segment.value if isinstance(segment, Item) else segment.whole if isinstance(segment, Slices) else segment.sequence
-        for segment in form
-    ]
+    return [_part(segment) for segment in form]
+
+
+def _part(segment: Segment) -> Value:
+    if isinstance(segment, Item):
+        return segment.value
+    return segment.whole if isinstance(segment, Slices) else segment.sequence
 
 
 def standing_on(form: Form, values: list[Value]) -> Form:

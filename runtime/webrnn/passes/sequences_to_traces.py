@@ -183,7 +183,9 @@ class _Change:
         if not is_static(shape) or shape is None or dtype is None:
             return None
         # Nobody reads it before a step has inserted something.
-        return None, self.before.new.constant(np.zeros([int(str(size)) for size in shape], dtype.array_type), "none_yet")
+        return None, self.before.new.constant(
+            np.zeros([int(str(size)) for size in shape], dtype.array_type), "none_yet"
+        )
 
     # --- what becomes of it ------------------------------------------------------------------------------------------
 
@@ -266,7 +268,8 @@ class _Change:
         place = self.scan.states.index(self.state)
         states = []
         for first, tap, last in zip(self._items(), taps, after, strict=True):
-            assert isinstance(tap, Item) and isinstance(last, Item)
+            assert isinstance(tap, Item)
+            assert isinstance(last, Item)
             final = None if self.state.final is None else self.behind.new.value(f"{self.state.final.name}_item")
             if final is not None:
                 finals.append(Item(final))

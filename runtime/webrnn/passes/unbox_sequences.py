@@ -110,9 +110,7 @@ def _outer_segment(node: Node, branch: Graph, segment: Segment, take: Rearrangin
     return outer
 
 
-def _made_alike(
-    node: Node, branches: list[Graph], forms: list[Form], takes: list[Rearranging]
-) -> list[Form] | None:
+def _made_alike(node: Node, branches: list[Graph], forms: list[Form], takes: list[Rearranging]) -> list[Form] | None:
     """The two forms, in a way that differs in nothing but the values that they stand on."""
     if all(map(is_known, forms)) and len(forms[0]) != len(forms[1]):
         if not all(form and take.are_alike(form) for form, take in zip(forms, takes, strict=True)):

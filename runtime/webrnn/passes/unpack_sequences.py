@@ -119,7 +119,9 @@ class _Read:
         form = self._known_form()
         if not form or position is None:
             raise _Decline("the sequence is empty")
-        index = self.take.op("Reshape", position, self.take.new.ints()) if self.facts.shape(position) != () else position
+        index = (
+            self.take.op("Reshape", position, self.take.new.ints()) if self.facts.shape(position) != () else position
+        )
         if len(form) == 1 and isinstance(form[0], Slices):
             whole, axis, keeps_axis = form[0].whole, form[0].axis, form[0].keeps_axis
         elif self.take.are_alike(form):

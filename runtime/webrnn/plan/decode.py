@@ -309,8 +309,10 @@ class _Decoder:
         row = OPERATIONS[code]
         _require(result == len(types), f"{where}: results are not in order")
         for dtype, register in zip(row.takes, operands, strict=False):
-            fits = 0 <= register < len(types) and types[register] == dtype
+            fits = 0 <= register < len(types) and dtype in ("any", types[register])
             _require(fits, f"{where}: {row.name} of a register that is not {dtype}")
+            same = not row.name.startswith("bits_") or _item(types[register]) == _item(row.gives)
+            _require(same, f"{where}: {row.name} of bits of another width")
         types.append(row.gives)
         return Operation(row, tuple(operands[: len(row.takes)]), float_of(alpha), float_of(beta))
 
@@ -322,6 +324,10 @@ _ROWS = {
 }
 
 
+def _item(dtype: str) -> int:
+    return opcodes.ITEM_BYTES[opcodes.DTYPES.index(dtype)]
+
+
 def float_of(bits: int) -> float:
     return float(np.array(bits, np.int32).view(np.float32))
 
@@ -329,6 +335,8 @@ def float_of(bits: int) -> float:
 def _constant(dtype: str, low: int, high: int) -> float | int:
     if dtype == "f32":
         return float_of(low)
+    if dtype == "f64":
+        return float(np.array([low, high], np.int32).view(np.float64)[0])
     if dtype == "i32":
         return low
     return (low & 0xFFFFFFFF) | (high << 32) if dtype == "i64" else low & 0xFF

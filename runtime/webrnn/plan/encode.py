@@ -248,7 +248,9 @@ class _Encoder:
 
     def _is_checked(self, instruction: Instruction) -> bool:
         """Whether what it touches depends on late sizes."""
-        if isinstance(instruction, LoopInstruction) and (is_late(instruction.n_steps) or is_late(instruction.most_steps)):
+        if isinstance(instruction, LoopInstruction) and (
+            is_late(instruction.n_steps) or is_late(instruction.most_steps)
+        ):
             return True
         has_late_size = instruction.name != "let" and any(map(is_late, instruction.operands))  # type: ignore[arg-type]
         return has_late_size or any(map(self._is_loose, instruction.views()))
@@ -337,5 +339,5 @@ def _float_bits(number: float) -> int:
 def _constant_words(dtype: str, number: float | int) -> list[int]:
     if dtype == "f32":
         return [_float_bits(number), 0]
-    low, high = struct.unpack("<ii", struct.pack("<q", int(number)))
+    low, high = struct.unpack("<ii", struct.pack("<d" if dtype == "f64" else "<q", number))
     return [low, high]

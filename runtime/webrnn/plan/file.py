@@ -18,21 +18,17 @@ from webrnn.ir.dims import floor_divide
 
 from . import opcodes
 
-ARRAY_TYPES: dict[str, np.dtype[Any]] = {
-    "f32": np.dtype(np.float32),
-    "i64": np.dtype(np.int64),
-    "bool": np.dtype(np.bool_),
-    "i32": np.dtype(np.int32),
-    "f16": np.dtype(np.float16),
-    "bf16": DType.BFLOAT16.array_type,
-    "f64": np.dtype(np.float64),
-    "u8": np.dtype(np.uint8),
-    "i8": np.dtype(np.int8),
-    "u16": np.dtype(np.uint16),
-    "i16": np.dtype(np.int16),
-    "u32": np.dtype(np.uint32),
-    "u64": np.dtype(np.uint64),
-}
+ELEMENT_TYPES = {
+    "f32": DType.FLOAT, "i64": DType.INT64, "bool": DType.BOOL, "i32": DType.INT32, "f16": DType.FLOAT16,
+    "bf16": DType.BFLOAT16, "f64": DType.DOUBLE, "u8": DType.UINT8, "i8": DType.INT8, "u16": DType.UINT16,
+    "i16": DType.INT16, "u32": DType.UINT32, "u64": DType.UINT64, "f8e4m3fn": DType.FLOAT8E4M3FN,
+    "f8e4m3fnuz": DType.FLOAT8E4M3FNUZ, "f8e5m2": DType.FLOAT8E5M2, "f8e5m2fnuz": DType.FLOAT8E5M2FNUZ,
+    "u4": DType.UINT4, "i4": DType.INT4, "f4e2m1": DType.FLOAT4E2M1, "f8e8m0": DType.FLOAT8E8M0, "u2": DType.UINT2,
+    "i2": DType.INT2, "f6e2m3": DType.FLOAT6E2M3, "f6e3m2": DType.FLOAT6E3M2,
+}  # fmt: skip
+"""By the names that plans have for them."""
+
+ARRAY_TYPES: dict[str, np.dtype[Any]] = {name: dtype.array_type for name, dtype in ELEMENT_TYPES.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,9 +204,7 @@ class PlanFile:
 
 def _port(row: Any, size_rows: list[list[int]], n_externals: int) -> PlanPort:
     try:
-        port = PlanPort(
-            row["name"], row["dtype"], tuple(row["shape"]), tuple(row["sizes"]), row["external"]
-        )
+        port = PlanPort(row["name"], row["dtype"], tuple(row["shape"]), tuple(row["sizes"]), row["external"])
     except (KeyError, TypeError, AttributeError) as error:
         raise PlanError("the metadata are damaged") from error
     fits = (

@@ -38,7 +38,7 @@ COORDINATES = (
 )  # fmt: skip
 PADDINGS = ("zeros", "border", "reflection")
 UNITS = ("pixels", "borders", "centres")
-"""Of coordinates: pixels, or -1 to 1 from border to border, or from the centre of the first pixel to that of the last."""
+"""Of coordinates: pixels, or -1 to 1 from border to border, or from the centre of the first pixel to the last one's."""
 
 FFTS = ("rfft", "irfft", "fft", "ifft")
 """Complex numbers are pairs: n samples have a spectrum of n + 2 words with rfft, and of 2 n with fft."""
@@ -200,6 +200,12 @@ INSTRUCTIONS = (
     _row("cumulate", "x:any y:any! kind:cumulation exclusive:int", "reduction"),  # x[outer, n, inner], y the same
     # x[outer, n, inner], values and indices [outer, k, inner]
     _row("top", "x:any values:any!? indices:i64! smallest:int last:int nan_first:int", "reduction"),
+    # corners[batch, n, 4], scores and order [batch, classes, n], selected[most, 3], the others of one element
+    _row(
+        "nms",
+        "corners:f32 scores:f32 order:i64 limit:i64 overlap:f32 least:f32 selected:i64! count:i64!",
+        "reduction",
+    ),
 
     # --- windows and images
     # x[outer, n, inner], y[outer, m, inner]
@@ -217,13 +223,15 @@ INSTRUCTIONS = (
         costs_like="Resize",
     ),
     # x[n, c, axes ...], grid[n, points, axes], y[n, c, points]
-    _row("sample", "x:f32 grid:f32 y:f32! mode:interpolation padding:padding units:units", "reduction"),
+    _row("grid_sample", "x:f32 grid:f32 y:f32! mode:interpolation padding:padding units:units", "reduction"),
     _row("affine_grid", "theta:f32 y:f32! align_corners:int", "reduction"),  # theta[n, axes, axes + 1]
     # x[n, c, h, w], rois[regions, 4]
     _row(
         "roi_align", "x:f32 rois:f32 images:i64 y:f32! is_max:int half_pixel:int samples:int scale:float", "reduction"
     ),
     _row("det", "x:f32 scratch:f64! y:f32!", "reduction"),  # x[count, n, n]
+    # x[outer, kernel, middle, n, inner], y[outer, middle, m, inner]
+    _row("overlap_add", "x:f32 y:f32! stride:int dilation:int pad:int", "reduction"),
 
     # --- reductions, normalizations and transforms
     _row("reduce_numbers", "x:any y:any! kind:number_reduction", "reduction"),  # as reduce
@@ -235,6 +243,8 @@ INSTRUCTIONS = (
     _row("plain_matmul", "a:any b:any y:any!", "matrix"),  # a[b, m, k], b[b, k, n], y[b, m, n] of integers or f64
 
     # --- random numbers
+    _row("random", "counter:i64 y:f32! seed:int normal:int", "element-wise"),
+    _row("sample", "scores:f32 numbers:f32 y:i64!", "reduction"),  # scores[batch, classes], numbers[batch, n], y the same
 
     # --- end
 )  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -15,13 +16,13 @@ from webrnn.ir.dims import TooComplex
 from webrnn.ir.fused import is_expression
 from webrnn.ops.rows import with_trait
 from webrnn.ops.sets import RESHAPES
-
 from webrnn.shapes.infer import infer_node
 
 from .draft import Draft, Port
-from .opening import OPENERS
 from .lowering import DTYPES, Lowering, NotLowered, Rule, attribute, present, rule
+from .opening import KNOW_MORE_WHILE_RUNNING, OPENERS
 from .views import Storage, count_of, dense_view
+from .widening import lower_widened
 
 _READS_FIRST_ONLY = with_trait("first")
 _READS_TOO = {"Pad": 2}
@@ -195,7 +196,7 @@ class _Walk(Lowering):
             found = rule.get(node.domain, node.op)
             if found is None and node.op not in OPENERS:
                 raise NotLowered(node, "it has no instruction")
-            self._apply(lambda _, node: self._lower_open(node, found), node)
+            lower_widened(self, node, partial(self._apply, lambda _, each: self._lower_open(each, found)))
             for output in node.outputs:
                 if output is not None:
                     self._settle(output)
@@ -204,18 +205,16 @@ class _Walk(Lowering):
     def _lower_open(self, node: Node, found: Rule | None) -> None:
         """By its rule; if that does not know enough before it runs, by what is found out while running."""
         opener = None if node.domain and not is_expression(node) else OPENERS.get(node.op)
-        before, required = len(self.block), set(self._required)
         if found is not None and not any(self.is_open(output) for output in node.outputs if output is not None):
+            if opener is None or node.op not in KNOW_MORE_WHILE_RUNNING:
+                found(self, node)
+                return
+            kept = self.checkpoint()
             try:
                 found(self, node)
                 return
             except NotLowered:
-                if opener is None:
-                    raise
-                del self.block[before:]
-                self._required = required
-                for output in node.outputs:
-                    self.views.pop(output, None)  # type: ignore[arg-type]
+                self.go_back(kept)
         if opener is not None:
             if opener(self, node):
                 return
@@ -223,6 +222,14 @@ class _Walk(Lowering):
             self._check(node)
         if found is None:
             raise NotLowered(node, "it has no instruction")
+        found(self, node)
+
+    def lower_instead(self, node: Node) -> None:
+        infer_node(node, self.facts)
+        self._check(node)
+        found = rule.get(node.domain, node.op)
+        if found is None:
+            raise self.refuse(f"{node.op} has no instruction")
         found(self, node)
 
     def _apply(self, function: Rule, node: Node) -> None:

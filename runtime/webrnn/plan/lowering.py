@@ -20,15 +20,13 @@ from webrnn.shapes.facts import Facts
 from webrnn.shapes.infer import infer
 
 from .draft import ExpressionInstruction, ExpressionOp, Instruction, Operand
-from .numbers import LEAST, Numbers
+from .file import ELEMENT_TYPES
+from .instructions import ROWS
+from .numbers import Numbers
 from .opcodes import GRAIN, MAX_RANK, PANEL
 from .views import Sizes, Storage, View, collapsed, count_of, dense_like, dense_view
 
-DTYPES = {
-    DType.FLOAT: "f32", DType.INT64: "i64", DType.BOOL: "bool", DType.INT32: "i32", DType.FLOAT16: "f16",
-    DType.BFLOAT16: "bf16", DType.DOUBLE: "f64", DType.UINT8: "u8", DType.INT8: "i8", DType.UINT16: "u16",
-    DType.INT16: "i16", DType.UINT32: "u32", DType.UINT64: "u64",
-}  # fmt: skip
+DTYPES = {dtype: name for name, dtype in ELEMENT_TYPES.items()}
 """Of tensors that plans have."""
 
 MOST_NUMBERS = 20
@@ -67,6 +65,7 @@ class Lowering:
         self.node: Node | None = None
         self._constants: dict[tuple[int, str], Storage] = {}
         self._kept: list[np.ndarray] = []
+        self._derived: dict[tuple[int, str], np.ndarray] = {}
         self._number_vectors: dict[tuple[float, ...], np.ndarray] = {}
         self.n_externals = 0
         self.late: dict[Value, Node] = {}
@@ -81,6 +80,10 @@ class Lowering:
 
     def lower_graph(self, graph: Graph) -> None:
         """Emit what the outputs of a graph need; its inputs have views already."""
+        raise NotImplementedError
+
+    def lower_instead(self, node: Node) -> None:
+        """Emit another node in place of the one that is being lowered; its operands have views or are known."""
         raise NotImplementedError
 
     def new_loop(self) -> int:
@@ -136,6 +139,10 @@ class Lowering:
         self.n_late += 1
         return Symbol(LateName(f"late{self.n_late - 1}"))
 
+    def late_names(self, first: int) -> frozenset[str]:
+        """The names of the late sizes from a number on."""
+        return frozenset(LateName(f"late{number}") for number in range(first, self.n_late))
+
     def late_size(self, number: View, least: int = 0) -> Dim:
         """The size that a tensor of one element holds."""
         size = self.new_late()
@@ -160,7 +167,7 @@ class Lowering:
         """The elements of an operand that says how: those that are known, and where the others are."""
         fact = self.facts.of(value)
         count = count_of(self.shape(value))
-        if not isinstance(count, int) or fact.dtype not in (DType.INT64, DType.INT32):
+        if not isinstance(count, int):
             raise self.refuse(f"how many numbers {value.name} has is not known")
         if count > MOST_NUMBERS:
             raise self.refuse(f"{value.name} has {count} numbers that say how")
@@ -168,9 +175,12 @@ class Lowering:
         if None not in content:
             return [element for element in content if element is not None]
         where = self.reshaped(self.view(value), (count,))
-        return [
-            where.without_axis(0, index) if element is None else element for index, element in enumerate(content)
-        ]
+        if where.dtype not in ("i64", "i32"):
+            from .lowerings.expressions import Writer  # which stands on this
+
+            writer, where = Writer(self), self.temporary((count,), "i64")
+            writer.write([(where, writer.cast(writer.view(self.reshaped(self.view(value), (count,))), "i64"))])
+        return [where.without_axis(0, index) if element is None else element for index, element in enumerate(content)]
 
     def content_now(self, value: Value) -> list[Dim]:
         """The elements of an operand all of which are sizes; from now on they are known as such."""
@@ -212,7 +222,7 @@ class Lowering:
             numbers = Numbers(self)
             is_one = numbers.of(have).is_equal(1)
             numbers.demand(is_one | numbers.of(have).is_equal(need))
-            strides += numbers.let(numbers.where(is_one, 0, stride), least=LEAST)
+            strides += numbers.let(numbers.where(is_one, 0, stride), signed=1)
         return view.relaid(shape, strides)
 
     # -----------------------------------------------------------------------------------------------------------------
@@ -252,6 +262,13 @@ class Lowering:
             array = pack(arrange(weights))
             self._constants[key] = Storage("constant", "f32", array.size, array, writable=False)
         return dense_view(self._constants[key], (self._constants[key].size,))
+
+    def once(self, key: tuple[int, str], array: np.ndarray, make: Callable[[], np.ndarray]) -> np.ndarray:
+        """What is made of a constant, the same whenever it is asked for."""
+        if key not in self._derived:
+            self._kept.append(array)
+            self._derived[key] = make()
+        return self._derived[key]
 
     def number_vector(self, numbers: tuple[float, ...]) -> View:
         if numbers not in self._number_vectors:
@@ -332,6 +349,20 @@ class Lowering:
             if condition.is_zero:
                 self.require_not_negative(-size)
 
+    # --- trying ------------------------------------------------------------------------------------------------------
+
+    def checkpoint(self) -> tuple[Any, ...]:
+        """What `go_back` needs to undo all that was done since."""
+        tables = (self.views, self.destinations, self.arrays, self.late, self._ports)
+        numbers = len(self.block), self.n_loops, self.n_externals
+        return *numbers, set(self._required), self.facts.copy(), *map(dict, tables)
+
+    def go_back(self, kept: tuple[Any, ...]) -> None:
+        length, self.n_loops, self.n_externals, required, facts, *tables = kept
+        del self.block[length:]
+        self._required, self.facts = set(required), facts.copy()
+        self.views, self.destinations, self.arrays, self.late, self._ports = map(dict, tables)
+
     # --- emitting ----------------------------------------------------------------------------------------------------
 
     def emit(self, name: str, *operands: Operand, rest: Sequence[Dim] = ()) -> None:
@@ -341,11 +372,27 @@ class Lowering:
         for view in instruction.views():
             if view.rank > MAX_RANK:
                 raise self.refuse(f"a tensor of {view.rank} axes")
+        for operand, given in zip(ROWS[instruction.name].operands, instruction.operands, strict=False):
+            if isinstance(given, View) and operand.type not in ("any", given.dtype):
+                raise self.refuse(f"it is not of {operand.type}, but of {given.dtype}")
         instruction.node = self.node.label if self.node else ""
         self.block.append(instruction)
 
     def copy(self, source: View, target: View) -> None:
+        if source.dtype != target.dtype:
+            raise self.refuse(f"{source.dtype} where {target.dtype} should be")
         self.emit("copy", *collapsed([source, target]))
+
+    def cast(self, view: View, dtype: str) -> View:
+        """The elements as another type, by the rules of ONNX's Cast."""
+        if view.dtype == dtype:
+            return view
+        target = dense_like(self.temporary(view.shape, dtype).storage, view.shape, view.storage_order)
+        self.cast_to(view, target)
+        return target
+
+    def cast_to(self, source: View, target: View) -> None:
+        self.expression([source], [(target, 1)], [], [ExpressionOp(f"to_{target.dtype}", (0,), 1.0)])
 
     def expression(
         self,

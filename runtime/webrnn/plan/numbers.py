@@ -1,9 +1,9 @@
 """Integers that say how: sizes, starts, counts. What is known stays a size; the rest is computed while running.
 
-    numbers = Numbers(lowering)
-    start = numbers.of(view)          # an element of a tensor
-    count = numbers.larger(size - start, 0)
-    length = numbers.let(count)       # a size: a known one, or one that is set while running
+numbers = Numbers(lowering)
+start = numbers.of(view)          # an element of a tensor
+count = numbers.larger(size - start, 0)
+length = numbers.let(count)       # a size: a known one, or one that is set while running
 """
 
 from __future__ import annotations
@@ -128,17 +128,17 @@ class Numbers:
 
     # --- results -----------------------------------------------------------------------------------------------------
 
-    def let(self, *numbers: Number | Dim, least: int = 0) -> list[Dim]:
-        """Sizes, none of which is below `least`."""
+    def let(self, *numbers: Number | Dim, signed: int = 0) -> list[Dim]:
+        """Sizes, of which the first `signed` may be negative."""
         found = [self.of(number) for number in numbers]
         places = iter(self._written([number for number in found if number.dim is None]))
         sizes: list[Dim] = []
-        for number in found:
+        for index, number in enumerate(found):
             if number.dim is None:
-                sizes.append(self.l.late_size(next(places), least))
+                sizes.append(self.l.late_size(next(places), LEAST if index < signed else 0))
                 continue
-            if least > LEAST:
-                self.l.require_not_negative(number.dim - least)
+            if index >= signed:
+                self.l.require_not_negative(number.dim)
             sizes.append(number.dim)
         return sizes
 
@@ -195,7 +195,7 @@ class Numbers:
             self._inputs.append(scalar)
             register: _Register = ("input", len(self._inputs) - 1)
             if view.dtype == "i32":
-                self._ops.append(ExpressionOp("j_to_i", (register,)))  # type: ignore[arg-type]
+                self._ops.append(ExpressionOp("to_i64", (register,), 1.0))  # type: ignore[arg-type]
                 register = ("op", len(self._ops) - 1)
             elif view.dtype != "i64":
                 raise self.l.refuse(f"a number that says how is of {view.dtype}")

@@ -44,8 +44,12 @@ PANEL, GRAIN = 24, 8
 INTEGER_PANEL, INTEGER_ROWS = 16, 4
 """Columns of a panel of packed bytes, and how many rows are multiplied with it at a time."""
 
-DTYPES = ("f32", "i64", "bool", "i32", "f16", "bf16", "f64", "u8", "i8", "u16", "i16", "u32", "u64")
-ITEM_BYTES = (4, 8, 1, 4, 2, 2, 8, 1, 1, 2, 2, 4, 8)
+DTYPES = (
+    "f32", "i64", "bool", "i32", "f16", "bf16", "f64", "u8", "i8", "u16", "i16", "u32", "u64",
+    "f8e4m3fn", "f8e4m3fnuz", "f8e5m2", "f8e5m2fnuz", "u4", "i4", "f4e2m1", "f8e8m0", "u2", "i2", "f6e2m3", "f6e3m2",
+)  # fmt: skip
+ITEM_BYTES = (4, 8, 1, 4, 2, 2, 8, 1, 1, 2, 2, 4, 8, *(1,) * 12)
+"""What is smaller than a byte has a byte for each element, its bits in the low end."""
 
 BUFFER_KINDS = ("constant", "arena", "external")
 BUFFER_WORDS = 4  # kind, dtype, size (elements), place: byte offset in the data, slot or external; see WRITABLE
@@ -88,6 +92,7 @@ ERROR_ROWS = (
     ErrorRow("grow", "more memory is needed"),  # which the host provides; then it runs the plan again
     ErrorRow("late_size", "a size came out negative or too large", "ShapeError"),
     ErrorRow("late_sizes", "sizes that came out while running do not fit", "ShapeError"),
+    ErrorRow("division_by_zero", "integer division by zero", "ModelError"),
 )
 """The word of the code where one was found is kept in the instance."""
 ERRORS = tuple(row.text for row in ERROR_ROWS)

@@ -11,19 +11,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from webrnn.ir import Dim, DType, Node, Value
+from webrnn.ops.rows import with_trait
 from webrnn.ops.sets import BINARY, BITWISE, COMPARISONS, LOGICAL, VARIADIC
 from webrnn.shapes.facts import Fact
-from webrnn.shapes.infer import infer_node
 
-from .draft import ExpressionOp
 from .lowering import Lowering, attribute, present, rule
+from .lowerings.expressions import Writer
 from .numbers import LEAST, MOST, Number, Numbers
 from .views import View, count_of
 
 Opener = Callable[[Lowering, Node], bool]
 
 SIZE_OPERANDS = {
-    "ConstantOfShape": 0, "Tile": 1, "TopK": 1, "OneHot": 1, "Split": 1, "Resize": 3, "CenterCropPad": 1,
+    "ConstantOfShape": 0, "Tile": 1, "TopK": 1, "OneHot": 1, "Split": 1, "MaxUnpool": 2,
     "AffineGrid": 1, "HannWindow": 0, "HammingWindow": 0, "BlackmanWindow": 0, "DFT": 1,
 }  # fmt: skip
 """Which operand of an op is of sizes, and nothing else."""
@@ -42,10 +42,14 @@ def _broadcast(l: Lowering, node: Node) -> bool:
     for output in node.outputs:
         if output is not None:
             l.set_shape(output, shape)
-            l.views.pop(output, None)
+    return _by_rule(l, node)
+
+
+def _by_rule(l: Lowering, node: Node) -> bool:
+    """Lower a node the shapes of whose results are known now."""
     found = rule.get(node.domain, node.op)
     if found is None:
-        return False
+        raise l.refuse("it has no instruction")
     found(l, node)
     return True
 
@@ -83,9 +87,7 @@ def _reshape(l: Lowering, node: Node) -> bool:
         n_open = n_open + numbers.where(opened, 1, 0)
     numbers.demand(n_open <= 1, n_open.is_equal(0) | (others - 1 >= 0))
     rest = numbers.of(source.count).divided(others)
-    shape = numbers.let(
-        *(numbers.where(opened, rest, size) for opened, size in zip(is_open, sizes, strict=True))
-    )
+    shape = numbers.let(*(numbers.where(opened, rest, size) for opened, size in zip(is_open, sizes, strict=True)))
     l.require_equal(source.count, count_of(shape))
     l.set_shape(output, shape)
     l.views[output] = l.reshaped(source, shape)
@@ -152,8 +154,7 @@ def _sliced(l: Lowering, view: View, axis: int, start: Dim | View, end: Dim | Vi
     first, last = on_axis(first, numbers.of(0)), on_axis(last, numbers.where(goes_back, -1, 0))
     rest = numbers.where(goes_back, 1, -1)
     count = numbers.larger((last - first + pace + rest).divided(pace), 0)
-    at, by = numbers.let(first, pace, least=LEAST)
-    (length,) = numbers.let(count)
+    at, by, length = numbers.let(first, pace, count, signed=2)
     shape, strides = list(view.shape), list(view.strides)
     skip = strides[axis] * at
     shape[axis], strides[axis] = length, strides[axis] * by
@@ -175,25 +176,44 @@ def _pad(l: Lowering, node: Node) -> bool:
     half = len(elements) // 2
     sides = [_placed(l, part) for part in (elements[:half], elements[half:])]
     rows = _axis_numbers(l, view.rank, axes, [(side, 0) for side in sides])
+    return _padded(l, node, view, rows, filled)
+
+
+def _padded(
+    l: Lowering, node: Node, view: View, rows: Sequence[Sequence[Dim | View]], filled: Value | None = None
+) -> bool:
+    """With so many elements more before and after each axis."""
     added: list[Dim] = []
+    shape: list[Dim] = []
     for axis, row in enumerate(rows):
         numbers = Numbers(l)
         before, after = map(numbers.of, row)
         cuts = [numbers.larger(numbers.of(0) - side, 0) for side in (before, after)]
-        sizes = numbers.let(*cuts, *(numbers.larger(side, 0) for side in (before, after)))
-        view = view.sliced(axis, sizes[0], view.shape[axis] - sizes[0] - sizes[1])
-        l.require_not_negative(view.shape[axis])
-        added += sizes[2:]
-    source, amounts = Value(present(value).name), Value(present(pads).name)
+        more = [numbers.larger(side, 0) for side in (before, after)]
+        left = numbers.of(view.shape[axis]) - cuts[0] - cuts[1]
+        first, size, *grown, whole = numbers.let(cuts[0], left, *more, left + more[0] + more[1])
+        view = view.sliced(axis, first, size)
+        added += grown
+        shape.append(whole)
+    source, amounts, output = Value(present(node.inputs[0]).name), Value("pads"), present(node.outputs[0])
     l.views[source] = view
-    l.facts.set(source, Fact(l.facts.dtype(value), view.shape))
+    l.facts.set(source, Fact(l.facts.dtype(node.inputs[0]), view.shape))
     l.facts.set(amounts, Fact(DType.INT64, (len(added),), (*added[::2], *added[1::2])))
-    only_adds = replace(node, inputs=[source, amounts, filled])
-    infer_node(only_adds, l.facts)
-    found = rule.get("", "Pad")
-    assert found is not None
-    found(l, only_adds)
-    return True
+    l.facts.set(output, Fact(l.facts.dtype(node.inputs[0]), tuple(shape)))
+    attributes = {"mode": attribute(node, "mode", "constant")}
+    return _by_rule(l, Node("Pad", [source, amounts, filled], [output], attributes, node.name))
+
+
+def _center_crop_pad(l: Lowering, node: Node) -> bool:
+    view, wanted = l.view(present(node.inputs[0])), l.elements(present(node.inputs[1]))
+    axes = attribute(node, "axes", None) or range(view.rank)
+    rows: list[list[Dim | View]] = [[0, 0] for _ in range(view.rank)]
+    for axis, size in zip(axes, wanted, strict=True):
+        numbers = Numbers(l)
+        missing = numbers.of(size) - view.shape[axis]
+        before = missing.divided(2)
+        rows[axis] = [*numbers.views(before, missing - before)]
+    return _padded(l, node, view, rows)
 
 
 def _placed(l: Lowering, elements: Sequence[Dim | View]) -> Value:
@@ -211,21 +231,132 @@ def _placed(l: Lowering, elements: Sequence[Dim | View]) -> Value:
     return value
 
 
+def _steps_between(l: Lowering, start: View, limit: View, delta: View) -> View:
+    """ceil((limit - start) / delta) of floats, which have to be finite."""
+    writer = Writer(l)
+    first, last, by = (writer.cast(writer.view(number), "f64") for number in (start, limit, delta))
+    steps = writer.op("div", writer.op("sub", last, first), by)
+    is_finite = writer.op("equal", writer.op("sub", steps, steps), 0.0)
+    fits, count = l.temporary((), "bool"), l.temporary((), "i64")
+    whole = writer.cast(steps, "i64")  # towards zero
+    is_more = writer.op("less", writer.cast(whole, "f64"), steps)
+    writer.write([(fits, is_finite), (count, writer.op("add", whole, writer.cast(is_more, "i64")))])
+    l.emit("demand", fits)
+    return count
+
+
 def _range(l: Lowering, node: Node) -> bool:
     start, limit, delta = (l.reshaped(l.view(present(value)), ()) for value in node.inputs)
     output = present(node.outputs[0])
     numbers = Numbers(l)
-    if start.dtype == "f32":
-        steps = l.temporary((), "i64")
-        ops = [ExpressionOp("sub", (1, 0)), ExpressionOp("div", (3, 2)), ExpressionOp("ceil", (4,))]
-        l.expression([start, limit, delta], [(steps, 6)], [], [*ops, ExpressionOp("f_to_i", (5,))])
-        count = numbers.of(steps)
+    if start.dtype not in ("i64", "i32", "i16"):
+        count = numbers.of(_steps_between(l, start, limit, delta))
     else:
         first, last, by = map(numbers.of, (start, limit, delta))
         numbers.demand((by < 0) | (by >= 1))
         count = (last - first + by + numbers.where(by < 0, 1, -1)).divided(by)
     l.set_shape(output, numbers.let(numbers.larger(count, 0)))
-    return False
+    return _by_rule(l, node)
+
+
+# --- axes that come with the inputs --------------------------------------------------------------------------------------
+
+
+def _flags(l: Lowering, rank: int, axes: Sequence[Dim | View]) -> list[View]:
+    """For each axis 1 if it is one of `axes`, else 0."""
+    found: list[View] = []
+    for axis in range(rank):
+        numbers = Numbers(l)
+        if not axis:
+            for name in map(numbers.of, axes):
+                numbers.demand((name >= -rank) & (name < rank))
+        is_named = numbers.of(0)
+        for name in map(numbers.of, axes):
+            is_it = name.is_equal(axis) | name.is_equal(axis - rank)
+            is_named = numbers.where(is_it, 1, is_named)
+        found += numbers.views(is_named)
+    return found
+
+
+def _others(l: Lowering, sizes: Sequence[Dim], flags: Sequence[View], count: int) -> list[Dim]:
+    """The sizes of the axes that are not named, in their order; `count` of them."""
+    numbers = Numbers(l)
+    found = [numbers.of(0) for _ in range(count)]
+    before = numbers.of(0)
+    for size, flag in zip(sizes, map(numbers.of, flags), strict=True):
+        for place in range(count):
+            is_here = before.is_equal(place) & flag.is_equal(0)
+            found[place] = numbers.where(is_here, size, found[place])
+        before = before + numbers.where(flag.is_equal(0), 1, 0)
+    numbers.demand(before.is_equal(count))
+    return numbers.let(*found)
+
+
+def _reduce(l: Lowering, node: Node) -> bool:
+    """Each axis becomes two, one of which is of size 1: the second one is reduced."""
+    value, axes = [*node.inputs, None][:2]
+    if axes is None:
+        return False
+    named = l.elements(axes)
+    if not named or not any(isinstance(axis, View) for axis in named):
+        l.facts.set(axes, Fact(DType.INT64, (len(named),), tuple(named)))  # type: ignore[arg-type]
+        return False
+    view, output = l.view(present(value)), present(node.outputs[0])
+    flags = _flags(l, view.rank, named)
+    shape: list[Dim] = []
+    for size, flag in zip(view.shape, flags, strict=True):
+        numbers = Numbers(l)
+        is_reduced = numbers.of(flag).is_equal(1)
+        shape += numbers.let(numbers.where(is_reduced, 1, size), numbers.where(is_reduced, size, 1))
+    source, result, places = Value(present(value).name), Value(output.name), Value("axes")
+    l.views[source] = view.relaid(shape, (stride for stride in view.strides for _ in range(2)))
+    l.facts.set(source, Fact(l.facts.dtype(value), tuple(shape)))
+    second = tuple(range(1, 2 * view.rank, 2))
+    l.facts.set(places, Fact(DType.INT64, (view.rank,), second))
+    l.lower_instead(replace(node, inputs=[source, places], outputs=[result], attrs={**node.attrs, "keepdims": 0}))
+    kept = list(l.shape(result))
+    if not attribute(node, "keepdims", 1):
+        kept = _others(l, view.shape, flags, view.rank - len(named))
+    l.facts.set(output, Fact(l.facts.dtype(result), tuple(kept)))
+    l.views[output] = l.reshaped(l.view(result), kept)
+    return True
+
+
+def _squeeze(l: Lowering, node: Node) -> bool:
+    value, axes = [*node.inputs, None][:2]
+    if axes is None:
+        raise l.refuse("which of its axes are of one element is known only while running")
+    view, output, named = l.view(present(value)), present(node.outputs[0]), l.elements(axes)
+    flags = _flags(l, view.rank, named)
+    numbers = Numbers(l)
+    for size, flag in zip(view.shape, flags, strict=True):
+        numbers.demand(numbers.of(flag).is_equal(0) | numbers.of(size).is_equal(1))
+    return _seen_as(l, node, view, _others(l, view.shape, flags, view.rank - len(named)))
+
+
+def _unsqueeze(l: Lowering, node: Node) -> bool:
+    view, named = l.view(present(node.inputs[0])), l.elements(present(node.inputs[1]))
+    flags = _flags(l, view.rank + len(named), named)
+    shape: list[Dim] = []
+    before: Dim | View = 0
+    for flag in flags:
+        numbers = Numbers(l)
+        count = numbers.of(before)
+        is_new = numbers.of(flag).is_equal(1)
+        size = numbers.of(1)
+        for axis, old in enumerate(view.shape):
+            size = numbers.where(count.is_equal(axis), old, size)
+        shape += numbers.let(numbers.where(is_new, 1, size))
+        (before,) = numbers.views(count + numbers.where(is_new, 0, 1))
+    return _seen_as(l, node, view, shape)
+
+
+def _seen_as(l: Lowering, node: Node, view: View, shape: Sequence[Dim]) -> bool:
+    output = present(node.outputs[0])
+    l.require_equal(view.count, count_of(shape))
+    l.facts.set(output, Fact(l.facts.dtype(node.inputs[0]), tuple(shape)))
+    l.views[output] = l.reshaped(view, shape)
+    return True
 
 
 def _nonzero(l: Lowering, node: Node) -> bool:
@@ -265,6 +396,20 @@ def _compress(l: Lowering, node: Node) -> bool:
     return True
 
 
+def _resize(l: Lowering, node: Node) -> bool:
+    from .lowerings.images import open_resize  # a page waits for what is imported
+
+    open_resize(l, node)
+    return True
+
+
+def _col2im(l: Lowering, node: Node) -> bool:
+    from .lowerings.images import open_col2im
+
+    open_col2im(l, node)
+    return True
+
+
 OPENERS: dict[str, Opener] = {
     **dict.fromkeys(SIZE_OPERANDS, _read_sizes),
     **dict.fromkeys((*BINARY, *BITWISE, *COMPARISONS, *LOGICAL, *VARIADIC, "Pow", "BitShift", "Where"), _broadcast),
@@ -273,7 +418,16 @@ OPENERS: dict[str, Opener] = {
     "Reshape": _reshape,
     "Slice": _slice,
     "Pad": _pad,
+    "CenterCropPad": _center_crop_pad,
     "Range": _range,
+    **dict.fromkeys(with_trait("reduction"), _reduce),
+    "Squeeze": _squeeze,
+    "Unsqueeze": _unsqueeze,
     "NonZero": _nonzero,
     "Compress": _compress,
+    "Resize": _resize,
+    "Col2Im": _col2im,
 }
+
+KNOW_MORE_WHILE_RUNNING = {"Expand", "Reshape", "Slice", "Pad", "CenterCropPad", "Squeeze", "Unsqueeze"}
+"""Ops whose rules refuse what is not decided for all sizes, although the shapes of their results are known."""

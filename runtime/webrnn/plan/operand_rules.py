@@ -312,7 +312,12 @@ def _conv(
 
 
 def _pool(x: BoundTensor, y: BoundTensor, kind: int, *window: int) -> bool:
-    return x.rank == y.rank == 4 and x.shape[1] == y.shape[1] and 0 <= kind < POOLINGS.index("sum") and _window(x, y, window)
+    return (
+        x.rank == y.rank == 4
+        and x.shape[1] == y.shape[1]
+        and 0 <= kind < POOLINGS.index("sum")
+        and _window(x, y, window)
+    )
 
 
 def _along_axis(x: BoundTensor, y: BoundTensor) -> bool:
@@ -334,6 +339,13 @@ def _pool_axis(
     )
 
 
+def _overlap_add(x: BoundTensor, y: BoundTensor, stride: int, dilation: int, pad: int) -> bool:
+    if not (is_dense(x, 5) and is_dense(y, 4) and min(stride, dilation) > 0 and pad >= 0):
+        return False
+    outer, _, middle, _, inner = x.shape
+    return (outer, middle, inner) == (y.shape[0], y.shape[1], y.shape[3])
+
+
 def _resize(
     x: BoundTensor, scale: Maybe, roi: Maybe, y: BoundTensor, mode: int, nearest: int, coordinates: int, *numbers: int
 ) -> bool:
@@ -350,7 +362,7 @@ def _resize(
     )
 
 
-def _sample(x: BoundTensor, grid: BoundTensor, y: BoundTensor, mode: int, padding: int, units: int) -> bool:
+def _grid_sample(x: BoundTensor, grid: BoundTensor, y: BoundTensor, mode: int, padding: int, units: int) -> bool:
     return (
         x.rank >= 3
         and x.is_contiguous
@@ -421,7 +433,9 @@ def _plain_matmul(a: BoundTensor, b: BoundTensor, y: BoundTensor) -> bool:
     batch, rows, columns = y.shape
     k = a.shape[2]
     return (
-        y.dtype in ("i32", "u32", "i64", "u64", "f64") and a.shape == (batch, rows, k) and b.shape == (batch, k, columns)
+        y.dtype in ("i32", "u32", "i64", "u64", "f64")
+        and a.shape == (batch, rows, k)
+        and b.shape == (batch, k, columns)
     )
 
 
@@ -445,6 +459,17 @@ def _fft(x: BoundTensor, twiddles: BoundTensor, y: BoundTensor, scratch: BoundTe
     )
 
 
+def _sample(scores: BoundTensor, numbers: BoundTensor, y: BoundTensor) -> bool:
+    return (
+        is_dense(scores, 2)
+        and is_dense(numbers, 2)
+        and is_dense(y, 2)
+        and numbers.shape == y.shape
+        and scores.shape[0] == y.shape[0]
+        and scores.shape[1] > 0
+    )
+
+
 def _nonzero(x: BoundTensor, y: Maybe, count: Maybe) -> bool:
     return (
         x.is_contiguous
@@ -456,6 +481,8 @@ def _nonzero(x: BoundTensor, y: Maybe, count: Maybe) -> bool:
 
 SUMMED = ("f32", "i64", "i32", "f64")
 """The element types that scatter and cumulate calculate with."""
+ORDERED = DTYPES[: DTYPES.index("u64") + 1]
+"""The element types that have an order: not those that numpy lacks."""
 
 
 def _flat_index(index: BoundTensor, y: BoundTensor, *sizes: int) -> bool:
@@ -489,7 +516,22 @@ def _top(x: BoundTensor, values: Maybe, indices: BoundTensor, smallest: int, las
         and is_dense(indices, 3)
         and (x.shape[0], x.shape[2]) == (indices.shape[0], indices.shape[2])
         and indices.shape[1] <= x.shape[1]
+        and x.dtype in ORDERED
         and (values is None or (is_dense(values, 3) and (values.dtype, values.shape) == (x.dtype, indices.shape)))
+    )
+
+
+def _nms(
+    corners: BoundTensor, scores: BoundTensor, order: BoundTensor, limit: BoundTensor, overlap: BoundTensor,
+    least: BoundTensor, selected: BoundTensor, count: BoundTensor,
+) -> bool:  # fmt: skip
+    return (
+        all(is_dense(each, 3) for each in (corners, scores, order))
+        and scores.shape == order.shape
+        and corners.shape == (scores.shape[0], scores.shape[2], 4)
+        and is_dense(selected, 2)
+        and selected.shape[1] == 3
+        and all(each.count == 1 for each in (limit, overlap, least, count))
     )
 
 
@@ -529,19 +571,23 @@ OPERAND_RULES: dict[str, Callable[..., bool]] = {
     "iota": lambda y: y.is_contiguous,
     "cumulate": _cumulate,
     "top": _top,
+    "nms": _nms,
     # --- windows and images
     "pool_axis": _pool_axis,
     "resize": _resize,
-    "sample": _sample,
+    "grid_sample": _grid_sample,
     "affine_grid": _affine_grid,
     "roi_align": _roi_align,
     "det": _det,
+    "overlap_add": _overlap_add,
     # --- reductions, normalizations and transforms
     "reduce_numbers": _reduce_numbers,
     # --- integers and quantized numbers
     "integer_gemm": _integer_gemm,
     "plain_matmul": _plain_matmul,
     # --- random numbers
+    "random": lambda counter, y, seed, normal: counter.count == 1 and y.is_contiguous,
+    "sample": _sample,
     # --- end
 }
 """Not of "expression" and "loop", whose operands are lists: verify.py has theirs."""

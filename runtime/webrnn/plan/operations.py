@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 OPERATION_WORDS = 7
 
-LETTERS = {"f": "f32", "i": "i64", "j": "i32", "u": "bool"}
+LETTERS = {"f": "f32", "i": "i64", "j": "i32", "u": "bool", "d": "f64", "v": "u64"}
 """Of element types, in names of operations."""
 
 
@@ -29,7 +29,7 @@ class OperationRow(NamedTuple):
     """The name without the letter of its type: what it does."""
     takes: tuple[str, ...]
     gives: str
-    """Element types."""
+    """Element types; an operation `to_` a type and one that sees `bits_` as a type take any."""
     kernel: str = ""
     """The kind of the kernel `name` that runs it; others are in wasm_kernels/expression.c."""
     ulp: float = 0
@@ -42,6 +42,12 @@ class OperationRow(NamedTuple):
 
 
 RETIRED = OperationRow("", "", (), "f32")
+
+_TYPES = (
+    "f32", "i64", "bool", "i32", "f16", "bf16", "f64", "u8", "i8", "u16", "i16", "u32", "u64",
+    "f8e4m3fn", "f8e4m3fnuz", "f8e5m2", "f8e5m2fnuz", "u4", "i4", "f4e2m1", "f8e8m0", "u2", "i2", "f6e2m3", "f6e3m2",
+)  # fmt: skip
+"""Those of opcodes.py that have casts."""
 
 
 def _unary(name: str, op: str, ulp: float = 0) -> OperationRow:
@@ -116,13 +122,17 @@ OPERATIONS = (
     *_typed("xor", "u", "ttt", "Xor"),
     *_typed("equal", "u", "ttt"),
     *_typed("not", "u", "tt", "Not"),
-    *(
-        OperationRow(f"{a}_to_{b}", f"{a}_to_{b}", (LETTERS[a],), LETTERS[b], flops=0)
-        for a in "fiju"
-        for b in "fiju"
-        if a != b
-    ),
+    *(RETIRED,) * 12,
     *_typed("copy", "fiju", "tt", flops=0),
+    *(OperationRow(f"to_{dtype}", f"to_{dtype}", ("any",), dtype, flops=0) for dtype in _TYPES),
+    *(OperationRow(f"bits_{dtype}", f"bits_{dtype}", ("any",), dtype, flops=0) for dtype in _TYPES),
+    *_typed("and or xor shift_left shift_right pow", "i", "ttt"),
+    *_typed("div shift_right", "v", "ttt"),
+    *_typed("add sub mul div min max pow fmod", "d", "ttt"),
+    *_typed("equal less less_or_equal greater greater_or_equal", "d", "ttu"),
+    *_typed("neg abs sqrt floor round exp expm1 log log1p sin cos atan erf", "d", "tt"),
+    *_typed("select", "d", "uttt"),
+    *_typed("divisor", "i", "tt", flops=0),  # itself; a run in which it is 0 fails
 )
 
 OPERATION_CODES = {row.name: code for code, row in enumerate(OPERATIONS) if row is not RETIRED}

@@ -25,18 +25,6 @@ def has_foreign_operands(node: Node, facts: Facts) -> bool:
     return any(value.container or facts.dtype(value) not in DTYPES for value in values)
 
 
-def opens_a_shape(node: Node, facts: Facts) -> bool:
-    """Whether the shape of a result is known only when it has run, although the shapes of its operands are known."""
-
-    def is_open(value: Value) -> bool:
-        shape = facts.shape(value)
-        return shape is None or None in shape
-
-    inputs = [value for value in node.inputs if value is not None]
-    outputs = [value for value in node.outputs if value is not None]
-    return any(is_open(value) for value in outputs) and not any(is_open(value) for value in inputs)
-
-
 def split(graph: Graph, refused: Collection[Node]) -> list[Part]:
     """The parts in the order in which they run. Each node stands in the earliest part of its kind in which it can."""
     facts = infer(graph)

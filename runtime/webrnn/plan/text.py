@@ -267,6 +267,7 @@ def _is_wrapped(text: str) -> bool:
 
 
 def _constant_text(dtype: str, number: float | int) -> str:
-    if dtype != "f32":
+    if dtype not in ("f32", "f64"):
         return str(bool(number)).lower() if dtype == "bool" else str(number)
-    return f"{number:g}" if isinf(number) or number != number else f"{number:.9g}"
+    digits = 9 if dtype == "f32" else 17
+    return f"{number:g}" if isinf(number) or number != number else f"{number:.{digits}g}"

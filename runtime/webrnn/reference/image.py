@@ -168,7 +168,7 @@ def deform_conv(
         members = slice(part * width, (part + 1) * width)
         values = sample(widen(x)[:, members], at, "linear", "zeros")
         samples[:, members, tap] = values * strength[:, part, tap][:, None]
-    pixels = samples.reshape(batch, group, depth * taps, -1)
+    pixels = samples.reshape(batch, group, depth * taps, math.prod(windows.output))
     y = w.reshape(group, filters // group, depth * taps).astype(np.float64) @ pixels
     y = y.reshape(batch, filters, *windows.output)
     if b is not None:

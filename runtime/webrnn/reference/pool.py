@@ -36,11 +36,12 @@ def max_pool(
 
 
 def _max_positions(x: Array, view: Array, y: Array, windows: Windows, storage_order: int) -> Array:
-    """The position of each maximum in the flattened input; order 1 counts the first spatial axis fastest."""
+    """The position of each maximum, or of the first NaN, in the flattened input; order 1 counts the first spatial axis
+    fastest."""
     pixel = np.arange(np.prod(x.shape[2:], dtype=np.int64))
     pixel = pixel.reshape(x.shape[2:], order="F") if storage_order else pixel.reshape(x.shape[2:])
     places = windows.view(windows.pad(pixel, -1))
-    is_maximum = (view == y.reshape(*y.shape, *(1,) * windows.rank)) & (places >= 0)
+    is_maximum = ((view == y.reshape(*y.shape, *(1,) * windows.rank)) | (view != view)) & (places >= 0)
     taps = int(np.prod(windows.kernel))
     first = np.argmax(is_maximum.reshape(*y.shape, taps), axis=-1)
     chosen = np.take_along_axis(

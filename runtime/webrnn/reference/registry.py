@@ -20,8 +20,10 @@ from webrnn.ops.registry import Registry
 from webrnn.ops.sets import ELEMENTWISE
 
 from .arrays import Array
+from .narrow import TYPES, decode, encode
 from .sizes import check_broadcast
 
+BFLOAT16 = TYPES[16]
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 FUNCTIONS: Registry[Callable[..., Any]] = Registry("numpy", f"{__package__}.{{}}")
@@ -115,7 +117,7 @@ def call(
         if len(inputs) > 1 and op_type in ELEMENTWISE:
             check_broadcast(inputs)
         with np.errstate(all="ignore"):
-            result = function(*inputs, **keywords)
+            result = _in_float32(function, op_type, inputs, keywords)
     except Error as error:
         raise type(error)(error.message, node=error.node, op=op_type, attribute=error.attribute) from error
     except (ValueError, IndexError, ArithmeticError, MemoryError) as error:
@@ -126,6 +128,23 @@ def call(
     if len(outputs) < n_outputs:
         raise UnsupportedOp(f"the node asks for {n_outputs} outputs, this op has {len(outputs)}", op=op_type)
     return [_as_array(value) for value in outputs[:n_outputs]]
+
+
+def _in_float32(function: Callable[..., Any], op_type: str, inputs: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
+    """The function; numpy computes bfloat16 in float32, and results are rounded to it."""
+    narrow = [isinstance(value, np.ndarray) and value.dtype == BFLOAT16.dtype for value in inputs]
+    if function in _any_type or not any(narrow):
+        return function(*inputs, **keywords)
+    result = function(*(decode(value) if is_ else value for value, is_ in zip(inputs, narrow, strict=True)), **keywords)
+    if not (narrow[0] or op_type == "OneHot"):
+        return result
+    outputs = result if isinstance(result, tuple) else (result,)
+    stashed = 1 if op_type == "LayerNormalization" else len(outputs)
+    rounded = tuple(
+        encode(np.asarray(value), BFLOAT16) if index < stashed and np.asarray(value).dtype == np.float32 else value
+        for index, value in enumerate(outputs)
+    )
+    return rounded if isinstance(result, tuple) else rounded[0]
 
 
 def check_signature(op_type: str, domain: str, inputs: Sequence[Any], attrs: Mapping[str, Any]) -> None:
@@ -193,7 +212,8 @@ def _is_of_kind(value: Any, annotation: str) -> bool:
 
 def _check_types(function: Callable[..., Any], op_type: str, inputs: Sequence[Any]) -> None:
     for value in inputs:
-        if isinstance(value, np.ndarray) and value.dtype.kind in "Vc" and function not in _any_type:
+        foreign = isinstance(value, np.ndarray) and value.dtype.kind in "Vc" and value.dtype != BFLOAT16.dtype
+        if foreign and function not in _any_type:
             raise UnsupportedOp(
                 f"tensors of {(value.dtype.names or [value.dtype])[0]} are not supported here", op=op_type
             )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import List, Tuple  # noqa: UP035 - TorchScript reads these
-
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -158,7 +156,7 @@ class Lstm(nn.Module):
         self.coupled, self.zoneout, self.mogrify = bool(coupled), float(zoneout), mogrify
         self.q, self.r = nn.Linear(out, IN), nn.Linear(IN, out)
 
-    def forward(self, x: Tensor, h: Tensor, c: Tensor) -> Tuple[Tensor, Tensor]:
+    def forward(self, x: Tensor, h: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
         old_h, old_c = h, c
         for index in range(self.mogrify):
             if index % 2 == 0:
@@ -183,7 +181,7 @@ class OrderedNeurons(nn.Module):
         super().__init__()
         self.gates, self.masters = nn.Linear(IN + HIDDEN, 4 * HIDDEN), nn.Linear(IN + HIDDEN, 2 * 4)
 
-    def forward(self, x: Tensor, h: Tensor, c: Tensor) -> Tuple[Tensor, Tensor]:
+    def forward(self, x: Tensor, h: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
         both = torch.cat([x, h], 1)
         masters = self.masters(both)
         m_f = torch.cumsum(torch.softmax(masters[:, :4], -1), -1).repeat_interleave(HIDDEN // 4, dim=-1)
@@ -203,7 +201,7 @@ class Sru(nn.Module):
         super().__init__()
         self.w, self.v = nn.Linear(IN, 4 * HIDDEN), nn.Parameter(torch.randn(2, HIDDEN))
 
-    def forward(self, x: Tensor, h: Tensor, c: Tensor) -> Tuple[Tensor, Tensor]:
+    def forward(self, x: Tensor, h: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
         u, f, r, skip = self.w(x).chunk(4, 1)
         f, r = torch.sigmoid(f + self.v[0] * c), torch.sigmoid(r + self.v[1] * c)
         c = f * c + (1 - f) * u
@@ -217,7 +215,7 @@ class Oscillatory(nn.Module):
         super().__init__()
         self.f = nn.Linear(IN + 2 * HIDDEN, HIDDEN)
 
-    def forward(self, x: Tensor, h: Tensor, c: Tensor) -> Tuple[Tensor, Tensor]:
+    def forward(self, x: Tensor, h: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
         c = c + 0.05 * (torch.tanh(self.f(torch.cat([x, c, h], 1))) - 2.7 * h - 4.7 * c)
         return h + 0.05 * c, c
 
@@ -234,7 +232,7 @@ class LegendreMemory(nn.Module):
         self.register_buffer("b", (r * (-1.0) ** q.unsqueeze(1)).squeeze(1))
         self.u, self.k = nn.Linear(IN + HIDDEN + order, 1), nn.Linear(IN + HIDDEN + order, HIDDEN)
 
-    def forward(self, x: Tensor, h: Tensor, c: Tensor) -> Tuple[Tensor, Tensor]:
+    def forward(self, x: Tensor, h: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
         u = self.u(torch.cat((x, h, c), 1))
         c = c @ self.a.t() + u * self.b
         return torch.tanh(self.k(torch.cat((x, h, c), 1))), c
@@ -247,7 +245,7 @@ class FastWeights(nn.Module):
         super().__init__()
         self.x, self.h, self.norm = nn.Linear(IN, HIDDEN), nn.Linear(HIDDEN, HIDDEN), nn.LayerNorm(HIDDEN)
 
-    def forward(self, x: Tensor, h: Tensor, c: Tensor) -> Tuple[Tensor, Tensor]:
+    def forward(self, x: Tensor, h: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
         boundary = self.x(x) + self.h(h)
         c = 0.9 * c + 0.5 * torch.einsum("bi,bj->bij", h, h)
         h = F.relu(boundary)
@@ -262,9 +260,13 @@ class TuringMachine(nn.Module):
     def __init__(self, slots: int = 5, width: int = 6):
         super().__init__()
         self.controller, self.width = nn.GRUCell(IN + width, HIDDEN), width
-        self.key, self.strength, self.change = nn.Linear(HIDDEN, width), nn.Linear(HIDDEN, 1), nn.Linear(HIDDEN, 2 * width)
+        self.key, self.strength, self.change = (
+            nn.Linear(HIDDEN, width),
+            nn.Linear(HIDDEN, 1),
+            nn.Linear(HIDDEN, 2 * width),
+        )
 
-    def forward(self, x: Tensor, h: Tensor, c: Tensor) -> Tuple[Tensor, Tensor]:
+    def forward(self, x: Tensor, h: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
         key = torch.tanh(self.key(h)).unsqueeze(1)
         match = F.cosine_similarity(c + 1e-6, key, dim=-1)
         weight = torch.softmax(F.softplus(self.strength(h)) * match, -1)
@@ -282,8 +284,8 @@ class Loop(nn.Module):
         super().__init__()
         self.cell, self.out = cell, nn.Linear(HIDDEN, 3)
 
-    def forward(self, x: Tensor, h: Tensor) -> Tuple[Tensor, Tensor]:
-        ys: List[Tensor] = []
+    def forward(self, x: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
+        ys: list[Tensor] = []
         for t in range(x.size(0)):
             h = self.cell(x[t], h)
             ys.append(h)
@@ -295,8 +297,8 @@ class LoopOfPair(nn.Module):
         super().__init__()
         self.cell, self.out = cell, nn.Linear(hidden, 3)
 
-    def forward(self, x: Tensor, h: Tensor, c: Tensor) -> Tuple[Tensor, Tensor, Tensor]:
-        ys: List[Tensor] = []
+    def forward(self, x: Tensor, h: Tensor, c: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        ys: list[Tensor] = []
         for t in range(x.size(0)):
             h, c = self.cell(x[t], h, c)
             ys.append(h)
@@ -308,7 +310,7 @@ class Step(nn.Module):
         super().__init__()
         self.cell, self.out = cell, nn.Linear(HIDDEN, 3)
 
-    def forward(self, x: Tensor, h: Tensor) -> Tuple[Tensor, Tensor]:
+    def forward(self, x: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
         h = self.cell(x, h)
         return self.out(h), h
 
@@ -318,7 +320,7 @@ class StepOfPair(nn.Module):
         super().__init__()
         self.cell, self.out = cell, nn.Linear(hidden, 3)
 
-    def forward(self, x: Tensor, h: Tensor, c: Tensor) -> Tuple[Tensor, Tensor, Tensor]:
+    def forward(self, x: Tensor, h: Tensor, c: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         h, c = self.cell(x, h, c)
         return self.out(h), h, c
 

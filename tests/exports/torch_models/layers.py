@@ -239,4 +239,6 @@ family.add("autoencoder", Autoencoder, {"x": X_BATCH_FIRST}, versions=("qdq",))
 family.add("residual_stack", ResidualStack, {"x": X_BATCH_FIRST}, versions=QUANTIZED)
 family.add("self_attentive", SelfAttentive, PACKED)
 for name, cell, pair in (("rnn", nn.RNNCell, False), ("gru", nn.GRUCell, False), ("lstm", nn.LSTMCell, True)):
-    family.add(f"{name}_cell_unrolled", lambda cell=cell, pair=pair: Unrolled(cell(8, 12), pair), {"x": floats(4, "batch", 8)})
+    family.add(
+        f"{name}_cell_unrolled", lambda cell=cell, pair=pair: Unrolled(cell(8, 12), pair), {"x": floats(4, "batch", 8)}
+    )

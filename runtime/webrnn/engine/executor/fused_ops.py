@@ -12,6 +12,8 @@ from webrnn import reference
 from webrnn.checks.arrays import call
 from webrnn.errors import ShapeError
 from webrnn.ir.activations import ACTIVATION_ROWS
+from webrnn.reference.narrow import decode, encode
+from webrnn.reference.registry import BFLOAT16
 
 Array: TypeAlias = np.ndarray
 Fused: TypeAlias = Callable[[list[Any], dict[str, Any]], list[Any]]
@@ -25,7 +27,10 @@ def _fused(op: str) -> Callable[[Fused], Fused]:
     def register(function: Fused) -> Fused:
         def run(arguments: list[Any], attrs: dict[str, Any]) -> list[Any]:
             with np.errstate(all="ignore"):
-                return function(arguments, attrs)
+                if arguments[0].dtype != BFLOAT16.dtype:
+                    return function(arguments, attrs)
+                wide = [None if array is None else decode(array) for array in arguments]
+                return [encode(array, BFLOAT16) for array in function(wide, attrs)]
 
         FUSED_OPS[op] = run
         return function

@@ -41,6 +41,18 @@ def sequence_mask(arguments: list[Any], attrs: dict[str, Any]) -> list[Any]:
     return [(np.arange(n_steps)[:, None] < lengths)[:, :, None]]
 
 
+def random(arguments: list[Any], attrs: dict[str, Any]) -> list[Any]:
+    from webrnn.reference.random import random as draw  # few models draw
+
+    return [draw(*arguments, **attrs)]
+
+
+def sample(arguments: list[Any], attrs: dict[str, Any]) -> list[Any]:
+    from webrnn.reference.random import sample as choose
+
+    return [choose(*arguments)]
+
+
 def sequence_join(arguments: list[Any], attrs: dict[str, Any]) -> list[Any]:
     """The elements of all sequences, one behind the other."""
     return [[element for sequence in arguments for element in sequence]]
@@ -48,6 +60,8 @@ def sequence_join(arguments: list[Any], attrs: dict[str, Any]) -> list[Any]:
 
 INTRINSICS: dict[str, Callable[[list[Any], dict[str, Any]], list[Any]]] = {
     "ExpectShape": expect_shape,
+    "Random": random,
+    "Sample": sample,
     "SequenceJoin": sequence_join,
     "SequenceMask": sequence_mask,
     **FUSED_OPS,

@@ -13,7 +13,7 @@ from webrnn.ir import Graph, Node, Symbol, Value
 from webrnn.ir.dims import Shape
 from webrnn.plan.encode import compile_graph
 from webrnn.plan.lowering import NotLowered
-from webrnn.plan.split import has_foreign_operands, opens_a_shape, split
+from webrnn.plan.split import has_foreign_operands, split
 from webrnn.shapes.infer import infer
 
 from ..forking import new_lock
@@ -148,11 +148,7 @@ class SplitProgram:
         for node in graph.nodes:
             if has_foreign_operands(node, facts):
                 setting.say(f"in numpy: {node.op} {node.label}: it is not of tensors of types that plans have")
-            elif opens_a_shape(node, facts):
-                setting.say(f"in numpy: {node.op} {node.label}: the shape of its result is known only when it has run")
-            else:
-                continue
-            refused.add(node)
+                refused.add(node)
         while True:
             if not refused or self.steps:
                 if reason.outermost is None or reason.outermost in refused:

@@ -10,6 +10,7 @@ import numpy as np
 
 from webrnn.errors import ModelError, PlanError
 from webrnn.ir import Graph, SymbolicDim, Value
+from webrnn.onnx.random import expose_counter
 from webrnn.passes import run_passes
 from webrnn.passes.pipeline import PLAIN_LOOPS
 from webrnn.plan.file import PlanState
@@ -58,15 +59,18 @@ class StreamingModel:
     ) -> StreamingModel:
         """`disable` names passes that are not to run before states are looked for."""
         initial = None
+        if carry != "internal":
+            carry = _named_pairs(carry, graph.inputs, graph.outputs, graph)
+        counter = expose_counter(graph)
         if carry == "internal":
             run_passes(graph, PLAIN_LOOPS, disable=disable)
             exposed = expose_states(graph)
             if not exposed.pairs:
                 raise ModelError('carry="internal": no loop of the model starts from constants')
-            carry, initial = dict(exposed.pairs), _initial_of(exposed.initial, limits)
+            carry, initial = dict(exposed.pairs), _initial_of(exposed.initial, limits, bool(counter))
         inputs = [value.like(value.name) for value in graph.inputs]
         outputs = [value.like(value.name) for value in graph.outputs]
-        pairs = _pairs(carry, inputs, outputs, graph)
+        pairs = resolve({**carry, **counter}, inputs, outputs)
         return StreamingModel(make_program(graph.copy()), inputs, outputs, pairs, initial, graph)
 
     @staticmethod
@@ -81,7 +85,14 @@ class StreamingModel:
         if carry == "auto" and states:
             carry = {state.input: state.output for state in states}
         starts = {state.input: state.start for state in states if state.start is not None}
-        return StreamingModel(program, inputs, outputs, _pairs(carry, inputs, outputs), None, starts=starts)
+        return StreamingModel(
+            program,
+            inputs,
+            outputs,
+            resolve(_named_pairs(carry, inputs, outputs), inputs, outputs),
+            None,
+            starts=starts,
+        )
 
     @cached_property
     def _sizes(self) -> StateSizes:
@@ -155,14 +166,14 @@ class StreamingModel:
         return [PlanCarrier(plan, self.pairs), arrays]
 
 
-def _pairs(
+def _named_pairs(
     carry: Carry, inputs: Sequence[Value], outputs: Sequence[Value], graph: Graph | None = None
-) -> list[tuple[int, int]]:
-    if isinstance(carry, str):
-        if carry != "auto":
-            raise ModelError(f'carry is {{"input": "output"}}, "auto" or "internal", not {carry!r}')
-        carry = find_states(inputs, outputs, graph).carry()
-    return resolve(carry, inputs, outputs)
+) -> Mapping[str, str]:
+    if not isinstance(carry, str):
+        return carry
+    if carry != "auto":
+        raise ModelError(f'carry is {{"input": "output"}}, "auto" or "internal", not {carry!r}')
+    return find_states(inputs, outputs, graph).carry()
 
 
 def _general(name: str, samples: Sequence[np.ndarray]) -> np.ndarray | None:
@@ -180,11 +191,13 @@ def _general(name: str, samples: Sequence[np.ndarray]) -> np.ndarray | None:
     return first
 
 
-def _initial_of(graph: Graph, limits: Limits | None) -> Initial:
+def _initial_of(graph: Graph, limits: Limits | None, counts: bool) -> Initial:
+    """`counts` says that a counter, which starts at 0, is the last state."""
     executor = Executor(graph, limits)
     n_inputs = len(graph.inputs)
 
     def initial(arguments: Sequence[Any]) -> list[np.ndarray]:
-        return [np.array(array) for array in executor.run(list(arguments[:n_inputs]))]
+        states = [np.array(array) for array in executor.run(list(arguments[:n_inputs]))]
+        return [*states, np.zeros((), np.int64)] if counts else states
 
     return initial

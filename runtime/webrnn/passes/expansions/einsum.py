@@ -17,7 +17,6 @@ from webrnn.ops.einsum import Letters, parse
 
 from .emitter import Declined, Emitter, Expansion
 
-
 _FLOATS = (DType.FLOAT, DType.FLOAT16, DType.BFLOAT16, DType.DOUBLE)
 
 

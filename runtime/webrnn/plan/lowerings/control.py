@@ -1,45 +1,63 @@
-"""If: both branches write the same results."""
+"""If: both branches write the same results, whose sizes may be those of the branch that is taken."""
 
 from __future__ import annotations
 
-from webrnn.ir import Graph, Node, Value
-from webrnn.ir.dims import is_late
+from functools import partial
+
+from webrnn.ir import Dim, Graph, Node, SymbolicDim, Value
+from webrnn.shapes.facts import Fact
 
 from ..draft import Instruction
-from ..lowering import Lowering, rule
+from ..lowering import Lowering, present, rule
+from ..views import View
 
 
 @rule("If")
 def _if(l: Lowering, node: Node) -> None:
     condition, *operands = node.inputs
-    assert condition is not None
-    for output in node.outputs:
-        if output is not None and l.is_open(output):
-            shape = l.facts.shape(output)
-            if shape is None:
-                raise l.refuse("its branches give results of different ranks")
-            l.set_shape(output, [l.new_late() if size is None else size for size in shape])
-    targets = [l.output(output) for output in node.outputs if output is not None]
-    wanted = [index for index, output in enumerate(node.outputs) if output is not None]
+    branches: list[Graph] = [node.attrs["then_branch"], node.attrs["else_branch"]]
+    n_late = l.n_late
     blocks = []
-    for name in ("then_branch", "else_branch"):
-        branch: Graph = node.attrs[name]
+    for branch in branches:
         _hand_in(l, branch, operands)
+        blocks.append(l.in_block(partial(l.lower_graph, branch)))
+    set_inside = l.late_names(n_late)
+    for index, output in enumerate(node.outputs):
+        if output is None:
+            continue
+        sources = [l.view(branch.outputs[index]) for branch in branches]
+        sizes = _common_sizes(l, sources, set_inside)
+        if l.is_open(output):
+            dtype = l.facts.dtype(output) or l.facts.dtype(branches[0].outputs[index])
+            l.facts.set(output, Fact(dtype, tuple(l.new_late() if size is None else size for size in sizes)))
+        else:
+            sizes = list(l.shape(output))
+        target = l.output(output)
+        for block, source in zip(blocks, sources, strict=True):
+            block += l.in_block(partial(_write, l, source, target, [size is None for size in sizes]))
+    l.add(Instruction("branch", [l.dense(l.view(present(condition))).reshaped(())], blocks=blocks))
 
-        def emit(branch: Graph = branch) -> None:
-            l.lower_graph(branch)
-            for index, target in zip(wanted, targets, strict=True):
-                source = l.view(branch.outputs[index])
-                late = [axis for axis, size in enumerate(target.shape) if is_late(size)]
-                sizes = [source.shape[axis] for axis in late]
-                l.set_sizes([target.shape[axis] for axis in late], sizes)
-                for have, need in zip(source.shape, target.shape, strict=True):
-                    if have != need and not is_late(need):
-                        l.require_equal(have, need)
-                l.copy(source.relaid(target.shape, source.strides), target)
 
-        blocks.append(l.in_block(emit))
-    l.add(Instruction("branch", [l.dense(l.view(condition)).reshaped(())], blocks=blocks))
+def _common_sizes(l: Lowering, sources: list[View], set_inside: frozenset[str]) -> list[Dim | None]:
+    """The sizes that a result has whichever branch is taken, None for those that the branch says."""
+    first, second = sources
+    if first.rank != second.rank or first.dtype != second.dtype:
+        raise l.refuse("its branches give results of different ranks or types")
+
+    def is_common(a: Dim, b: Dim) -> bool:
+        return a == b and not (isinstance(a, SymbolicDim) and a.names & set_inside)
+
+    return [a if is_common(a, b) else None for a, b in zip(first.shape, second.shape, strict=True)]
+
+
+def _write(l: Lowering, source: View, target: View, is_open: list[bool]) -> None:
+    """Copy the result of a branch, and set the sizes that are open to those that it has here."""
+    late = [axis for axis, opened in enumerate(is_open) if opened]
+    l.set_sizes([target.shape[axis] for axis in late], [source.shape[axis] for axis in late])
+    for have, need, opened in zip(source.shape, target.shape, is_open, strict=True):
+        if not opened:
+            l.require_equal(have, need)
+    l.copy(source.relaid(target.shape, source.strides), target)
 
 
 def _hand_in(l: Lowering, graph: Graph, operands: list[Value | None]) -> None:

@@ -1,9 +1,9 @@
 """Fourier transforms of rows, of any length. Complex numbers are pairs of float32 (real, imaginary).
 
-    power of two       the instruction `fft`
-    small              a product with the matrix of the transform
-    p times a power q  p transforms of q numbers, turned and put together by products with a matrix of p numbers
-    others             Bluestein: the convolution with a chirp, by transforms of a power of two
+power of two       the instruction `fft`
+small              a product with the matrix of the transform
+p times a power q  p transforms of q numbers, turned and put together by products with a matrix of p numbers
+others             Bluestein: the convolution with a chirp, by transforms of a power of two
 """
 
 from __future__ import annotations

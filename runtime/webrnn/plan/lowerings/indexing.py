@@ -1,12 +1,13 @@
 """Ops that read and write by index, or make tensors of positions.
 
-An index of several numbers, or one that counts along an axis, becomes the place of a row first (`flat_index`, which also
+An index of several numbers, or one that counts along an axis, becomes the place of a row first (`flat_index`, which
 refuses what is out of range); rows are then gathered or scattered, whatever their element type.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 from webrnn.ir import WEBRNN, Dim, Node, Value
 from webrnn.ir.dims import is_nonnegative
@@ -14,37 +15,13 @@ from webrnn.ir.dims import is_nonnegative
 from ..instructions import SCATTERS
 from ..lowering import Lowering, attribute, present, rule
 from ..operand_rules import SUMMED
-from ..operations import LETTERS
 from ..views import View, count_of, dense_strides
-from .elementwise import _Writer
-
-
-def converted(l: Lowering, view: View, dtype: str) -> View:
-    """The elements as those of another type."""
-    if view.dtype == dtype:
-        return view
-    target = l.temporary(view.shape, dtype)
-    w = _Writer(l)
-    w.write([(target, w.cast(w.view(view), dtype))])
-    return target
+from .expressions import Writer
+from .positions import converted, number_of, positions
 
 
 def indices(l: Lowering, value: Value) -> View:
     return converted(l, l.view(value), "i64")
-
-
-def positions(l: Lowering, count: Dim, rank: int = 1, axis: int = 0) -> View:
-    """0, 1, 2 ... along one of several axes."""
-    y = l.temporary((count,), "i64")
-    l.emit("iota", y)
-    return y.relaid((count if a == axis else 1 for a in range(rank)), (int(a == axis) for a in range(rank)))
-
-
-def number_of(l: Lowering, size: Dim) -> View:
-    """A size as a tensor of one element, for expressions."""
-    y = l.temporary((1,), "i64")
-    l.emit("sizes", y, rest=[size])
-    return y
 
 
 def _gather_rows(l: Lowering, source: View, places: View, output: Value) -> None:
@@ -60,7 +37,7 @@ def _row_rank(l: Lowering, places: View, output: Value) -> int:
     return len(l.shape(output)) - places.rank
 
 
-# --- Gather --------------------------------------------------------------------------------------------------------------
+# --- Gather -----------------------------------------------------------------------------------------------------------
 
 
 @rule("Gather")
@@ -99,7 +76,7 @@ def _seen(l: Lowering, source: View, index: Value, axis: int) -> View | None:
         raise l.refuse("its index is out of range")
     if fact.shape == ():
         return source.without_axis(axis, places[0])
-    steps = {after - before for before, after in zip(places, places[1:], strict=False)} or {1}
+    steps = {after - before for before, after in pairwise(places)} or {1}
     step = steps.pop()
     return None if steps or not isinstance(step, int) else source.sliced(axis, places[0], len(places), step)
 
@@ -145,7 +122,7 @@ def _tuple_places(l: Lowering, value: Value, shape: Sequence[Dim], batch: int = 
     return places
 
 
-# --- Scatter -------------------------------------------------------------------------------------------------------------
+# --- Scatter ----------------------------------------------------------------------------------------------------------
 
 
 def _scatter_rows(l: Lowering, node: Node, places: View, updates: View, reduction: str, rows: Dim) -> None:
@@ -184,7 +161,7 @@ def _tensor_scatter(l: Lowering, node: Node) -> None:
     shape, update = l.shape(present(node.inputs[0])), l.view(present(node.inputs[1]))
     axis = attribute(node, "axis", -2) % len(shape)
     batch, middle, capacity, length = shape[0], count_of(shape[1:axis]), shape[axis], update.shape[axis]
-    w = _Writer(l)
+    w = Writer(l)
     at = w.view(positions(l, length, 2, 1))
     if len(node.inputs) > 2 and node.inputs[2] is not None:
         at = w.op("add", at, w.view(indices(l, node.inputs[2]).with_axis(1)))
@@ -193,7 +170,7 @@ def _tensor_scatter(l: Lowering, node: Node) -> None:
         left = w.op("sub", at, w.op("mul", w.op("div", at, around), around))
         at = w.op("select", w.op("less", left, w.number(0, "i64")), w.op("add", left, around), left)
     starts = l.temporary((batch, length), "i64")
-    w.write([(starts, at if at[0] == "op" else w.op("copy", at))])
+    w.write([(starts, at if at[0] == "op" else w.copy(at))])
     index = starts.with_axis(1).broadcast((batch, middle, length))
     assert index is not None
     places = l.temporary(index.shape, "i64")
@@ -202,7 +179,7 @@ def _tensor_scatter(l: Lowering, node: Node) -> None:
     _scatter_rows(l, node, places, shaped, "none", batch * middle * capacity)
 
 
-# --- sequences of several lengths ----------------------------------------------------------------------------------------
+# --- sequences of several lengths -------------------------------------------------------------------------------------
 
 
 def _lengths(l: Lowering, value: Value, batch: Dim, steps: Dim) -> View:
@@ -221,7 +198,7 @@ def _reverse_sequence(l: Lowering, node: Node) -> None:
     time, batch = attribute(node, "time_axis", 0), attribute(node, "batch_axis", 1)
     steps = source.shape[time]
     lengths = _lengths(l, present(node.inputs[1]), source.shape[batch], steps).with_axis(time)
-    w = _Writer(l)
+    w = Writer(l)
     at, length = w.view(positions(l, steps, 2, time)), w.view(lengths)
     mirrored = w.op("sub", w.op("sub", length, w.number(1, "i64")), at)
     index = l.temporary(source.shape[:2], "i64")
@@ -237,12 +214,12 @@ def _reverse_sequence(l: Lowering, node: Node) -> None:
 def _sequence_mask(l: Lowering, node: Node) -> None:
     steps, batch, *_ = l.shape(present(node.inputs[1]))
     lengths = _lengths(l, present(node.inputs[0]), batch, steps)
-    w = _Writer(l)
+    w = Writer(l)
     within = w.op("less", w.view(positions(l, steps, 3, 0)), w.view(lengths.with_axis(1)))
     w.write([(l.output(present(node.outputs[0])), within)])
 
 
-# --- positions -----------------------------------------------------------------------------------------------------------
+# --- positions --------------------------------------------------------------------------------------------------------
 
 
 @rule("OneHot")
@@ -255,12 +232,12 @@ def _one_hot(l: Lowering, node: Node) -> None:
     )
     shape = l.shape(output)
     axis = attribute(node, "axis", -1) % len(shape)
-    w = _Writer(l)
+    w = Writer(l)
     wanted, choice = w.view(index.with_axis(axis)), w.view(positions(l, shape[axis], len(shape), axis))
     depth = shape[axis]
     size = w.number(depth, "i64") if isinstance(depth, int) else w.view(number_of(l, depth))
     is_it = w.op("or", w.op("equal", choice, wanted), w.op("equal", w.op("sub", choice, size), wanted))
-    if values.dtype in LETTERS.values():
+    if w.has("select", values.dtype):
         off, on = (w.view(values.sliced(0, i, 1)) for i in range(2))
         w.write([(l.output(output), w.op("select", is_it, on, off))])
         return
@@ -273,7 +250,7 @@ def _one_hot(l: Lowering, node: Node) -> None:
 def _trilu(l: Lowering, node: Node) -> None:
     source, output = l.view(present(node.inputs[0])), present(node.outputs[0])
     rows, columns = source.shape[-2:]
-    w = _Writer(l)
+    w = Writer(l)
     offset = w.op("sub", w.view(positions(l, columns)), w.view(positions(l, rows, 2, 0)))
     k = node.inputs[1] if len(node.inputs) > 1 else None
     diagonal = w.number(0, "i64") if k is None else w.view(l.reshaped(indices(l, k), (1,)))
@@ -287,7 +264,7 @@ def _eye_like(l: Lowering, node: Node) -> None:
     output = present(node.outputs[0])
     rows, columns = l.shape(output)
     target = l.output(output)
-    w = _Writer(l)
+    w = Writer(l)
     diagonal = w.op("add", w.view(positions(l, rows, 2, 0)), w.number(attribute(node, "k", 0), "i64"))
     w.write([(target, w.cast(w.op("equal", diagonal, w.view(positions(l, columns))), target.dtype))])
 
@@ -297,7 +274,7 @@ def _range(l: Lowering, node: Node) -> None:
     output = present(node.outputs[0])
     target = l.output(output)
     start, delta = present(node.inputs[0]), present(node.inputs[2])
-    w = _Writer(l)
+    w = Writer(l)
     step = w.cast(w.view(positions(l, target.shape[0])), target.dtype)
     factor, first = (w.view(l.reshaped(l.view(value), (1,))) for value in (delta, start))
     w.write([(target, w.op("add", first, w.op("mul", step, factor)))])

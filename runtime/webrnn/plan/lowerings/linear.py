@@ -24,12 +24,15 @@ def rows_of(l: Lowering, view: View) -> View:
 def _linear(l: Lowering, node: Node) -> None:
     x, w, output = present(node.inputs[0]), present(node.inputs[1]), present(node.outputs[0])
     bias = node.inputs[2] if len(node.inputs) > 2 else None
-    weights = l.array(w) if l.dtype(x) == "f32" else None
-    if weights is None:
+    if l.dtype(x) not in ("f32", "f64"):
+        raise l.refuse("it is not of float")
+    weights = l.array(w)
+    if weights is None or l.dtype(x) != "f32":
         product = l.output(output)
         _product(l, l.view(x), l.view(w), product)
         if bias is not None:
-            l.expression([product, l.view(bias)], [(product, 2)], [], [ExpressionOp("add", (0, 1))])
+            add = "add" if l.dtype(x) == "f32" else "add_d"
+            l.expression([product, l.view(bias)], [(product, 2)], [], [ExpressionOp(add, (0, 1))])
         return
     l.require_equal(l.view(x).shape[-1], weights.shape[0])
     y = l.dense_output(output)

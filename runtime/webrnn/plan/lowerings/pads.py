@@ -11,8 +11,14 @@ from webrnn.ir.dims import floor_divide, is_nonnegative
 
 from ..file import ARRAY_TYPES
 from ..lowering import Lowering, attribute, present, rule
+from ..numbers import Numbers
 from ..opcodes import MAX_RANK
-from ..views import View, dense_strides
+from ..views import View, count_of, dense_strides
+from .expressions import Writer
+from .positions import number_of, positions
+
+Sides = tuple[Dim, Dim]
+"""Before and behind."""
 
 
 def fill(l: Lowering, target: View, value: np.ndarray | View) -> None:
@@ -84,39 +90,34 @@ def _pad(l: Lowering, node: Node) -> None:
     if mode != "constant":
         _pad_with_elements(l, source, output, before, after, mode)
         return
-    value: np.ndarray | View = _zero(source.dtype)
+    value: np.ndarray | View = zeros_of(source.dtype)
     if given[0] is not None:
         known = l.array(given[0])
         value = l.view(given[0]) if known is None else known
-    _pad_with_value(l, source, output, before, after, value)
+    sides = list(zip(before, after, strict=True))
+    _pad_with_value(l, source, output, [_cuts(l, each) for each in sides], [_adds(l, each) for each in sides], value)
 
 
-def _zero(dtype: str) -> np.ndarray:
+def zeros_of(dtype: str) -> np.ndarray:
     return np.zeros(1, ARRAY_TYPES[dtype])
 
 
 def _pad_with_value(
-    l: Lowering, source: View, output: Value, before: Sequence[Dim], after: Sequence[Dim], value: np.ndarray | View
+    l: Lowering, source: View, output: Value, cuts: Sequence[Sides], adds: Sequence[Sides], value: np.ndarray | View
 ) -> None:
-    """What is negative takes away."""
-    adds = False
-    starts: list[Dim] = []
-    for axis, pads in enumerate(zip(before, after, strict=True)):
-        first, last = (_sign(l, pad) for pad in pads)
-        cut = [-pad if sign < 0 else 0 for pad, sign in zip(pads, (first, last), strict=True)]
-        count = source.shape[axis] - cut[0] - cut[1]
-        if first < 0 or last < 0:
-            l.require_not_negative(count)  # else nothing of the operand is left between what is added
-        source = source.sliced(axis, cut[0], count)
-        starts.append(pads[0] if first > 0 else 0)
-        adds |= max(first, last) > 0
-    if not adds:
+    """For each axis what is taken away on both sides, and what is added then."""
+    for axis, (first, last) in enumerate(cuts):
+        if (first, last) != (0, 0):
+            count = source.shape[axis] - first - last
+            l.require_not_negative(count)
+            source = source.sliced(axis, first, count)
+    if all(sides == (0, 0) for sides in adds):
         l.views[output] = source
         return
     target = l.dense_output(output)
     fill(l, target, value)
-    for axis, start in enumerate(starts):
-        target = target.sliced(axis, start, source.shape[axis])
+    for axis, (first, _) in enumerate(adds):
+        target = target.sliced(axis, first, source.shape[axis])
     l.copy(source, target)
 
 
@@ -128,6 +129,16 @@ def _sign(l: Lowering, size: Dim) -> int:
     if is_nonnegative(-size):
         return -1
     raise l.refuse("whether it adds or takes away depends on a size")
+
+
+def _cuts(l: Lowering, sides: Sides) -> Sides:
+    first, last = (-pad if _sign(l, pad) < 0 else 0 for pad in sides)
+    return first, last
+
+
+def _adds(l: Lowering, sides: Sides) -> Sides:
+    first, last = (pad if _sign(l, pad) > 0 else 0 for pad in sides)
+    return first, last
 
 
 def _pad_with_elements(
@@ -142,8 +153,12 @@ def _pad_with_elements(
     for axis in padded:
         l.require_not_negative(view.shape[axis] - 1)
         sizes = [*view.shape[:axis], shape[axis], *view.shape[axis + 1 :]]
-        target = l.output(output) if axis == padded[-1] else l.temporary(sizes, view.dtype)
+        target = l.dense_output(output) if axis == padded[-1] else l.temporary(sizes, view.dtype)
         at: Dim = 0
+        if mode == "wrap" and not all(isinstance(size, int) for size in (view.shape[axis], shape[axis])):
+            _wrap(l, view, target, axis, before[axis])
+            view = target
+            continue
         for first, count, step in _pieces(l, view.shape[axis], before[axis], after[axis], mode):
             l.copy(view.sliced(axis, first, count, step), target.sliced(axis, at, count))
             at = at + count
@@ -154,8 +169,7 @@ def _pad_with_elements(
 
 def _pieces(l: Lowering, size: Dim, before: Dim, after: Dim, mode: str) -> Iterator[tuple[Dim, Dim, int]]:
     """What a padded axis consists of: where each piece starts, how long it is, and its step."""
-    cuts = [-pad if _sign(l, pad) < 0 else 0 for pad in (before, after)]
-    adds = [pad if _sign(l, pad) > 0 else 0 for pad in (before, after)]
+    cuts, adds = _cuts(l, (before, after)), _adds(l, (before, after))
     if adds[0] != 0:
         yield from _added(l, size, adds[0], mode, at_front=True)
     kept = size - cuts[0] - cuts[1]
@@ -171,7 +185,9 @@ def _added(l: Lowering, size: Dim, count: Dim, mode: str, at_front: bool) -> Ite
     elif mode == "reflect":
         l.require_not_negative(size - 1 - count)
         yield (count if at_front else size - 2), count, -1
-    elif isinstance(size, int) and isinstance(count, int):
+    else:
+        assert isinstance(size, int)
+        assert isinstance(count, int)
         whole, rest = divmod(count, size)
         if at_front:
             yield size - rest, rest, 1
@@ -179,24 +195,37 @@ def _added(l: Lowering, size: Dim, count: Dim, mode: str, at_front: bool) -> Ite
             yield 0, size, 1
         if not at_front:
             yield 0, rest, 1
-    else:
-        l.require_not_negative(size - count)
-        yield (size - count if at_front else 0), count, 1
+
+
+def _wrap(l: Lowering, view: View, target: View, axis: int, before: Dim) -> None:
+    """How often it goes around depends on sizes: by index."""
+    count, size = target.shape[axis], view.shape[axis]
+    w = Writer(l)
+    around, zero = w.view(number_of(l, size)), w.number(0, "i64")
+    place = w.op("sub", w.view(positions(l, count)), w.view(number_of(l, before)))
+    rest = w.op("sub", place, w.op("mul", w.op("div", place, around), around))
+    index = l.temporary((count,), "i64")
+    w.write([(index, w.op("select", w.op("less", rest, zero), w.op("add", rest, around), rest))])
+    outer, inner = count_of(view.shape[:axis]), count_of(view.shape[axis + 1 :])
+    rows = l.reshaped(l.dense(view), (outer, size, inner))
+    l.emit("gather", rows, index, target.reshaped((outer, count, inner)))
 
 
 @rule("CenterCropPad")
 def _center_crop_pad(l: Lowering, node: Node) -> None:
+    """What is odd is added, or taken away, behind."""
     source = l.view(present(node.inputs[0]))
     axes = attribute(node, "axes", None)
-    before: list[Dim] = [0] * source.rank
-    after: list[Dim] = [0] * source.rank
+    cuts: list[Sides] = [(0, 0)] * source.rank
+    adds: list[Sides] = [(0, 0)] * source.rank
     chosen = range(source.rank) if axes is None else [axis % source.rank for axis in axes]
     for axis, wanted in zip(chosen, sizes_of(l, node.inputs[1]), strict=True):
-        missing = wanted - source.shape[axis]
-        adds = _sign(l, missing) >= 0
-        before[axis] = floor_divide(missing, 2) if adds else -floor_divide(-missing, 2)
-        after[axis] = missing - before[axis]
-    _pad_with_value(l, source, present(node.outputs[0]), before, after, _zero(source.dtype))
+        numbers = Numbers(l)
+        missing = numbers.of(wanted) - source.shape[axis]
+        more, less = numbers.let(numbers.larger(missing, 0), numbers.larger(numbers.of(0) - missing, 0))
+        adds[axis] = (floor_divide(more, 2), more - floor_divide(more, 2))
+        cuts[axis] = (floor_divide(less, 2), less - floor_divide(less, 2))
+    _pad_with_value(l, source, present(node.outputs[0]), cuts, adds, zeros_of(source.dtype))
 
 
 @rule("DepthToSpace", "SpaceToDepth")

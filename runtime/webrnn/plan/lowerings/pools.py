@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from webrnn.ir import Dim, Node
+from webrnn.shapes.rules.images import implied_lengths
 
 from ..draft import ExpressionOp
-from ..instructions import POOLINGS, REDUCTIONS
+from ..instructions import POOLINGS, REDUCTIONS, SCATTERS
 from ..lowering import Lowering, attribute, present, rule
 from ..views import View, count_of, dense_strides
 from .windows import Axis, axes_of, planes, window_of
@@ -97,6 +98,30 @@ def _pool_with_index(l: Lowering, x: View, axes: Sequence[Axis], columns_first: 
         x, places = made, index
     assert places is not None
     return x, places
+
+
+@rule("MaxUnpool")
+def _max_unpool(l: Lowering, node: Node) -> None:
+    """The indices count in the shape that the attributes imply; a larger one that is stated has it in its corner."""
+    x, output = _floats(l, l.view(present(node.inputs[0]))), present(node.outputs[0])
+    shape, count = l.shape(output), x.count
+    implied = [size for size in implied_lengths(node, x.shape[2:]) if size is not None]
+    inner = l.temporary((*x.shape[:2], *implied))
+    places, total = l.temporary((1, count), "i64"), inner.count
+    index = l.reshaped(l.view(present(node.inputs[1])), (1, count, 1))
+    l.emit("flat_index", l.dense(index), places, rest=[total, 0, total, 1])
+    l.emit("fill", inner, 0.0)
+    flat = inner.reshaped((total, 1))
+    l.emit("scatter", places.reshaped((count,)), l.reshaped(x, (count, 1)), flat, SCATTERS.index("none"))
+    if inner.shape == shape:
+        l.views[output] = inner
+        return
+    target = place = l.dense_output(output)
+    l.emit("fill", target, 0.0)
+    for axis, (size, most) in enumerate(zip(inner.shape, shape, strict=True)):
+        l.require_not_negative(most - size)
+        place = place.sliced(axis, 0, size)
+    l.copy(inner, place)
 
 
 # --- powers ----------------------------------------------------------------------------------------------------------

@@ -50,7 +50,12 @@ def _reduce_nothing(l: Lowering, view: View, kind: str, node: Node) -> None:
         compute(l, _OF_ONE[kind], operands, l.output_like(output, [view]))
     else:
         target = l.dense_output(output)
-        l.emit("reduce_numbers", shaped(l, view, view.count, 1, 1), shaped(l, target, view.count, 1), _number(l, view, kind))
+        l.emit(
+            "reduce_numbers",
+            shaped(l, view, view.count, 1, 1),
+            shaped(l, target, view.count, 1),
+            _number(l, view, kind),
+        )
 
 
 def grouped(l: Lowering, view: View, axes: Sequence[int]) -> View:

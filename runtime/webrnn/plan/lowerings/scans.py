@@ -20,6 +20,7 @@ from ..instructions import EXACT, LIMITED, UNLIMITED
 from ..lowering import Lowering, present, rule
 from ..numbers import Numbers
 from ..views import Sizes, View, dense_view
+from .pads import fill, zeros_of
 from .sequences import lower_sequence, match_cell
 
 UPDATES_IN_PLACE = {
@@ -27,16 +28,17 @@ UPDATES_IN_PLACE = {
     "GruUpdate": {2, 3},
     "LstmCell": {2},
     "Expression": None,
+    "ScatterElements": {0},
+    "ScatterND": {0},
+    "TensorScatter": {0},
 }
-"""Ops of the webrnn domain that may write a result over an operand: which operands, None for any of its shape."""
+"""Ops that may write a result over an operand: which operands, None for any of its shape."""
 
 
 @rule("Scan", domain=WEBRNN)
 def _scan(l: Lowering, node: Node) -> None:
     scan = Scan.of(node)
-    if not all(state.spec.is_plain for state in scan.states):
-        raise l.refuse("a state with several taps")
-    if "fused_sequences" not in l.options:
+    if "fused_sequences" not in l.options and all(state.spec.is_plain for state in scan.states):
         cell = match_cell(l, scan)
         if cell is not None:
             lower_sequence(l, scan, cell)
@@ -71,8 +73,9 @@ class _Loop:
         self._open_lengths(loop)
         traces = [(trace, self._trace_element(trace)) for trace in scan.traces if trace.whole is not None]
         self._place_traces(traces)
-        carried = [self._place_state(state) for state in scan.states]
-        body = l.in_block(lambda: self._body(traces, carried))
+        histories = [self._place_history(state) for state in scan.states if not state.spec.is_plain]
+        carried = [self._place_state(state) for state in scan.states if state.spec.is_plain]
+        body = l.in_block(lambda: self._body(traces, carried, histories))
         loop.blocks = [body, l.in_block(lambda: self._copies(self.epilogue))]
         if scan.body_cond is not None:
             loop.body_condition = l.view(scan.body_cond)
@@ -163,9 +166,13 @@ class _Loop:
         l = self.l
         whole = l.output(present(trace.whole))
         axis = trace.spec.axis % whole.rank
+        if trace.spec.length is not None:
+            l.require_not_negative(whole.shape[axis] - self.most)
+            fill(l, whole, zeros_of(whole.dtype))
+            whole = whole.sliced(axis, 0, self.most)
         if trace.spec.keep is None:
             if whole.shape[axis] != self._trace_length():
-                raise l.refuse("an output is longer than the loop takes steps")
+                raise l.refuse("an output is not as long as the loop takes steps")
             return _moving_element(whole, axis, trace.spec.reverse, self.most, self.id)
         kept = whole.shape[axis]
         first = kept - 1 if trace.spec.reverse else 0
@@ -177,8 +184,24 @@ class _Loop:
         made = {output for node in self.scan.body.nodes for output in node.outputs if output is not None}
         for trace, view in traces:
             value = trace.element
-            if value in made and value not in self.l.destinations and view.is_contiguous and trace.spec.keep is None:
+            if value in made and value not in self.l.destinations and trace not in self.open_elements:
+                if not view.is_contiguous or trace.spec.keep is not None:
+                    continue
                 self.l.destinations[value] = view
+
+    def _place_history(self, state: State) -> tuple[State, View]:
+        """The last values of a state that is read at several steps, the newest last."""
+        l = self.l
+        init = l.view(state.init)
+        for before in state.body_in:
+            if l.shape(before) != l.shape(state.body_out) or l.shape(before) != init.shape[1:]:
+                raise l.refuse("a state changes its shape")
+        l.require_equal(init.shape[0], state.spec.depth)
+        buffer = self._buffer(state, init)
+        l.copy(init, buffer)
+        for before, tap in zip(state.body_in, state.spec.taps, strict=True):
+            l.views[before] = buffer.without_axis(0, state.spec.depth + tap)
+        return state, buffer
 
     def _place_state(self, state: State) -> tuple[State, View, bool]:
         """Where a state is before each step, and whether its next value has to be copied there."""
@@ -269,7 +292,12 @@ class _Loop:
             at = makers[nodes[at].inputs[0]]
         return at
 
-    def _body(self, traces: list[tuple[Trace, View]], carried: list[tuple[State, View, bool]]) -> None:
+    def _body(
+        self,
+        traces: list[tuple[Trace, View]],
+        carried: list[tuple[State, View, bool]],
+        histories: list[tuple[State, View]],
+    ) -> None:
         l = self.l
         l.lower_graph(self.scan.body)
         for trace, view in traces:
@@ -277,9 +305,14 @@ class _Loop:
             if element != view:
                 l.copy(element, view)
         updates = [(l.view(state.body_out), buffer) for state, buffer, is_copied in carried if is_copied]
+        newest = [(l.view(state.body_out), buffer.without_axis(0, state.spec.depth - 1)) for state, buffer in histories]
+        updates += newest
         buffers = {buffer.storage for _, buffer in updates}
         if any(source.storage in buffers for source, _ in updates):
             updates = [(_fresh_copy(l, source), buffer) for source, buffer in updates]
+        for state, history in histories:
+            older = state.spec.depth - 1
+            l.copy(history.sliced(0, 1, older), history.sliced(0, 0, older))
         for source, buffer in updates:
             if any(map(is_late, buffer.shape)):
                 self._enter(source, buffer)
@@ -298,8 +331,6 @@ def _fresh_copy(l: Lowering, source: View) -> View:
 
 
 def _may_overwrite(node: Node, reads: list[int]) -> bool:
-    if not node.domain:
-        return False
     allowed = UPDATES_IN_PLACE.get(node.op, set())
     return allowed is None or set(reads) <= allowed
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from webrnn.ir import WEBRNN, Dim, Graph, Node, Scan, Value, is_scan
+from webrnn.ir import WEBRNN, Dim, DType, Graph, Node, Scan, Value, is_scan
 from webrnn.ir.activations import ACTIVATIONS
 from webrnn.ir.dims import floor_divide
 from webrnn.ir.scan import SequenceInput, State
@@ -20,11 +20,15 @@ from ..draft import LoopInstruction
 from ..instructions import CHUNKS
 from ..lowering import Lowering
 from ..views import View
+from ..widening import widened
 
 CHUNK = 24
 """Steps that are projected at a time where the number of steps is not known: a multiple of the rows of a tile."""
 LARGE_WEIGHTS, LARGE_CHUNK = 2**19, 256
 """Elements of recurrent weights from which on those of the projection come from afar, and are read less often."""
+
+_FLOATS = (DType.FLOAT, DType.FLOAT16, DType.BFLOAT16)
+"""The others are computed in float32, and what comes out is rounded."""
 
 _INSTRUCTIONS = {"RnnCell": "rnn_sequence", "GruCell": "gru_sequence", "LstmCell": "lstm_sequence"}
 
@@ -93,7 +97,8 @@ def match_cell(l: Lowering, scan: Scan) -> CellLoop | None:
     if weights not in known or any(value is not None and value not in known for value in (bias, peephole)):
         return None
     extra = [int(node.attrs["couple"])] if c is not None else []
-    return CellLoop(node, sequences[0], h, c, n_steps, known[weights], known.get(bias), known.get(peephole), extra)
+    arrays = [None if array is None else widened(array, "f32") for array in map(known.get, (weights, bias, peephole))]
+    return CellLoop(node, sequences[0], h, c, n_steps, *arrays, extra)  # type: ignore[arg-type]
 
 
 class _Arrays:
@@ -121,7 +126,7 @@ def _has_shapes(l: Lowering, xw: SequenceInput, h: State) -> bool:
     """[steps, rows, gates] and [rows, hidden]"""
     state = l.facts.shape(h.body_in[0])
     wide = l.facts.shape(xw.whole)
-    return (
+    return l.facts.dtype(h.body_in[0]) in _FLOATS and (
         wide is not None and len(wide) == 3 and state is not None and len(state) == 2 and l.facts.shape(h.init) == state
     )
 
@@ -132,7 +137,7 @@ def late_projections(l: Lowering, graph: Graph) -> dict[Value, Node]:
     found = {}
     for node in graph.nodes:
         cell = match_cell(l, Scan.of(node)) if is_scan(node) else None
-        if cell is None:
+        if cell is None or l.facts.dtype(cell.xw.whole) is not DType.FLOAT:
             continue
         whole = cell.xw.whole
         product = producers.get(whole)
@@ -152,14 +157,24 @@ def lower_sequence(l: Lowering, scan: Scan, cell: CellLoop) -> None:
     finals = [_final(l, state) for state in states]
     product = l.late.get(cell.xw.whole)
     if product is None:
-        starts = [l.dense(l.view(state.init)) for state in states]
+        starts = [_start(l, state.init) for state in states]
         _emit(l, cell, _whole_input(l, cell), starts, finals, trace)
     else:
         for state, final in zip(states, finals, strict=True):
             l.copy(l.view(state.init), final)
         _emit_in_chunks(l, cell, product, finals, trace)
     if late is not None:
-        l.copy(*late)
+        l.cast_to(*late) if late[0].dtype != late[1].dtype else l.copy(*late)
+    for state, final in zip(states, finals, strict=True):
+        if state.final is not None and l.dtype(state.final) != "f32":
+            l.cast_to(final, l.output(state.final))
+
+
+def _start(l: Lowering, value: Value) -> View:
+    array = l.array(value)
+    if array is not None and l.dtype(value) != "f32":
+        return l.constant(l.once((id(array), "as f32"), array, lambda: widened(array, "f32")))
+    return l.dense(l.cast(l.view(value), "f32"))
 
 
 def activations(l: Lowering, node: Node) -> tuple[View, int]:
@@ -178,7 +193,7 @@ def _emit(l: Lowering, cell: CellLoop, xw: View, starts: list[View], finals: lis
 
 
 def _whole_input(l: Lowering, cell: CellLoop) -> View:
-    whole = l.view(cell.xw.whole)
+    whole = l.cast(l.view(cell.xw.whole), "f32")
     axis = cell.xw.spec.axis % 3
     xw = whole.transposed([axis, *(a for a in range(3) if a != axis)])
     return _in_time(xw if _rows_are_dense(xw) else l.dense(xw), cell.xw.spec.reverse, cell.n_steps)
@@ -236,7 +251,9 @@ def _in_time(view: View, reverse: bool, n_steps: Dim) -> View:
 
 
 def _final(l: Lowering, state: State) -> View:
-    return l.temporary(l.shape(state.body_in[0])) if state.final is None else l.dense_output(state.final)
+    if state.final is None or l.dtype(state.final) != "f32":
+        return l.temporary(l.shape(state.body_in[0]))
+    return l.dense_output(state.final)
 
 
 def _trace(l: Lowering, scan: Scan, n_steps: Dim) -> tuple[View | None, tuple[View, View] | None]:
@@ -247,7 +264,7 @@ def _trace(l: Lowering, scan: Scan, n_steps: Dim) -> tuple[View | None, tuple[Vi
     whole = l.output(scan.traces[0].whole)
     axis = spec.axis % 3
     along = whole.transposed([axis, *(a for a in range(3) if a != axis)])
-    if _rows_are_dense(along):
+    if _rows_are_dense(along) and along.dtype == "f32":
         return _in_time(along, spec.reverse, n_steps), None
     between = l.temporary(along.shape)
     return _in_time(between, spec.reverse, n_steps), (between, along)

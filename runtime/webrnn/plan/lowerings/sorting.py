@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from webrnn.ir import Dim, Node
 
 from ..draft import Instruction
 from ..instructions import CUMULATIONS
 from ..lowering import Lowering, attribute, present, rule
-from ..operand_rules import SUMMED
+from ..operand_rules import ORDERED, SUMMED
 from ..views import View, count_of
-from .elementwise import _Writer
-from .indexing import indices, positions
+from .expressions import Writer
+from .positions import converted, positions
 
 
 def _lines(l: Lowering, view: View, axis: int) -> View:
-    """[outer, n, inner] without gaps."""
+    """[outer, n, inner] without gaps, of elements that have an order."""
+    if view.dtype not in ORDERED:
+        raise l.refuse(f"it is of {view.dtype}")
     return l.reshaped(l.dense(view), _line_shape(view, axis))
 
 
@@ -56,7 +60,7 @@ def _hardmax(l: Lowering, node: Node) -> None:
     l.emit("top", _lines(l, view, axis), None, largest, 0, 0, 1)
     target = l.dense_output(output).reshaped(_line_shape(view, axis))
     assert target is not None
-    w = _Writer(l)
+    w = Writer(l)
     is_it = w.op("equal", w.view(positions(l, n, 3, 1)), w.view(largest))
     w.write([(target, w.cast(is_it, target.dtype))])
 
@@ -72,7 +76,7 @@ def _running(l: Lowering, node: Node) -> None:
     if known is not None:
         _along(l, node, source, target, known[0] % view.rank)
         return
-    axis = l.reshaped(indices(l, axis_value), (1,))
+    axis = l.reshaped(converted(l, l.view(axis_value), "i64"), (1,))
     l.emit("in_range", axis, -view.rank, view.rank - 1)
     _along_one_of(l, node, source, target, axis, 0)
 
@@ -91,7 +95,7 @@ def _along_one_of(l: Lowering, node: Node, source: View, target: View, chosen: V
     if axis == source.rank - 1:
         _along(l, node, source, target, axis)
         return
-    w = _Writer(l)
+    w = Writer(l)
     number = w.view(chosen)
     is_it = w.op("equal", number, w.number(axis, "i64"))
     from_end = w.op("equal", number, w.number(axis - source.rank, "i64"))
@@ -102,3 +106,53 @@ def _along_one_of(l: Lowering, node: Node, source: View, target: View, chosen: V
         l.in_block(lambda: _along_one_of(l, node, source, target, chosen, axis + 1)),
     ]
     l.add(Instruction("branch", [condition.reshaped(())], blocks=blocks))
+
+
+MOST_KEPT = 1000
+"""A limit of boxes up to which there is room for as many, even where there may be fewer boxes."""
+
+
+@rule("NonMaxSuppression")
+def _non_max_suppression(l: Lowering, node: Node) -> None:
+    boxes, scores = l.view(present(node.inputs[0])), l.view(present(node.inputs[1]))
+    output, given = present(node.outputs[0]), [*node.inputs[2:], None, None, None]
+    batch, n, four = boxes.shape
+    classes = scores.shape[1]
+    for have, need in ((four, 4), (scores.shape[0], batch), (scores.shape[2], n)):
+        l.require_equal(have, need)
+    defaults = (np.zeros(1, np.int64), np.zeros(1, np.float32), np.full(1, -np.inf, np.float32))
+    limit, overlap, least = (
+        l.constant(default) if value is None else l.reshaped(l.view(value), (1,))
+        for value, default in zip(given, defaults, strict=False)
+    )
+    order = l.temporary(scores.shape, "i64")
+    lowest_first = l.temporary((batch * classes, n, 1))
+    w = Writer(l)
+    w.write([(lowest_first, w.op("neg", w.view(l.reshaped(scores, lowest_first.shape))))])
+    l.emit("top", lowest_first, None, order.reshaped(lowest_first.shape), 1, 0, 0)
+    most = n if given[0] is not None else 0
+    known = l.facts.of(given[0]).ints
+    if known is not None:
+        most = max(known[0], 0) if known[0] <= MOST_KEPT else n
+    selected, count = l.temporary((batch * classes * most, 3), "i64"), l.temporary((), "i64")
+    corners = _corners(l, boxes, attribute(node, "center_point_box", 0))
+    l.emit("nms", corners, l.dense(scores), order, limit, overlap, least, selected, count)
+    length = l.late_size(count)
+    l.set_shape(output, (length, 3))
+    l.views[output] = selected.sliced(0, 0, length)
+
+
+def _corners(l: Lowering, boxes: View, has_centers: int) -> View:
+    """Boxes as (low, low, high, high)."""
+    first, second = (boxes.sliced(2, at, 2) for at in (0, 2))
+    found = l.temporary(boxes.shape)
+    for code, at in (("min", 0), ("max", 2)):
+        w = Writer(l)
+        a, b = w.view(first), w.view(second)
+        if has_centers:
+            half = w.op("div", b, 2.0)
+            corner = w.op("sub" if code == "min" else "add", a, half)
+        else:
+            corner = w.op(code, a, b)
+        w.write([(found.sliced(2, at, 2), corner)])
+    return found

@@ -1,8 +1,8 @@
 """Convolutions over any number of axes, and convolutions the other way round.
 
 `convolve` is the one way down: along one axis with constant weights as a product of windows, else by the instruction
-`conv` over two axes. Further axes are folded into channels: the windows along the first axis are laid beside each other,
-so that each of its taps is a channel of a convolution over the others, with the same weights in the same order.
+`conv` over two axes. Further axes are folded into channels: the windows along the first axis are laid beside each
+other, so that each of its taps is a channel of a convolution over the others, with the same weights in the same order.
 """
 
 from __future__ import annotations
@@ -242,9 +242,7 @@ def _folded(
     shape = (filters, depth * first.kernel, *kernel)
     kernels = weights.reshape(shape) if isinstance(weights, np.ndarray) else l.reshaped(weights, shape)  # type: ignore[arg-type]
     made = convolve(l, folded, kernels, bias, others, group)
-    apart = made.relaid(
-        (batch, first.positions, *made.shape[1:]), (made.strides[0] * first.positions, *made.strides)
-    )
+    apart = made.relaid((batch, first.positions, *made.shape[1:]), (made.strides[0] * first.positions, *made.strides))
     return apart.transposed([0, 2, 1, *range(3, apart.rank)])
 
 
@@ -304,9 +302,7 @@ def _spread(
     return kernel, strides, dilations, cut, sizes, lengths
 
 
-def _phases(
-    l: Lowering, kernel: int, stride: int, dilation: int, cut: int, size: Dim, length: Dim
-) -> list[_Phase]:
+def _phases(l: Lowering, kernel: int, stride: int, dilation: int, cut: int, size: Dim, length: Dim) -> list[_Phase]:
     """Result o reads tap t of element (o + cut - t * dilation) / stride, where that is an integer."""
     found = []
     common = gcd(stride, dilation)

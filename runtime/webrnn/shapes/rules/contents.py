@@ -40,8 +40,10 @@ def contents(node: Node, inputs: Sequence[Fact], outputs: Sequence[Fact]) -> lis
     if node.op == "Cast" and DType(node.attrs["to"]) in (DType.INT64, DType.INT32):
         # No axis has 2**31 elements.
         return [inputs[0].content] if inputs[0].dtype in (DType.INT64, DType.INT32) else nothing
-    if node.op in _SYMBOLIC and inputs[0].dtype is DType.INT64 and len(inputs) == 2:
+    if node.op in _SYMBOLIC and inputs[0].dtype in (DType.INT64, DType.INT32) and len(inputs) == 2:
         return [_calculated(_SYMBOLIC[node.op], inputs)]
+    if node.op in _FOLDED and inputs[0].dtype in (DType.INT64, DType.INT32) and inputs[0].rank == 1:
+        return [_folded(_FOLDED[node.op], inputs[0].content, outputs[0])]
     return nothing
 
 
@@ -135,7 +137,20 @@ _SYMBOLIC: dict[str, Callable[[Dim, Dim], Dim | None]] = {
     "Greater": lambda a, b: _less(b, a),
     "GreaterOrEqual": lambda a, b: _less_or_equal(b, a),
 }
-"""Arithmetic on sizes. The operands are int64, which sizes do not overflow."""
+"""Arithmetic on sizes. The operands are int64, or int32: no tensor has so many elements that these overflow."""
+
+
+_FOLDED = {"ReduceProd": "Mul", "ReduceSum": "Add", "ReduceMax": "Max", "ReduceMin": "Min"}
+"""Reductions of a list of sizes to one number."""
+
+
+def _folded(op: str, sizes: Content | None, output: Fact) -> Content | None:
+    if not sizes or output.shape not in ((), (1,)):
+        return None
+    total: Dim | None = sizes[0]
+    for size in sizes[1:]:
+        total = None if total is None or size is None else _SYMBOLIC[op](total, size)
+    return (total,)
 
 
 def _calculated(function: Callable[[Dim, Dim], Dim | None], inputs: Sequence[Fact]) -> Content | None:
@@ -149,4 +164,5 @@ def _calculated(function: Callable[[Dim, Dim], Dim | None], inputs: Sequence[Fac
     first, second = np.broadcast_arrays(*arrays)
     pairs = zip(first.reshape(-1).tolist(), second.reshape(-1).tolist(), strict=True)
     found = (None if a is None or b is None else function(a, b) for a, b in pairs)
-    return tuple(None if isinstance(size, int) and not -(2**63) <= size < 2**63 else size for size in found)
+    most = 2**63 if inputs[0].dtype is DType.INT64 else 2**31
+    return tuple(None if isinstance(size, int) and not -most <= size < most else size for size in found)

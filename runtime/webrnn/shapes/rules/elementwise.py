@@ -68,7 +68,12 @@ def where(node: Node, inputs: Sequence[Fact]) -> Sequence[Fact]:
     return [Fact(common_type(inputs[1:]), broadcast(*(fact.shape for fact in inputs)))]
 
 
-@rule("Cast")
+@rule("SwiGLU")
+def type_and_broadcast(node: Node, inputs: Sequence[Fact]) -> Sequence[Fact]:
+    return [Fact(common_type(inputs), broadcast(*(fact.shape for fact in inputs)))]
+
+
+@rule("Cast", "BitCast")
 def cast(node: Node, inputs: Sequence[Fact]) -> Sequence[Fact]:
     return [Fact(DType(node.attrs["to"]), inputs[0].shape)]
 

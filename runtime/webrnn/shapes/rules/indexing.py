@@ -106,6 +106,13 @@ def constant_of_shape(node: Node, inputs: Sequence[Fact]) -> Sequence[Fact]:
     return [Fact(dtype, unknown_sizes(length) if isinstance(length, int) else None)]
 
 
+@rule("Random", domain=WEBRNN)
+def random(node: Node, inputs: Sequence[Fact]) -> Sequence[Fact]:
+    sizes = inputs[1].content
+    length = inputs[1].shape[0] if inputs[1].shape else None
+    return [Fact(DType.FLOAT, sizes or (unknown_sizes(length) if isinstance(length, int) else None))]
+
+
 @rule("Range")
 def range_(node: Node, inputs: Sequence[Fact]) -> Sequence[Fact]:
     dtype = next((fact.dtype for fact in inputs if fact.dtype is not None), None)
@@ -137,6 +144,11 @@ def one_hot(node: Node, inputs: Sequence[Fact]) -> Sequence[Fact]:
 @rule("NonZero")
 def non_zero(node: Node, inputs: Sequence[Fact]) -> Sequence[Fact]:
     return [Fact(DType.INT64, (None if inputs[0].rank is None else max(inputs[0].rank, 1), None))]
+
+
+@rule("NonMaxSuppression")
+def non_max_suppression(node: Node, inputs: Sequence[Fact]) -> Sequence[Fact]:
+    return [Fact(DType.INT64, (None, 3))]
 
 
 @rule("ExpectShape", domain=WEBRNN)

@@ -49,7 +49,9 @@ def einsum(node: Node, inputs: Sequence[Fact]) -> Sequence[Fact]:
     spelled = equation.replace(" ", "").partition("->")[0].split(",")
     if any(fact.rank is None and "." in term for term, fact in zip(spelled, inputs, strict=True)):
         return [Fact(dtype)]
-    shapes = [(None,) * len(term) if fact.shape is None else fact.shape for term, fact in zip(spelled, inputs, strict=True)]
+    shapes = [
+        (None,) * len(term) if fact.shape is None else fact.shape for term, fact in zip(spelled, inputs, strict=True)
+    ]
     terms, result = parse(equation, [len(shape) for shape in shapes])
     sizes: dict[str, Dim | None] = {}
     for axes, shape in zip(terms, shapes, strict=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from webrnn.ir import Dim, DType, Node, Shape
+from webrnn.ir import WEBRNN, Dim, DType, Node, Shape
 from webrnn.ops.sets import REDUCTIONS
 
 from ..facts import Fact
@@ -33,6 +33,11 @@ def arg_extreme(node: Node, inputs: Sequence[Fact]) -> Sequence[Fact]:
     if sizes is None:
         return [Fact(DType.INT64)]
     return [Fact(DType.INT64, _reduced(sizes, (node.attrs.get("axis", 0),), bool(node.attrs.get("keepdims", 1))))]
+
+
+@rule("Sample", domain=WEBRNN)
+def sample(node: Node, inputs: Sequence[Fact]) -> Sequence[Fact]:
+    return [Fact(DType.INT64, inputs[1].shape)]
 
 
 def _reduced(sizes: Shape, axes: Sequence[int], keeps: bool) -> Shape:

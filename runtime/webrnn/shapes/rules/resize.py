@@ -29,8 +29,10 @@ def resize(node: Node, inputs: Sequence[Fact]) -> Sequence[Fact]:
         for axis, scale in zip(axes, scales.floats, strict=True):
             result[axis] = _scaled(result[axis], scale)
     else:
-        stretches = node.attrs.get("keep_aspect_ratio_policy", "stretch") == "stretch"
-        known = lengths.content if stretches else None
+        policy = node.attrs.get("keep_aspect_ratio_policy", "stretch")
+        known = lengths.content
+        if known is not None and policy != "stretch":
+            known = _in_proportion([result[axis] for axis in axes], known, policy)
         for axis, length in zip(axes, known or (None,) * len(axes), strict=True):
             result[axis] = length
     return [Fact(x.dtype, tuple(result))]
@@ -45,3 +47,15 @@ def _scaled(size: Dim | None, scale: float) -> Dim | None:
     if denominator > _EXACT or numerator > _EXACT:
         return None
     return floor_divide(size * numerator, denominator)
+
+
+def _in_proportion(
+    sizes: Sequence[Dim | None], lengths: Sequence[Dim | None], policy: str
+) -> tuple[Dim | None, ...] | None:
+    """The lengths that all axes have with the smallest or the largest of their scales."""
+    pairs = [(size, length) for size, length in zip(sizes, lengths, strict=True) if isinstance(size, int) and size]
+    scales = [length / size for size, length in pairs if isinstance(length, int)]
+    if len(scales) != len(sizes):
+        return None
+    scale = min(scales) if policy == "not_larger" else max(scales)
+    return tuple(int(scale * size + 0.5) for size, _ in pairs)

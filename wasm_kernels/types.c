@@ -1,0 +1,149 @@
+/* Numbers of all element types: a tile of any of them is read as int64 or double, and written from these. */
+#include "plan.gen.h"
+#include "doubles.c"
+
+/* A type of floating-point numbers. Patterns without their sign: `largest` is that of the largest number, `infinity` that of
+ * infinity, or of NaN where there is none; `nan` is the whole pattern that NaN is written as, -1 where there is none. */
+typedef struct {
+  int8_t exponent, mantissa;
+  int16_t bias;
+  int32_t largest, infinity, nan;
+} Layout;
+
+static const Layout LAYOUTS[DTYPE_COUNT] = {
+    [DTYPE_F16] = {5, 10, 15, 0x7bff, 0x7c00, 0x7e00},
+    [DTYPE_BF16] = {8, 7, 127, 0x7f7f, 0x7f80, 0x7fc0},
+    [DTYPE_F8E4M3FN] = {4, 3, 7, 0x7e, 0x7f, 0x7f},
+    [DTYPE_F8E4M3FNUZ] = {4, 3, 8, 0x7f, 0x80, 0x80},
+    [DTYPE_F8E5M2] = {5, 2, 15, 0x7b, 0x7c, 0x7e},
+    [DTYPE_F8E5M2FNUZ] = {5, 2, 16, 0x7f, 0x80, 0x80},
+    [DTYPE_F4E2M1] = {2, 1, 1, 7, 7, -1},
+    [DTYPE_F6E2M3] = {2, 3, 1, 31, 31, -1},
+    [DTYPE_F6E3M2] = {3, 2, 3, 31, 31, -1},
+};
+
+INLINE double decoded(int32_t bits, const Layout *l) {
+  const int32_t sign = 1 << (l->exponent + l->mantissa), pattern = bits & (sign - 1), exponent = pattern >> l->mantissa;
+  double x;
+  if (pattern > l->largest || bits == l->nan) x = l->infinity != l->nan && pattern == l->infinity ? INFINITE : NOT_A_NUMBER;
+  else if (exponent) x = double_of((int64_t)pattern << (52 - l->mantissa)) * double_of((int64_t)(2046 - l->bias) << 52);
+  else x = (double)pattern * double_of((int64_t)(1 - l->bias - l->mantissa + 1023) << 52);
+  return bits & sign ? -x : x;
+}
+
+/* Rounded to nearest, ties to even. What is too large is the largest number, or infinity or NaN if it does not saturate. */
+INLINE int32_t encoded(double x, const Layout *l, int saturates) {
+  const double a = __builtin_fabs(x), top = double_of((int64_t)(1023 + 200) << 52);
+  if (x != x) return l->nan < 0 ? 0 : l->nan;
+  const int64_t least = 1024 - l->bias; /* the exponent field of the smallest normal number */
+  const double capped = a < top ? a : top;
+  const int64_t field = bits_of(capped) >> 52, exponent = field < least ? least : field;
+  /* its last bit has the weight of the last bit of the result */
+  const double magic = double_of((exponent + 52 - l->mantissa) << 52 | (int64_t)1 << 51), rounded = (capped + magic) - magic;
+  int64_t pattern = exponent > least || rounded >= double_of(least << 52)
+                        ? (bits_of(rounded) - ((least - 1) << 52)) >> (52 - l->mantissa)
+                        : (int64_t)(rounded * double_of((2046 - least + l->mantissa) << 52));
+  if (pattern > l->largest) pattern = saturates || l->nan < 0 ? l->largest : l->infinity;
+  const int32_t sign = 1 << (l->exponent + l->mantissa);
+  return (int32_t)pattern | (__builtin_signbit(x) && (pattern || l->nan != sign) ? sign : 0);
+}
+
+/* The exponent of a float; `how` its mantissa is rounded: 0 up, 1 down, 2 to nearest */
+INLINE int32_t exponent_alone(float x, int saturates, int how) {
+  uint32_t bits;
+  __builtin_memcpy(&bits, &x, 4);
+  const int32_t exponent = (int32_t)(bits >> 23 & 255), mantissa = (int32_t)(bits & 0x7fffff);
+  const int up = how == 0 ? mantissa > (exponent ? 0 : 0x400000) : how == 2 && mantissa >= (exponent ? 0x400000 : 0x600000);
+  return exponent == 255 ? 255 : exponent + up > 254 && saturates ? 254 : exponent + up;
+}
+
+INLINE int64_t to_int(double x) { return x >= -0x1p63 && x < 0x1p63 ? (int64_t)x : INT64_MIN; }
+
+typedef union {
+  int64_t i;
+  double d;
+} Number;
+
+INLINE int is_float(int dtype) {
+  return dtype == DTYPE_F32 || dtype == DTYPE_F64 || dtype == DTYPE_F8E8M0 || LAYOUTS[dtype].mantissa;
+}
+
+#define EACH_ELEMENT for (int32_t i = 0; i < n; i++)
+#define READ(type) ((const type *)x)[(ptrdiff_t)i * step]
+
+static COMPACT void read_numbers(const char *x, int32_t step, int dtype, Number *y, int32_t n) {
+  const Layout *l = LAYOUTS + dtype;
+  switch (dtype) {
+  case DTYPE_F32: EACH_ELEMENT y[i].d = READ(float); return;
+  case DTYPE_F64: EACH_ELEMENT y[i].d = READ(double); return;
+  case DTYPE_I32: EACH_ELEMENT y[i].i = READ(int32_t); return;
+  case DTYPE_U32: EACH_ELEMENT y[i].i = READ(uint32_t); return;
+  case DTYPE_I64:
+  case DTYPE_U64: EACH_ELEMENT y[i].i = READ(int64_t); return;
+  case DTYPE_I16: EACH_ELEMENT y[i].i = READ(int16_t); return;
+  case DTYPE_U16: EACH_ELEMENT y[i].i = READ(uint16_t); return;
+  case DTYPE_F16:
+  case DTYPE_BF16: EACH_ELEMENT y[i].d = decoded(READ(uint16_t), l); return;
+  case DTYPE_I8: EACH_ELEMENT y[i].i = READ(int8_t); return;
+  case DTYPE_I4: EACH_ELEMENT y[i].i = ((READ(uint8_t) & 15) ^ 8) - 8; return;
+  case DTYPE_I2: EACH_ELEMENT y[i].i = ((READ(uint8_t) & 3) ^ 2) - 2; return;
+  case DTYPE_U4: EACH_ELEMENT y[i].i = READ(uint8_t) & 15; return;
+  case DTYPE_U2: EACH_ELEMENT y[i].i = READ(uint8_t) & 3; return;
+  case DTYPE_BOOL: EACH_ELEMENT y[i].i = READ(uint8_t) != 0; return;
+  case DTYPE_U8: EACH_ELEMENT y[i].i = READ(uint8_t); return;
+  case DTYPE_F8E8M0:
+    EACH_ELEMENT y[i].d = READ(uint8_t) == 255 ? NOT_A_NUMBER : double_of((int64_t)(READ(uint8_t) + 1023 - 127) << 52);
+    return;
+  default: EACH_ELEMENT y[i].d = decoded(READ(uint8_t), l);
+  }
+}
+
+/* Integers from doubles: towards zero; what does not fit into 32 bits, or 64 for wider types, is the smallest of these, of which
+ * the low bits are kept. */
+static COMPACT void round_numbers(Number *x, int dtype, int32_t n) {
+  const double limit = dtype == DTYPE_I64 || dtype == DTYPE_U64 || dtype == DTYPE_U32 ? 0x1p63 : 0x1p31;
+  const int is_small = dtype == DTYPE_U4 || dtype == DTYPE_I4 || dtype == DTYPE_U2 || dtype == DTYPE_I2;
+  EACH_ELEMENT {
+    const double d = x[i].d;
+    if (dtype == DTYPE_BOOL) x[i].i = d != 0;
+    else if (is_small) x[i].i = to_int(__builtin_fabs(d) < 0x1p51 ? (d + ROUND_DOUBLE) - ROUND_DOUBLE : d);
+    else if (dtype == DTYPE_U64 && d >= 0x1p63 && d < 0x1p64) x[i].i = (int64_t)(uint64_t)d;
+    else x[i].i = d >= -limit && d < limit ? (int64_t)d : -(int64_t)(limit * 0.5) * 2;
+  }
+}
+
+static COMPACT void write_numbers(Number *x, int dtype, char *y, int32_t n, int saturates, int how) {
+  const Layout *l = LAYOUTS + dtype;
+  switch (dtype) {
+  case DTYPE_F32: EACH_ELEMENT((float *)y)[i] = (float)x[i].d; return;
+  case DTYPE_BF16: EACH_ELEMENT((uint16_t *)y)[i] = (uint16_t)encoded((float)x[i].d, l, 0); return;
+  case DTYPE_F16: EACH_ELEMENT((uint16_t *)y)[i] = (uint16_t)encoded(x[i].d, l, 0); return;
+  case DTYPE_F8E8M0: EACH_ELEMENT y[i] = (char)exponent_alone((float)x[i].d, saturates, how); return;
+  case DTYPE_BOOL: EACH_ELEMENT y[i] = x[i].i != 0; return;
+  }
+  if (l->mantissa) {
+    EACH_ELEMENT y[i] = (char)encoded(x[i].d, l, saturates);
+    return;
+  }
+  const int mask = dtype == DTYPE_U4 || dtype == DTYPE_I4 ? 15 : dtype == DTYPE_U2 || dtype == DTYPE_I2 ? 3 : 255;
+  switch (ITEM[dtype]) {
+  case 8: EACH_ELEMENT((int64_t *)y)[i] = x[i].i; return;
+  case 4: EACH_ELEMENT((int32_t *)y)[i] = (int32_t)x[i].i; return;
+  case 2: EACH_ELEMENT((int16_t *)y)[i] = (int16_t)x[i].i; return;
+  default: EACH_ELEMENT y[i] = (char)(x[i].i & mask);
+  }
+}
+
+/* y[n] = n numbers of the type `from`, `step` (0 or 1) apart, as the type `to`; n is at most TILE */
+static COMPACT void cast_numbers(const char *x, int32_t step, int from, char *y, int to, int32_t n, int saturates, int how) {
+  Number numbers[TILE];
+  read_numbers(x, step, from, numbers, n);
+  if (is_float(from) && !is_float(to)) round_numbers(numbers, to, n);
+  if (!is_float(from) && is_float(to)) EACH_ELEMENT {
+      const int64_t i64 = numbers[i].i;
+      /* to what is smaller than a float by way of one */
+      if (from == DTYPE_U64) numbers[i].d = to == DTYPE_F64 ? (double)(uint64_t)i64 : (float)(uint64_t)i64;
+      else numbers[i].d = to == DTYPE_F64 ? (double)i64 : (float)i64;
+    }
+  write_numbers(numbers, to, y, n, saturates, how);
+}
