@@ -380,7 +380,7 @@ class Lowering:
 
     def checkpoint(self) -> tuple[Any, ...]:
         """What `go_back` needs to undo all that was done since."""
-        tables = (self.views, self.destinations, self.arrays, self.late, self._ports)
+        tables: list[dict[Any, Any]] = [self.views, self.destinations, self.arrays, self.late, self._ports]
         numbers = len(self.block), self.n_loops, self.n_externals
         return *numbers, set(self._required), self.facts.copy(), *map(dict, tables)
 
