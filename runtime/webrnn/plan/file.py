@@ -292,7 +292,7 @@ def _read_state(row: Any, inputs: Mapping[str, PlanPort], outputs: Mapping[str, 
     if not isinstance(before, str) or not isinstance(after, str) or before not in inputs or after not in outputs:
         raise PlanError(f"the metadata carry {after!r} to {before!r}, which the plan does not have")
     port, source = inputs[before], outputs[after]
-    if port.dtype != source.dtype or len(port.shape) != len(source.shape) or source.is_late:
+    if port.dtype != source.dtype or len(port.shape) != len(source.shape):
         raise PlanError(f"the metadata carry {after!r} to {before!r}, which is of another kind")
     return PlanState(before, after, _read_start(row["start"], port, file) if "start" in row else None)
 
