@@ -42,8 +42,12 @@ class PlanPort:
     sizes: tuple[int, ...]
     """Indices into the table of sizes."""
     external: int
-    is_late: bool = False
-    """Whether a size is known only when the plan has run."""
+    late: tuple[bool, ...] = ()
+    """For each axis, whether its size is known only when the plan has run."""
+
+    @property
+    def is_late(self) -> bool:
+        return any(self.late)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -100,7 +104,7 @@ class PlanFile:
 
     def _port(self, row: Any) -> PlanPort:
         port = _port(row, self.size_rows, self.header["externals"])
-        return replace(port, is_late=any(self.is_late[size] for size in port.sizes))
+        return replace(port, late=tuple(self.is_late[size] for size in port.sizes))
 
     def _read_external_rows(self, words: np.ndarray) -> list[tuple[int, int, int]]:
         """(place, size, bytes of an element) of each buffer that is an external."""
