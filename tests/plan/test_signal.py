@@ -118,7 +118,9 @@ def test_what_is_not_read_of_any_spectrum(n):
 
 def test_stft_of_complex_signals():
     window = np.hanning(20).astype(np.float32)
-    check_graph(graph_of(lambda b, x: b.op("STFT", x, b.ints(7), None, b.ints(20), onesided=0), "f n 90"), tolerance=1e-4)
+    check_graph(
+        graph_of(lambda b, x: b.op("STFT", x, b.ints(7), None, b.ints(20), onesided=0), "f n 90"), tolerance=1e-4
+    )
     check_graph(
         graph_of(lambda b, x: b.op("STFT", x, b.ints(7), b.constant(window), onesided=0), "f n 90 2"), tolerance=1e-4
     )

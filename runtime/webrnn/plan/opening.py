@@ -137,8 +137,8 @@ def _slice(l: Lowering, node: Node) -> bool:
 
 
 def _sliced(l: Lowering, view: View, axis: int, start: Dim | View, end: Dim | View, step: Dim | View) -> View:
-    """A start is clamped to the elements that there are, an end to one before or behind them. Numbers beyond what a size
-    can be are as good as the largest one."""
+    """A start is clamped to the elements that there are, an end to one before or behind them. A number beyond what a
+    size can be is as good as the largest one."""
     numbers = Numbers(l)
     size = numbers.of(view.shape[axis])
     first, last, pace = (_clamped(numbers, number) for number in (start, end, step))
@@ -262,7 +262,7 @@ def _range(l: Lowering, node: Node) -> bool:
     return _by_rule(l, node)
 
 
-# --- axes that come with the inputs --------------------------------------------------------------------------------------
+# --- axes that come with the inputs -----------------------------------------------------------------------------------
 
 
 def _flags(l: Lowering, rank: int, axes: Sequence[Dim | View]) -> list[View]:
@@ -329,7 +329,7 @@ def _squeeze(l: Lowering, node: Node) -> bool:
     value, axes = [*node.inputs, None][:2]
     if axes is None:
         raise l.refuse("which of its axes are of one element is known only while running")
-    view, output, named = l.view(present(value)), present(node.outputs[0]), l.elements(axes)
+    view, named = l.view(present(value)), l.elements(axes)
     flags = _flags(l, view.rank, named)
     numbers = Numbers(l)
     for size, flag in zip(view.shape, flags, strict=True):
