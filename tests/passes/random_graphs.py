@@ -222,7 +222,7 @@ class _Generator:
             finals.append(self._remember_two(b, body, scan, matrices, inner))
         if self.rng.random() < 0.15:
             finals.append(self._rearranged(b, body, scan, matrices, inner))
-        if self.rng.random() < 0.3:
+        if self.rng.random() < 0.25:
             finals.append(self._collected(b, body, scan, matrices, inner, sequences[0]))
         inits = self.rng.choices(matrices, k=self.rng.randint(0, 4))
         states = [body.value("state") for _ in inits]
@@ -314,7 +314,7 @@ class _Generator:
         place, or one that only counts; the sum of all."""
         init, new, final = self.rng.choice(matrices), self.rng.choice(inner), b.value("collected")
         kind = self.rng.choice(["sequence", "sequence", "items", "grown", "written", "counted", "read"])
-        if kind == "read" and wholes:
+        if kind == "read" and wholes and self.steps:
             parts = b.value("parts", container=SEQUENCE)
             whole = self.rng.choice(wholes)
             b.add(Node("SplitToSequence", [whole], [parts], {"axis": 0, "keepdims": 0}))

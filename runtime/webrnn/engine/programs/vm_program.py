@@ -65,12 +65,15 @@ class VmProgram:
         """For all sizes."""
         self.recent: PlanProgram | None = None
         """What the last run ran on."""
-        self._for_shapes: dict[tuple[tuple[int, ...], ...], Any] = {}
+        self._for_shapes: dict[tuple[Any, ...], Any] = {}
         self._lock = new_lock(self)
         self._untyped = graph if any(value.dtype is None and not value.container for value in graph.inputs) else None
         """The graph, if an input has no element type: then numpy runs it, which looks at what it gets."""
         self._unplanned: Graph | None = None
         """The graph, if it has no plan for all sizes."""
+        self._has_containers = any(value.container for value in (*graph.inputs, *graph.outputs))
+        self.is_whole = False
+        """Whether the last run ran on the VM alone."""
         try:
             self.plan = setting.plan(with_named_sizes(graph), conditions)
         except NotLowered as reason:
@@ -84,32 +87,41 @@ class VmProgram:
         if self.plan is not None:
             try:
                 results = self.plan.run(arguments, budget=budget)
-                self.recent = self.plan
+                self.recent, self.is_whole = self.plan, True
                 return results
             except PlanError as reason:  # sizes for which the plan does not hold
                 self._setting.say(f"not by the plan for all sizes: {reason}")
         self._conditions.require(arguments)
-        shapes = shapes_of(arguments)
+        shapes = self._key(arguments)
         with self._lock:
             program = self._for_shapes.get(shapes)
             if program is None:
                 while len(self._for_shapes) >= MOST_SHAPES:
                     self._for_shapes.pop(next(iter(self._for_shapes)))
-                program = self._for_shapes[shapes] = self._program_for(shapes)
+                program = self._for_shapes[shapes] = self._program_for(arguments)
         self.recent = program if isinstance(program, PlanProgram) else None
+        self.is_whole = isinstance(getattr(program, "program", program), PlanProgram)
         try:
             return program.run(arguments, budget=budget)
         except PlanError as reason:  # no plan holds for these sizes: numpy runs them, or says why not
-            self._setting.say(f"in numpy, for {list(map(list, shapes))}: {reason}")
-            self.recent = None
-            program = self._for_shapes[shapes] = SplitProgram(self._graph_for(shapes), self._setting, None)
+            self._setting.say(f"in numpy, for {list(map(list, shapes_of(arguments)))}: {reason}")
+            self.recent, self.is_whole = None, False
+            graph = self._graph_for(shapes_of(arguments))
+            program = self._for_shapes[shapes] = SplitProgram(graph, self._setting, None)
             return program.run(arguments, budget=budget)
+
+    def _key(self, arguments: Sequence[Any]) -> tuple[Any, ...]:
+        if not self._has_containers:
+            return shapes_of(arguments)
+        from .open_containers import structure_of
+
+        return tuple(map(structure_of, arguments))
 
     def _after_fork(self, was_held: bool) -> None: ...
 
     def ran_on(self, arguments: Sequence[Any]) -> PlanProgram | SplitProgram:
         """What the last run, of these arguments, ran on."""
-        return self.recent if self.recent is not None else self._for_shapes[shapes_of(arguments)]
+        return self.recent if self.recent is not None else self._for_shapes[self._key(arguments)]
 
     def plan_for(self, shapes: tuple[tuple[int, ...], ...]) -> PlanProgram:
         """A plan for inputs of these shapes only."""
@@ -133,17 +145,28 @@ class VmProgram:
 
         return obstacles_for_some_shapes(self._source, self._graph_for, self._setting.options)
 
-    def _program_for(self, shapes: tuple[tuple[int, ...], ...]) -> Any:
+    def _program_for(self, arguments: Sequence[Any]) -> Any:
         if self._untyped is not None:
             return SplitProgram(self._untyped, self._setting, None)
-        graph = self._graph_for(shapes)
+        if self._has_containers:
+            from .open_containers import OpenProgram, open_outputs, with_open_inputs
+
+            graph = self._optimized(with_open_inputs(self._source, arguments))
+            results = open_outputs(graph)
+            self._setting.optimize(graph)
+            return OpenProgram(self._planned(graph), results)
+        return self._planned(self._graph_for(shapes_of(arguments)))
+
+    def _planned(self, graph: Graph) -> Any:
         try:
             return self._setting.plan(graph)
         except NotLowered as reason:
             return SplitProgram(graph, self._setting, reason)
 
     def _graph_for(self, shapes: tuple[tuple[int, ...], ...]) -> Graph:
-        graph = with_shapes(self._source, shapes)
+        return self._optimized(with_shapes(self._source, shapes))
+
+    def _optimized(self, graph: Graph) -> Graph:
         check_graph(graph, may_refuse=False)
         self._setting.optimize(graph)
         return graph
