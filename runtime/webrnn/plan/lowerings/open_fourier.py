@@ -46,7 +46,7 @@ def _convert(l: Lowering, x: View, y: View) -> None:
 
 
 def _tables(l: Lowering, n: Dim, bins: Dim, inverse: bool) -> tuple[View, View]:
-    """cos and -sin of j k / n turns, [n, bins]: n of them, each where it is needed. An inverse has sin, and all by n."""
+    """cos and -sin of j k / n turns, [n, bins]: n of them, each where it is needed. An inverse has sin, and all / n."""
     w = Writer(l)
     size = w.view(l.number_of(n))
     product = w.op("mul", w.view(positions(l, n, 2, 0)), w.view(positions(l, bins, 2, 1)))
