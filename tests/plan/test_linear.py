@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.backends import MAIN
-from tests.plan.harness import check_graph, graph_of, plan_of
+from tests.plan.harness import check_graph, graph_of
 from webrnn.ir import WEBRNN, Node
 from webrnn.plan.lowering import pack, packed_size
 

@@ -1,4 +1,4 @@
-"""Attention and RotaryEmbedding: products, masks, softmax; and softmax of doubles.
+"""Attention and RotaryEmbedding: products, masks, softmax.
 
 Heads of keys that serve several heads of queries are not repeated: the queries of one group are rows of one product.
 """
@@ -27,7 +27,9 @@ class _Scores:
 
 def _attention(e: Emitter, node: Node) -> None:
     query, key, value, mask, past_key, past_value, lengths = _padded(node.inputs, 7)
-    assert query is not None and key is not None and value is not None
+    assert query is not None
+    assert key is not None
+    assert value is not None
     is_packed = len(e.shape(query)) == 3
     dtype, attrs = e.dtype(query), node.attrs
     if is_packed:
@@ -112,22 +114,6 @@ def _softmax(e: Emitter, scores: Value) -> Value:
     return e.op("Div", exponentials, e.op("ReduceSum", exponentials, last, keepdims=1))
 
 
-def _softmax_of_doubles(e: Emitter, node: Node) -> None:
-    """There is an instruction for floats."""
-    x = node.inputs[0]
-    assert x is not None
-    if e.dtype(x) is not DType.DOUBLE:
-        raise Declined
-    axis = e.ints(node.attrs.get("axis", -1))
-    rest = e.op("Sub", x, e.op("ReduceMax", x, axis, keepdims=1))
-    exponentials = e.op("Exp", rest)
-    total = e.op("ReduceSum", exponentials, axis, keepdims=1)
-    if node.op == "Softmax":
-        e.op("Div", exponentials, total, output=node.outputs[0])
-    else:
-        e.op("Sub", rest, e.op("Log", total), output=node.outputs[0])
-
-
 def _has_window(node: Node) -> bool:
     return any(node.attrs.get(name, -1) >= 0 for name in ("left_window_size", "right_window_size"))
 
@@ -194,7 +180,9 @@ def _range(e: Emitter, value: Value, axis: int) -> Value:
 def _rotary_embedding(e: Emitter, node: Node) -> None:
     x, cos_cache, sin_cache, positions = _padded(node.inputs, 4)
     output, attrs = node.outputs[0], node.attrs
-    assert x is not None and cos_cache is not None and sin_cache is not None
+    assert x is not None
+    assert cos_cache is not None
+    assert sin_cache is not None
     is_packed = len(e.shape(x)) == 3
     heads = _split_heads(e, x, attrs["num_heads"]) if is_packed else x
     whole = e.size(heads, 3)
@@ -235,6 +223,4 @@ def _slice(e: Emitter, x: Value, start: int, stop: int, step: int = 1) -> Value:
 EXPANSIONS: dict[str, Expansion] = {
     "Attention": _attention,
     "RotaryEmbedding": _rotary_embedding,
-    "Softmax": _softmax_of_doubles,
-    "LogSoftmax": _softmax_of_doubles,
 }

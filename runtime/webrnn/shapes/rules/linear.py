@@ -36,6 +36,11 @@ def matmul_integer(node: Node, inputs: Sequence[Fact]) -> Sequence[Fact]:
     return [Fact(DType.INT32, product_shape(inputs[0].shape, inputs[1].shape))]
 
 
+@rule("QLinearMatMul")
+def qlinear_matmul(node: Node, inputs: Sequence[Fact]) -> Sequence[Fact]:
+    return [Fact(inputs[7].dtype, product_shape(inputs[0].shape, inputs[3].shape))]
+
+
 @rule("Gemm")
 def gemm(node: Node, inputs: Sequence[Fact]) -> Sequence[Fact]:
     rows = _axis(inputs[0].shape, 1 if node.attrs.get("transA", 0) else 0)
