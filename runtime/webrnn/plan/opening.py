@@ -22,7 +22,7 @@ Opener = Callable[[Lowering, Node], bool]
 
 SIZE_OPERANDS = {
     "ConstantOfShape": 0, "Tile": 1, "TopK": 1, "OneHot": 1, "Split": 1, "MaxUnpool": 2,
-    "AffineGrid": 1, "HannWindow": 0, "HammingWindow": 0, "BlackmanWindow": 0, "DFT": 1,
+    "AffineGrid": 1, "HannWindow": 0, "HammingWindow": 0, "BlackmanWindow": 0,
 }  # fmt: skip
 """Which operand of an op is of sizes, and nothing else."""
 
@@ -414,6 +414,23 @@ def _col2im(l: Lowering, node: Node) -> bool:
     return True
 
 
+def _dft(l: Lowering, node: Node) -> bool:
+    length, axis = [*node.inputs[1:], None, None][:2]
+    if length is not None:
+        l.content_now(length)
+    if axis is None or l.facts.of(axis).ints is not None:
+        return False
+    from .lowerings.signal import open_dft  # a page waits for what is imported
+
+    return open_dft(l, node)
+
+
+def _stft(l: Lowering, node: Node) -> bool:
+    from .lowerings.signal import open_stft  # as above
+
+    return open_stft(l, node)
+
+
 OPENERS: dict[str, Opener] = {
     **dict.fromkeys(SIZE_OPERANDS, _read_sizes),
     **dict.fromkeys((*BINARY, *BITWISE, *COMPARISONS, *LOGICAL, *VARIADIC, "Pow", "BitShift", "Where"), _broadcast),
@@ -427,6 +444,8 @@ OPENERS: dict[str, Opener] = {
     **dict.fromkeys(REDUCTIONS, _reduce),
     "Squeeze": _squeeze,
     "Unsqueeze": _unsqueeze,
+    "DFT": _dft,
+    "STFT": _stft,
     "NonZero": _nonzero,
     "Compress": _compress,
     "Resize": _resize,
