@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from webrnn.ir import WEBRNN, Dim, DType, Node, Shape
-from webrnn.ops.einsum import parse
+from webrnn.shapes.einsum import parse
 
 from ..facts import Fact
 from .registry import broadcast, broadcast_dim, common_type, rule
