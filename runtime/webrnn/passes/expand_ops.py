@@ -42,7 +42,7 @@ MODULES = {
     "QLinearConv": "quantize",
     "ConvInteger": "quantize",
     "MatMulInteger": "quantize",
-    "Gemm": "quantize",
+    "Gemm": "gemm",
 }
 """The module of `expansions` that has the expansion of an op."""
 
