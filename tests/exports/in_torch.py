@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import warnings
 
 import numpy as np
 import torch
+from torch.onnx._internal.exporter import _registration
 
 from .table import Architecture
 
@@ -16,9 +18,11 @@ logging.getLogger("torch.onnx").setLevel(logging.ERROR)
 
 
 def warm_up() -> None:
-    """Load what the exporter loads when it is first used, so that each process that is forked need not."""
+    """Load what the exporter loads when it is first used, so that each process that is forked need not. Its table of
+    operators, which it makes anew for each model, takes half of the time: it is made once."""
+    _registration.ONNXRegistry.from_torchlib = staticmethod(functools.cache(_registration.ONNXRegistry.from_torchlib))
     example = torch.zeros(2, 3)
-    torch.onnx.export(torch.nn.Linear(3, 2).eval(), (example,), dynamo=True, verbose=False)
+    torch.onnx.export(torch.nn.Linear(3, 2).eval(), (example,), dynamo=True, opset_version=18, verbose=False)
 
 
 def make(architecture: Architecture) -> torch.nn.Module:

@@ -68,12 +68,20 @@ def _halve(graph: onnx.GraphProto) -> None:
         for value in values:
             _halve_type(value.type)
     for tensor in graph.initializer:
-        _halve_tensor(tensor)
+        if tensor.name not in _always_float32(graph.node):
+            _halve_tensor(tensor)
     _halve_nodes(graph.node)
+
+
+def _always_float32(nodes: Any) -> set[str]:
+    """Regions and scales of Resize."""
+    return {name for node in nodes if node.op_type == "Resize" for name in node.input[1:3]}
 
 
 def _halve_nodes(nodes: Any) -> None:
     for node in nodes:
+        if node.output[0] in _always_float32(nodes):
+            continue
         for attribute in node.attribute:
             if attribute.type == onnx.AttributeProto.GRAPH:
                 _halve(attribute.g)

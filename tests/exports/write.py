@@ -139,6 +139,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("framework", choices=["torch", "keras"])
     parser.add_argument("--only", default="", help="only architectures whose names contain this")
+    parser.add_argument("--exporter", help="only what this one exports")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--output", type=Path, default=ROOT)
     arguments = parser.parse_args()
@@ -147,7 +148,7 @@ def main() -> None:
         (each, exporter)
         for each in architectures(arguments.framework)
         for exporter in each.exporters
-        if arguments.only in f"{each.family}/{each.name}.{exporter}"
+        if arguments.only in f"{each.family}/{each.name}" and arguments.exporter in (None, exporter)
     ]
     global _work
     _work = [(architecture, exporter, framework, arguments.output) for architecture, exporter in todo]
@@ -167,7 +168,8 @@ def _write_one(index: int) -> tuple[float, list[str]]:
     start = time.monotonic()
     architecture, exporter, framework, folder = _work[index]
     with open(os.devnull, "w") as nowhere, contextlib.redirect_stdout(nowhere), contextlib.redirect_stderr(nowhere):
-        os.dup2(nowhere.fileno(), 2)  # what C++ says, too
+        for stream in (1, 2):  # what C++ says, too
+            os.dup2(nowhere.fileno(), stream)
         lines = write(architecture, exporter, framework, folder)
     return time.monotonic() - start, lines
 

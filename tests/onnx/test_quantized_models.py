@@ -1,7 +1,8 @@
 """What onnxruntime's quantize_dynamic and quantize_static write opens, is right and becomes a whole plan.
 
-Results are compared with onnxruntime's on the same file. Where a number lies in the middle of two integers onnxruntime may
-round to the other one, and without VNNI its products of bytes saturate: a result may be some steps of its scale away.
+Results are compared with onnxruntime's on the same file. Where a number lies in the middle of two integers onnxruntime
+may round to the other one, and without VNNI its products of bytes saturate: a result may be some steps of its scale
+away.
 """
 
 from __future__ import annotations

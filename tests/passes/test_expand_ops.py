@@ -141,7 +141,6 @@ def test_declines():
 
     a = (integers(np.uint8, 2, 3), (2, 3))
     assert declined("MatMulInteger", a, integers(np.int8, 3, 4)) == set()
-    assert declined("Softmax", (floats(2, 3), (2, 3))) == set()
     assert declined("Gemm", (floats(2, 3), (2, 3)), floats(3, 4)) == set()
     integer = (integers(np.int32, 2, 3), (2, 3))
     assert declined("Gemm", integer, integers(np.int32, 3, 4), alpha=0.5) == {"it scales integers"}

@@ -61,9 +61,7 @@ def _by_query_head(b: GraphBuilder, x: Value, query: Value) -> Value:
     batch, heads, rest = (b.op("Shape", x, start=start, end=end) for start, end in ((0, 1), (1, 2), (2, 4)))
     of_query = b.op("Shape", query, start=1, end=2)
     repeats = b.op("Div", of_query, heads)
-    repeated = b.op(
-        "Expand", b.op("Unsqueeze", x, b.ints(2)), b.op("Concat", batch, heads, repeats, rest, axis=0)
-    )
+    repeated = b.op("Expand", b.op("Unsqueeze", x, b.ints(2)), b.op("Concat", batch, heads, repeats, rest, axis=0))
     return b.op("Reshape", repeated, b.op("Concat", batch, of_query, rest, axis=0), allowzero=1)
 
 

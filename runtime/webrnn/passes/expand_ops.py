@@ -1,4 +1,4 @@
-"""Ops that are made of others become these: attention, rotary embeddings, quantization, softmax of doubles.
+"""Ops that are made of others become these: attention, rotary embeddings, quantization, normalizations, losses.
 
 Requires: facts from infer_shapes.
 Ensures: an op of the table below is nodes of simpler ops, which the other passes see and plans have.

@@ -15,6 +15,7 @@ from webrnn.shapes.facts import Fact
 
 from .lowering import Lowering, attribute, present, rule
 from .lowerings.expressions import Writer
+from .lowerings.pads import pad_by_index
 from .numbers import LEAST, MOST, Number, Numbers
 from .views import View, count_of
 
@@ -174,6 +175,10 @@ def _pad(l: Lowering, node: Node) -> bool:
     half = len(elements) // 2
     sides = [_placed(l, part) for part in (elements[:half], elements[half:])]
     rows = _axis_numbers(l, view.rank, axes, [(side, 0) for side in sides])
+    mode = attribute(node, "mode", "constant")
+    if mode != "constant":
+        pad_by_index(l, view, present(node.outputs[0]), rows, mode)
+        return True
     return _padded(l, node, view, rows, filled)
 
 

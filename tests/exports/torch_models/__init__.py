@@ -1,3 +1,3 @@
 """Architectures written in PyTorch, one file a family; `FAMILIES` has their names."""
 
-FAMILIES = ("layers", "cells", "loops")
+FAMILIES = ("layers", "cells", "loops", "spatial", "scans", "state_space", "linear_attention", "decoders", "structured")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Dict, List, Optional, Tuple  # noqa: UP035 - TorchScript reads these
+
 import torch
 from torch import Tensor, nn
 
-from ..table import Family, bits, floats, lengths, positive
+from ..table import Family, bits, floats, integers, lengths, positive
 
 family = Family("loops", ("script",))
 IN, HIDDEN = 8, 12
@@ -34,7 +36,7 @@ class Unbound(WithCell):
 
     def forward(self, x: Tensor) -> Tensor:
         h = torch.zeros(x.size(0), 12)
-        ys: list[Tensor] = []
+        ys: List[Tensor] = []
         for frame in x.unbind(1):
             h = self.cell(frame, h)
             ys += [h]
@@ -70,7 +72,7 @@ class Backwards(WithCell):
 
     def forward(self, x: Tensor) -> Tensor:
         h = torch.zeros(x.size(1), 12)
-        ys: list[Tensor] = []
+        ys: List[Tensor] = []
         for t in range(x.size(0)):
             h = self.cell(x[x.size(0) - 1 - t], h)
             ys.append(h)
@@ -85,8 +87,8 @@ class Bidirectional(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         h = torch.zeros(x.size(1), 12)
         g = torch.zeros(x.size(1), 12)
-        hs: list[Tensor] = []
-        gs: list[Tensor] = []
+        hs: List[Tensor] = []
+        gs: List[Tensor] = []
         for t in range(x.size(0)):
             h = self.forth(x[t], h)
             hs.append(h)
@@ -103,9 +105,9 @@ class Stacked(nn.Module):
         super().__init__()
         self.first, self.second, self.third = Cell(), Cell(HIDDEN), Cell(HIDDEN)
 
-    def forward(self, x: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(self, x: Tensor, h: Tensor) -> Tuple[Tensor, Tensor]:
         a, b, c = h[0], h[1], h[2]
-        ys: list[Tensor] = []
+        ys: List[Tensor] = []
         for t in range(x.size(0)):
             a = self.first(x[t], a)
             b = self.second(a, b) + a
@@ -122,11 +124,11 @@ class ListOfStates(nn.Module):
         self.layers = nn.ModuleList([Cell(), Cell(HIDDEN)])
 
     def forward(self, x: Tensor) -> Tensor:
-        ys: list[Tensor] = []
+        ys: List[Tensor] = []
         states = [torch.zeros(x.size(1), 12), torch.zeros(x.size(1), 12)]
         for t in range(x.size(0)):
             y = x[t]
-            new: list[Tensor] = []
+            new: List[Tensor] = []
             for index, layer in enumerate(self.layers):
                 y = layer(y, states[index])
                 new.append(y)
@@ -138,9 +140,9 @@ class ListOfStates(nn.Module):
 class Masked(WithCell):
     """Sequences of different lengths: beyond its end a state stays."""
 
-    def forward(self, x: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(self, x: Tensor, lengths: Tensor) -> Tuple[Tensor, Tensor]:
         h = torch.zeros(x.size(1), 12)
-        ys: list[Tensor] = []
+        ys: List[Tensor] = []
         for t in range(x.size(0)):
             alive = (lengths > t).unsqueeze(1)
             h = torch.where(alive, self.cell(x[t], h), h)
@@ -151,8 +153,8 @@ class Masked(WithCell):
 class WithReset(WithCell):
     """Episodes of a reinforcement learner: a mask sets states to zero."""
 
-    def forward(self, x: Tensor, done: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
-        ys: list[Tensor] = []
+    def forward(self, x: Tensor, done: Tensor, h: Tensor) -> Tuple[Tensor, Tensor]:
+        ys: List[Tensor] = []
         for t in range(x.size(0)):
             h = self.cell(x[t], h.masked_fill(done[t].unsqueeze(-1), 0.0))
             ys.append(h)
@@ -190,7 +192,7 @@ class Clockwork(WithCell):
 
     def forward(self, x: Tensor) -> Tensor:
         h = torch.zeros(x.size(1), 12)
-        ys: list[Tensor] = []
+        ys: List[Tensor] = []
         for t in range(x.size(0)):
             h = torch.where(t % self.period == 0, self.cell(x[t], h), h)
             ys.append(h)
@@ -207,7 +209,7 @@ class Autoregressive(WithCell):
     def forward(self, x: Tensor) -> Tensor:
         h = torch.zeros(x.size(1), 12)
         y = x[0]
-        ys: list[Tensor] = []
+        ys: List[Tensor] = []
         for t in range(x.size(0)):
             h = self.cell(x[t], h)
             y = self.out(h)
@@ -227,7 +229,7 @@ class Pondering(WithCell):
 
     def forward(self, x: Tensor) -> Tensor:
         h = torch.zeros(x.size(1), 12)
-        ys: list[Tensor] = []
+        ys: List[Tensor] = []
         for t in range(x.size(0)):
             total = torch.zeros(x.size(1), 1)
             mean = torch.zeros_like(h)
@@ -246,7 +248,7 @@ class Pondering(WithCell):
 class UntilConverged(WithCell):
     """A fixed point: a while loop whose end depends on the data."""
 
-    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(self, x: Tensor) -> Tuple[Tensor, Tensor]:
         h = torch.zeros(x.size(0), 12)
         change = torch.ones(1)
         count = torch.zeros(1, dtype=torch.int64)
@@ -267,7 +269,7 @@ class Branching(WithCell):
 
     def forward(self, x: Tensor) -> Tensor:
         h = torch.zeros(x.size(1), 12)
-        ys: list[Tensor] = []
+        ys: List[Tensor] = []
         for t in range(x.size(0)):
             if bool(x[t].mean() > 0):
                 h = self.cell(x[t], h)
@@ -282,11 +284,11 @@ class Lookback(WithCell):
 
     def forward(self, x: Tensor) -> Tensor:
         h = torch.zeros(x.size(1), 12)
-        ys: list[Tensor] = [h, h]
+        ys: List[Tensor] = [h, h]
         for t in range(x.size(0)):
             h = self.cell(x[t], h) + 0.5 * ys[t]
             ys.append(h)
-        return torch.stack(ys[2:])
+        return torch.stack(ys)[2:]
 
 
 class GrowingMemory(WithCell):
@@ -295,7 +297,7 @@ class GrowingMemory(WithCell):
     def forward(self, x: Tensor) -> Tensor:
         h = torch.zeros(x.size(1), 12)
         memory = h.unsqueeze(1)
-        ys: list[Tensor] = []
+        ys: List[Tensor] = []
         for t in range(x.size(0)):
             weights = torch.softmax(torch.bmm(memory, h.unsqueeze(2)), 1)
             h = self.cell(x[t], h + (weights * memory).sum(1))
@@ -313,7 +315,7 @@ class Chunked(WithCell):
 
     def forward(self, x: Tensor) -> Tensor:
         top = torch.zeros(x.size(2), 12)
-        ys: list[Tensor] = []
+        ys: List[Tensor] = []
         for s in range(x.size(0)):
             h = top
             for t in range(x.size(1)):
@@ -326,15 +328,15 @@ class Chunked(WithCell):
 class SeveralResults(WithCell):
     """Two lists, one of them of numbers per row, and one value of the last step."""
 
-    def forward(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def forward(self, x: Tensor) -> Tuple[Tensor, Tensor, Tensor]:
         h = torch.zeros(x.size(1), 12)
-        ys: list[Tensor] = []
-        norms: list[Tensor] = []
-        best = torch.full((x.size(1),), -1e9)
+        ys: List[Tensor] = []
+        norms: List[Tensor] = []
+        best = torch.full([x.size(1)], -1e9)
         for t in range(x.size(0)):
             h = self.cell(x[t], h)
             ys.append(h)
-            norms.append(h.norm(dim=1))
+            norms.append(torch.linalg.vector_norm(h, dim=1))
             best = torch.maximum(best, h.max(dim=1)[0])
         return torch.cat(ys, 1), torch.stack(norms, 1), best
 
@@ -342,7 +344,7 @@ class SeveralResults(WithCell):
 class Counting(WithCell):
     """Keeps the state of the last step that a mask marks, and its index."""
 
-    def forward(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(self, x: Tensor, mask: Tensor) -> Tuple[Tensor, Tensor]:
         h = torch.zeros(x.size(1), 12)
         kept, where = h, torch.zeros(x.size(1), dtype=torch.int64)
         for t in range(x.size(0)):
@@ -368,11 +370,7 @@ family.add(
     "y h_out",
     {"h_in": "h_out"},
 )
-family.add(
-    "loop_gru_d",
-    Decaying,
-    {"x": X_BATCH_FIRST, "mask": bits("batch", "steps", IN), "delta": positive("batch", "steps", IN)},
-)
+family.add("loop_gru_d", Decaying, {"x": X_BATCH_FIRST, "mask": bits("batch", "steps", IN), "delta": positive("batch", "steps", IN)})
 family.add("loop_clockwork", Clockwork, {"x": X})
 family.add("loop_autoregressive", Autoregressive, {"x": X})
 family.add("loop_pondering", Pondering, {"x": X})

@@ -1,4 +1,4 @@
-"""Attention and RotaryEmbedding: products, masks, softmax; and softmax of doubles.
+"""Attention and RotaryEmbedding: products, masks, softmax.
 
 Heads of keys that serve several heads of queries are not repeated: the queries of one group are rows of one product.
 """
@@ -27,7 +27,9 @@ class _Scores:
 
 def _attention(e: Emitter, node: Node) -> None:
     query, key, value, mask, past_key, past_value, lengths = _padded(node.inputs, 7)
-    assert query is not None and key is not None and value is not None
+    assert query is not None
+    assert key is not None
+    assert value is not None
     is_packed = len(e.shape(query)) == 3
     dtype, attrs = e.dtype(query), node.attrs
     if is_packed:
@@ -178,7 +180,9 @@ def _range(e: Emitter, value: Value, axis: int) -> Value:
 def _rotary_embedding(e: Emitter, node: Node) -> None:
     x, cos_cache, sin_cache, positions = _padded(node.inputs, 4)
     output, attrs = node.outputs[0], node.attrs
-    assert x is not None and cos_cache is not None and sin_cache is not None
+    assert x is not None
+    assert cos_cache is not None
+    assert sin_cache is not None
     is_packed = len(e.shape(x)) == 3
     heads = _split_heads(e, x, attrs["num_heads"]) if is_packed else x
     whole = e.size(heads, 3)

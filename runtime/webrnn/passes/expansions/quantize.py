@@ -1,7 +1,7 @@
 """Quantization: element-wise arithmetic in float32, and products of integers.
 
-A sum of integers is exact in float32 as long as it stays below 2**24, whatever the order: where that is certain, products
-of bytes are products of floats.
+A sum of integers is exact in float32 as long as it stays below 2**24, whatever the order: where that is certain,
+products of bytes are products of floats.
 """
 
 from __future__ import annotations
@@ -63,9 +63,10 @@ def _quantize_linear(e: Emitter, node: Node) -> None:
     divisor = _spread(e, scale, x, node)
     quotient = e.op("Div", e.cast(x, divide_in), e.cast(divisor, divide_in))
     if target in _NARROW:
-        known = e.array(zero)
-        if zero is not None and (known is None or known.tobytes().strip(b"\0")):
-            raise Declined("its zero point may be another number than 0")
+        if zero is not None:  # 0 is not added: it would take the sign of a zero
+            offset = e.cast(e.cast(_spread(e, zero, x, node), DType.FLOAT), divide_in)
+            is_zero = e.op("Equal", offset, e.number(0, divide_in))
+            quotient = e.op("Where", is_zero, quotient, e.op("Add", quotient, offset))
         e.op("Cast", quotient, to=int(target), saturate=node.attrs.get("saturate", 1), output=node.outputs[0])
         return
     _saturate(e, quotient, None if zero is None else _spread(e, zero, x, node), target, node.outputs[0])
