@@ -1,4 +1,4 @@
-"""torch's own loops as operators, `scan`, `while_loop` and `cond`: the newer exporter makes Scan, Loop and If of them."""
+"""torch's own loops as operators (`scan`, `while_loop`, `cond`): the newer exporter makes Scan, Loop and If of them."""
 
 from __future__ import annotations
 
