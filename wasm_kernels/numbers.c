@@ -5,23 +5,6 @@
 #include "kernels.gen.h"
 #include "plan.gen.h"
 
-
-/* log(x) = k ln 2 + 2 atanh((m - 1) / (m + 1)) */
-static double exact_log(double x) {
-  if (!(x > 0.0) || x > 0x1.fffffffffffffp+1023) return x == 0.0 ? -__builtin_inf() : x > 0.0 ? x : __builtin_nan("");
-  int32_t k = x < 0x1p-1022 ? -54 : 0;
-  if (k) x = x * 0x1p54;
-  uint64_t bits;
-  __builtin_memcpy(&bits, &x, 8);
-  k += (int32_t)(bits >> 52) - 1023;
-  double m = double_of((int64_t)(bits & 0xfffffffffffff) | 0x3ff0000000000000);
-  if (m > 1.4142135623730951) m = m * 0.5, k++;
-  const double s = (m - 1.0) / (m + 1.0), z = s * s;
-  double p = 0.0;
-  for (int i = 23; i > 0; i -= 2) p = p * z + 1.0 / (double)i;
-  return (double)k * LN2_HIGH + (2.0 * s * p + (double)k * LN2_LEFT);
-}
-
 /* --- reductions ------------------------------------------------------------------------------------------------------ */
 
 INLINE int is_number(int32_t dtype) { return dtype != DTYPE_F32 && dtype != DTYPE_F16 && dtype != DTYPE_BF16; }
@@ -89,7 +72,7 @@ static double reduce_doubles(const char *x, int32_t n, ptrdiff_t stride, int32_t
   case NUMBER_REDUCTION_MEAN: return total / (double)n;
   case NUMBER_REDUCTION_L2: return __builtin_sqrt(total);
   case NUMBER_REDUCTION_LOG_SUM:
-  case NUMBER_REDUCTION_LOG_SUM_EXP: return exact_log(total) + top;
+  case NUMBER_REDUCTION_LOG_SUM_EXP: return log_double(total) + top;
   default: return total;
   }
 }
@@ -134,7 +117,7 @@ static float normal_of(uint64_t bits) {
   const double angle = (turn - 0.5) * 6.283185307179586, z = angle * angle;
   double p = 1.0;
   for (int i = 28; i > 0; i -= 2) p = 1.0 - p * z / (double)(i * (i - 1));
-  return (float)(__builtin_sqrt(-2.0 * exact_log(radius)) * -p);
+  return (float)(__builtin_sqrt(-2.0 * log_double(radius)) * -p);
 }
 
 static int check_random(Vm *vm, const random_operands *o) {
@@ -152,12 +135,12 @@ static int run_random(Vm *vm, const random_operands *o) {
   return OK;
 }
 
-static int check_sample(Vm *vm, const sample_operands *o) {
+static int check_choose(Vm *vm, const choose_operands *o) {
   ASK(is_dense(T(scores), 2) && is_dense(T(numbers), 2) && is_dense(T(y), 2) && same_sizes(T(numbers), T(y)));
   ASK(T(scores)->size[0] == T(y)->size[0] && T(scores)->size[1] > 0);
   return OK;
 }
-static int run_sample(Vm *vm, const sample_operands *o) {
+static int run_choose(Vm *vm, const choose_operands *o) {
   DONE_IF_EMPTY(y);
   const int32_t classes = T(scores)->size[1], n = T(y)->size[1];
   const float *x = F(scores), *numbers = F(numbers);

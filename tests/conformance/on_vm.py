@@ -16,7 +16,6 @@ from typing import Any
 import webrnn
 from tests.conformance.suite import KERNEL_ROUNDING, ROUNDING, assert_expected, node_cases
 from tests.reference.onnx_cases import to_webrnn
-from webrnn.engine.programs.plan_program import PlanProgram
 from webrnn.engine.programs.vm_program import VmProgram
 
 NOT_ON_VM = Path(__file__).parent / "not_on_vm.txt"
@@ -35,7 +34,7 @@ def reason_off_vm(case: Any, backend: str) -> str:
     except webrnn.Error as error:
         return f"refused: {_one_line(str(error))}"
     program = session._program
-    if isinstance(program, VmProgram) and isinstance(program.recent, PlanProgram):
+    if isinstance(program, VmProgram) and program.is_whole:
         return ""
     reasons = [line.partition(": ")[2] for line in session.report().splitlines() if line.startswith("in numpy")]
     return _one_line(reasons[0] if reasons else "all of it in numpy")

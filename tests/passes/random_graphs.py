@@ -3,8 +3,8 @@
 They hold what passes look for: Scans in Scans, several states that depend on each other or that nobody reads, one value
 handed in twice, constants as invariants and as sequences, sequences on other axes and in reverse, no step or one, an If
 in a loop, loops with a condition, a counter or a state of two taps, sizes that are computed from shapes, traces of
-which the last steps are read, loops that count and pick what they take, states
-that are rearranged in each step. Tensors inside a loop are matrices of SIZE x SIZE.
+which the last steps are read, loops that count and pick what they take, states that are rearranged in each step,
+sequences and other states that collect something of each step. Tensors inside a loop are matrices of SIZE x SIZE.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from webrnn.ir import (
     TraceSpec,
     Value,
 )
+from webrnn.ir.containers import SEQUENCE
 from webrnn.ir.graph import Graph
 
 SIZE = 3
@@ -221,6 +222,8 @@ class _Generator:
             finals.append(self._remember_two(b, body, scan, matrices, inner))
         if self.rng.random() < 0.15:
             finals.append(self._rearranged(b, body, scan, matrices, inner))
+        if self.rng.random() < 0.25:
+            finals.append(self._collected(b, body, scan, matrices, inner, sequences[0]))
         inits = self.rng.choices(matrices, k=self.rng.randint(0, 4))
         states = [body.value("state") for _ in inits]
         inner.extend(states)
@@ -297,6 +300,59 @@ class _Generator:
         scan.states.append(State(StateSpec(), b.op("Unsqueeze", init, b.ints(axis)), [state], back, final))
         inner.append(there)
         return b.op("Squeeze", final, b.ints(axis))
+
+    def _collected(
+        self,
+        b: GraphBuilder,
+        body: GraphBuilder,
+        scan: Scan,
+        matrices: list[Value],
+        inner: list[Value],
+        wholes: list[Value],
+    ) -> Value:
+        """Add a state that collects a matrix of each step: a sequence, a tensor that grows or that is written place by
+        place, or one that only counts; the sum of all."""
+        init, new, final = self.rng.choice(matrices), self.rng.choice(inner), b.value("collected")
+        kind = self.rng.choice(["sequence", "sequence", "items", "grown", "written", "counted", "read"])
+        if kind == "read" and wholes and self.steps:
+            parts = b.value("parts", container=SEQUENCE)
+            whole = self.rng.choice(wholes)
+            b.add(Node("SplitToSequence", [whole], [parts], {"axis": 0, "keepdims": 0}))
+            scan.invariants.append(Invariant(parts, body.value("parts", container=SEQUENCE)))
+            scan.iteration = scan.iteration or body.value("iteration")
+            inner.append(body.op("SequenceAt", scan.invariants[-1].inner, scan.iteration))
+            return b.op("ReduceSum", whole, b.ints(0), keepdims=0)
+        if kind == "counted":
+            state, count = body.value("count"), self.rng.choice([-1, 1, 2])
+            after = body.op("Add", state, body.constant(np.array(count, np.int32)))
+            scan.states.append(State(StateSpec(), b.constant(np.array(3, np.int32)), [state], after, final))
+            inner.append(body.op("Expand", body.op("Cast", state, to=int(DType.FLOAT)), body.ints(SIZE, SIZE)))
+            return b.op("Expand", b.op("Cast", final, to=int(DType.FLOAT)), b.ints(SIZE, SIZE))
+        if kind == "grown" or (kind == "written" and not wholes) or kind == "read":
+            state, axis = body.value("so_far"), self.rng.choice([0, 1])
+            parts = [state, body.op("Unsqueeze", new, body.ints(axis))]
+            after = body.op("Concat", *(parts if self.rng.random() < 0.7 else parts[::-1]), axis=axis)
+            scan.states.append(State(StateSpec(), b.op("Unsqueeze", init, b.ints(axis)), [state], after, final))
+            return b.op("ReduceSum", final, b.ints(axis), keepdims=0)
+        if kind == "written":
+            state = body.value("so_far")
+            scan.iteration = scan.iteration or body.value("iteration")
+            place = body.op("Reshape", scan.iteration, body.ints(1, 1))
+            after = body.op("ScatterND", state, place, body.op("Unsqueeze", new, body.ints(0)))
+            scan.states.append(State(StateSpec(), self.rng.choice(wholes), [state], after, final))
+            return b.op("ReduceSum", final, b.ints(0), keepdims=0)
+        final.container = SEQUENCE
+        start, state = b.value("start", container=SEQUENCE), body.value("so_far", container=SEQUENCE)
+        b.add(Node("SequenceConstruct", [init], [start]))
+        after = body.value("longer", container=SEQUENCE)
+        if kind == "items":
+            before = body.op("SequenceAt", state, body.constant(np.array(-1)))
+            body.add(Node("SequenceConstruct", [body.op("Tanh", body.op("Add", before, new))], [after]))
+        else:
+            place = [] if self.rng.random() < 0.7 else [body.constant(np.array(0))]
+            body.add(Node("SequenceInsert", [state, new, *place], [after]))
+        scan.states.append(State(StateSpec(), start, [state], after, final))
+        return b.op("ReduceSum", b.op("ConcatFromSequence", final, axis=0, new_axis=1), b.ints(0), keepdims=0)
 
     def _remember_two(
         self, b: GraphBuilder, body: GraphBuilder, scan: Scan, matrices: list[Value], inner: list[Value]

@@ -68,3 +68,54 @@ def test_declines_data() -> None:
 def test_declines_what_takes_too_long_to_count() -> None:
     outcome = run_passes(counting_loop(0, "ten"), [CountSteps()])
     assert reasons(outcome, "count_steps") == {f"it takes more than {MOST_STEPS} steps"}
+
+
+def loop_up_to_a_size(first: str = "go = Less(start, size)", again: str = "again = Less(next, size)") -> Graph:
+    """As Keras' loops are exported: a state of its own counts up to the size of a tensor."""
+    return graph_of(f"""
+    agraph (float[T, 2] x) => (float[T, 2] out)
+    <int64 start = {{0}}, int64 one = {{1}}, int64 trips = {{9223372036854775807}}, bool yes = {{1}}>
+    {{
+        sizes = Shape(x)
+        size = Gather(sizes, start)
+        size_as_float = Cast<to=1>(size)
+        {first}
+        last, out = Loop (trips, go, start) <body = body (int64 i, bool g, int64 count) =>
+            (bool again, int64 next, float[2] y) {{
+                next = Add(count, one)
+                next_as_float = Cast<to=1>(next)
+                {again}
+                y = Gather(x, count)
+            }}>
+    }}""")
+
+
+@pytest.mark.parametrize(
+    "again",
+    [
+        "again = Less(next, size)",
+        "again = Less(next_as_float, size_as_float)",
+        "ends = LessOrEqual(size, next) again = Not(ends)",
+        "a = Less(next, size) b = Greater(size_as_float, next_as_float) again = And(a, b)",
+    ],
+)
+def test_a_loop_up_to_a_size(again: str) -> None:
+    graph = loop_up_to_a_size(again=again)
+    for steps in (0, 1, 3):
+        x = np.arange(2 * steps, dtype=np.float32).reshape(steps, 2)
+        assert_keeps_results(graph, [x], "counters_to_iterations", "count_steps", "gather_to_sequence")
+    run_passes(graph, check=True)
+    assert not {"Scan", "Gather", "Loop"} & ops(graph).keys()
+
+
+@pytest.mark.parametrize(
+    ("first", "again"),
+    [
+        ("go = Identity(yes)", "again = Less(next, size)"),  # takes a step of no rows
+        ("go = Less(start, size)", "again = Less(count, size)"),
+        ("go = Less(start, size)", "again = Greater(next, size)"),
+    ],
+)
+def test_loops_that_do_not_end_at_the_size_keep_their_condition(first: str, again: str) -> None:
+    outcome = run_passes(loop_up_to_a_size(first, again), check=True)
+    assert "its condition depends on data" in reasons(outcome, "count_steps")

@@ -14,7 +14,7 @@ from tests.plan.test_control import branches
 from tests.plan.test_fused_sequences import GATES, array, recurrence
 from tests.plan.test_late_sizes import growing_states
 from tests.plan.test_loops import _counting, _nested
-from webrnn.ir import Graph, Node
+from webrnn.ir import WEBRNN, Graph, Node
 from webrnn.ir.scan import TraceSpec
 from webrnn.plan.file import PlanFile
 from webrnn.plan.lowering import NotLowered
@@ -110,6 +110,20 @@ def _spectra(b, x):
     return b.op("DFT", spectrum, None, b.ints(1), onesided=1, inverse=1), b.op("DFT", x, None, b.ints(1), inverse=1)
 
 
+def _drawn(b, x, k):
+    outputs = [b.value(name) for name in ("uniform", "normal", "chosen")]
+    for normal in (0, 1):
+        attrs = {"seed": 7, "normal": normal}
+        b.add(Node("Random", [k, b.op("Shape", x)], [outputs[normal]], attrs, domain=WEBRNN))
+    b.add(Node("Choose", [x, outputs[0]], [outputs[2]], domain=WEBRNN))
+    return (*outputs, b.op("ReduceMax", outputs[2], b.ints(1)))
+
+
+def _bytes(b, x, zero):
+    weights, zeros = (np.arange(count, dtype=np.uint8) for count in (5 * 17, 17))
+    return b.op("MatMulInteger", x, b.constant(weights.reshape(5, 17)), zero, b.constant(zeros))
+
+
 def _if(b, p, x):
     return branches(b, p, [x], lambda i, x: [i.op("Tanh", x)], lambda i, x: [x])
 
@@ -134,6 +148,7 @@ def _graphs() -> dict[str, tuple[Graph, frozenset[str]]]:
         "expressions": graph_of(_expressions, "f n 3", "f 3", "i n 1"),
         "windows": graph_of(_windows, "f n 2 4 5"),
         "images": graph_of(_images, "f 1 2 3 4", "f 1 2 n 2", "f 2 2 3", "f 2 4"),
+        "drawn": graph_of(_drawn, "f n 3", "i"),
         "spectra": graph_of(_spectra, "f n 16 1"),
         "branch": graph_of(_if, "b", "f n 3"),
         "late sizes": graph_of(_late, "f n", "i 1"),
@@ -141,6 +156,8 @@ def _graphs() -> dict[str, tuple[Graph, frozenset[str]]]:
         "late states": growing_states(),
         "product": graph_of(lambda b, x, y: b.op("MatMul", x, y), "f 2 n 3", "f 2 3 t"),
         "linear": graph_of(lambda b, x: b.op("MatMul", x, b.constant(array(5, 9))), "f n 5"),
+        "bytes": graph_of(_bytes, "u8 n 5", "u8"),
+        "integers": graph_of(lambda b, x, y: b.op("MatMul", x, y), "i 2 n 3", "i 3 t"),
         "count": graph_of(lambda b, x, y: _counting(b, x, y), "f", "f"),
         "nested": _nested(True, True, True),
         "nested, finals only": _nested(False, False),

@@ -16,7 +16,7 @@ int main(int argc, char **argv) {
     run_plan(plan, head[0], symbols, head[2], (uint32_t)head[1]);
     free(symbols), free(plan);
   }
-  printf("ran %ld\ncut_off %ld\ntoo_large %ld\ngrew %ld\n", ran, cut_off, too_large, grew);
+  printf("ran %ld\ncut_off %ld\ntoo_large %ld\n", ran, cut_off, too_large);
   for (int i = 0; i < N_ERRORS; i++)
     if (refused[i]) printf("refused_%d %ld\n", i, refused[i]);
   for (int i = 0; i < N_ERRORS; i++)

@@ -72,7 +72,7 @@ static uint8_t *grown(const uint8_t *tables, uint8_t *arena, int32_t arena_bytes
 }
 
 static size_t missing_bytes; /* that externals are too short, to see that the sanitizer sees it */
-static long refused[N_ERRORS], failed[N_ERRORS], too_large, cut_off, grew, ran;
+static long refused[N_ERRORS], failed[N_ERRORS], too_large, cut_off, ran;
 
 static void run_plan(const int32_t *plan, int32_t bytes, const int32_t *symbols, int32_t n_symbols, uint32_t seed) {
   int error = wr_plan_check(plan, bytes);
@@ -121,7 +121,6 @@ static void run_plan(const int32_t *plan, int32_t bytes, const int32_t *symbols,
       for (int rerun = 0; error == GROW && rerun < MOST_RERUNS; rerun++) {
         arena = grown(tables, arena, arena_bytes, externals, external_bytes, n_externals);
         if (!arena) break;
-        grew++;
         arena_bytes = wr_plan_arena_bytes(tables);
         forbid_gaps((const Vm *)tables, arena, bytes);
         set_timer(RUN_MILLISECONDS);

@@ -67,6 +67,11 @@ class Handmade:
         self.tensors.append([len(self.buffers) - 1, dtype, len(shape), self.number(0), *rows])
         return len(self.tensors) - 1
 
+    def late(self) -> int:
+        """A new row of the table of sizes that is set while running."""
+        self.size_rows.append((opcodes.SIZE_KINDS.index("late"), len(self.size_rows), 0))
+        return len(self.size_rows) - 1
+
     def emit(self, name: str, *operands: int) -> None:
         self.code += [CODES[name], len(operands), *operands]
 

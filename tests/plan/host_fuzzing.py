@@ -244,7 +244,7 @@ def _prepare(backend: str, folder: str, weakness: str) -> None:
         from webrnn.engine.programs.plan_program import DIRECT_BYTES, PlanProgram, _n_bytes
 
         PlanProgram._passed_by_address = (  # type: ignore[method-assign]
-            lambda self, port, sizes, promised: port.taken < 0 and _n_bytes(port, sizes) >= DIRECT_BYTES
+            lambda self, port, sizes, promised: not port.is_late and _n_bytes(port, sizes) >= DIRECT_BYTES
         )
 
 

@@ -186,10 +186,6 @@ def _external(file: _Words, rng: random.Random) -> None:
     _port(file, rng)["external"] = rng.choice((0, 1, 2, rng.randrange(max(file.header["externals"], 1)), -1))
 
 
-def _taken(file: _Words, rng: random.Random) -> None:
-    _port(file, rng)["taken"] = rng.choice((-1, 0, 1, 2, rng.randrange(max(file.header["externals"], 1))))
-
-
 def _externals(file: _Words, rng: random.Random) -> None:
     file.header["externals"] = rng.choice((0, 1, 2, 3, file.header["externals"] + 1, 4_000_000, 2**24, -1))
 
@@ -311,6 +307,6 @@ def _header(file: _Words, rng: random.Random) -> None:
 
 
 _DAMAGES = (
-    _external, _external, _taken, _externals, _name, _dtype, _size_of_port, _size_of_port, _number, _number, _size_row,
+    _external, _external, _externals, _name, _dtype, _size_of_port, _size_of_port, _number, _number, _size_row,
     _buffer, _buffer, _list_of_ports, _list_of_ports, _states, _states, _symbols, _any_part, _header,
 )  # fmt: skip

@@ -11,6 +11,7 @@ from tests.plan.handmade import I64, U8, Handmade
 from tests.plan.test_verify import refused_by_c, refused_by_python
 from webrnn.engine.kernels import loading as kernels
 from webrnn.engine.programs.plan_program import PlanProgram
+from webrnn.plan import opcodes
 from webrnn.plan.operations import OPERATION_CODES
 
 MOST = 2**31 - 1
@@ -127,8 +128,8 @@ def _repeated(dtype: int) -> Handmade:
     plan = Handmade()
     for place in range(2):
         plan.arena((1,), dtype)
-        zero, most = plan.number(0), plan.number(MOST)
-        plan.tensors[place] = [place, dtype, 1, zero, most, *[0] * 5, zero, *[0] * 5]
+        zero, most, rest = plan.number(0), plan.number(MOST), [0] * (opcodes.MAX_RANK - 1)
+        plan.tensors[place] = [place, dtype, 1, zero, most, *rest, zero, *rest]
     return plan
 
 

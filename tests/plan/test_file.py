@@ -16,20 +16,22 @@ from tests.plan.test_fused_sequences import recurrence
 from tests.plan.test_loops import _nested
 from webrnn.errors import PlanError, ShapeError
 from webrnn.ir import Symbol, SymbolicDim
-from webrnn.ir.dims import floor_divide
+from webrnn.ir.dims import floor_divide, is_late
 from webrnn.plan.decode import Decoded, Tables, decode
 from webrnn.plan.draft import Draft, ExpressionInstruction, Instruction, LoopInstruction
 from webrnn.plan.encode import encode, encode_again
 from webrnn.plan.file import ARRAY_TYPES, PlanFile, PlanState
 from webrnn.plan.lower import lower
 from webrnn.plan.lowering import NotLowered
-from webrnn.plan.verify import bound_sizes
+from webrnn.plan.verify import UNSET, bound_sizes
 from webrnn.plan.views import Storage, View, dense_view
 
 NUMBERS = {"n": 2, "t": 3, "steps": 4, "m": 5}
 
 
 def number(dim) -> int:
+    if is_late(dim):
+        return UNSET
     return dim.substitute(NUMBERS) if isinstance(dim, SymbolicDim) else dim
 
 
@@ -38,9 +40,10 @@ def check_round_trip(program: Draft) -> None:
     data = encode(program)
     tables, file = decode(data), PlanFile(data)
     sizes = bound_sizes(tables, [NUMBERS[name] for name in file.symbols])
-    assert file.sizes([NUMBERS[name] for name in file.symbols]) == sizes
+    read_sizes = file.sizes([NUMBERS[name] for name in file.symbols])
+    assert [UNSET if size is None else size for size in read_sizes] == sizes
     for port, read in zip((*program.inputs, *program.outputs), (*file.inputs, *file.outputs), strict=True):
-        assert (port.name, port.dtype, port.external, port.taken) == (read.name, read.dtype, read.external, read.taken)
+        assert (port.name, port.dtype, port.external) == (read.name, read.dtype, read.external)
         assert [number(size) for size in port.shape] == [sizes[index] for index in read.sizes]
         assert [str(size) for size in port.shape] == [str(size) for size in read.shape]
     compare_blocks(program.code, tables.code, tables, sizes, data)
@@ -179,7 +182,7 @@ def _with_states(data: bytes) -> bytes:
     states: list[PlanState] = []
     for port in file.inputs:
         taken = [state.output for state in states]
-        fitting = [o for o in file.outputs if (o.dtype, o.shape, o.taken) == (port.dtype, port.shape, -1)]
+        fitting = [o for o in file.outputs if (o.dtype, o.shape, o.is_late) == (port.dtype, port.shape, False)]
         free = [output.name for output in fitting if output.name not in taken]
         if free:
             start = np.ones([size if isinstance(size, int) else 1 for size in port.shape], ARRAY_TYPES[port.dtype])

@@ -10,7 +10,7 @@ from onnx import helper
 
 import webrnn
 from tests.backends import BACKENDS
-from tests.onnx.models import floats, integers, model
+from tests.onnx.models import floats, initializer, integers, model
 from tests.plan.harness import check_graph, graph_of
 from webrnn.reference.arrays import FLOOR_OR_CEIL
 
@@ -79,6 +79,21 @@ def test_integers_go_to_the_nearest():
         lambda b, x: b.op("Resize", x, None, b.constant(np.array([1, 1.7], np.float32)), nearest_mode="ceil"), "i n 5"
     )
     check_graph(graph, sizes=SIZES)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("dtype", [np.float16, np.uint8])
+def test_narrow_images(backend, dtype):
+    x, scales = (array(1, 2, 4) * 40).astype(dtype), np.array([1, 1, 1.5], np.float32)
+    kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    for mode in ("nearest", "linear"):
+        node = helper.make_node("Resize", ["x", "", "s"], ["y"], mode=mode)
+        inputs = [helper.make_tensor_value_info("x", kind, ["n", 2, 4])]
+        proto = model([node], inputs, [floats("y", None)], [initializer("s", scales)], opset=19)
+        (y,) = webrnn.InferenceSession(proto.SerializeToString(), backend=backend).run(None, {"x": x})
+        (wanted,) = webrnn.InferenceSession(proto.SerializeToString(), backend="numpy").run(None, {"x": x})
+        assert y.dtype == dtype
+        assert np.allclose(y, wanted, rtol=1e-3)
 
 
 @pytest.mark.parametrize("shape", [("f n 3 7", "f n 5 1"), ("f n 2 4 5", "f n 3 t 2"), ("f n 2 3 4 3", "f n 2 1 t 3")])

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from tests.backends import MAIN
-from tests.plan.harness import check_graph, graph_of, plan_of
+from tests.plan.harness import check_graph, graph_of
 from webrnn.ir import WEBRNN, Node
-from webrnn.plan.lowering import NotLowered, pack, packed_size
+from webrnn.plan.lowering import pack, packed_size
 
 
 def array(*shape: int) -> np.ndarray:
@@ -96,8 +96,3 @@ def test_packed_form(k, n):
     packed = kernels.empty(ours.size)
     kernels.pack_panels(kernels.buffer(weights), packed, n, k, 1, n)
     np.testing.assert_array_equal(packed.array, ours)
-
-
-def test_reasons_to_refuse():
-    with pytest.raises(NotLowered, match="not of float"):
-        plan_of(graph_of(lambda b, x, y: b.op("MatMul", x, y), "i 2 3", "i 3 4"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from webrnn.errors import ModelError
 from webrnn.ir import WEBRNN, Dim
 from webrnn.ir.fused import CELLS
-from webrnn.ops.einsum import parse
+from webrnn.shapes.einsum import parse
 
 from .check import ANY, Check, spell
 from .registry import check

@@ -5,7 +5,7 @@ from __future__ import annotations
 from webrnn.ops.sets import REDUCTIONS
 from webrnn.shapes.facts import size_of
 
-from .check import INTEGERS, Check, spell
+from .check import ANY, INTEGERS, Check, spell
 from .registry import check
 
 
@@ -26,6 +26,15 @@ def along_last_axis(c: Check) -> None:
     c.axis_attribute(-1, c.rank(0))
     if c.op == "LpNormalization":
         c.one_of("p", 2, (1, 2))
+
+
+@check("NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss")
+def class_loss(c: Check) -> None:
+    c.has_rank(0, "the scores", 2, ANY)
+    shape = c.shape(0)
+    if shape is not None:
+        c.has_shape(1, (shape[0], *shape[2:]), "the target")
+    c.has_shape(2, (None if shape is None else shape[1],), "the weights")
 
 
 @check("ArgMax", "ArgMin")

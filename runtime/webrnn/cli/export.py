@@ -14,7 +14,7 @@ from webrnn.errors import ModelError, OptionError, PlanError
 from webrnn.plan.file import PlanFile, PlanPort
 from webrnn.tables import bytes_text, table
 
-from .options import add_model_options, fixed_inputs, pairs, pass_names
+from .options import add_model_options, add_shape_option, fixed_inputs, input_shapes, pairs, pass_names
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -23,14 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "-o", "--output", type=Path, metavar="FILE.rnn", help="the plan file (default: beside the model)"
     )
     add_model_options(parser)
-    parser.add_argument(
-        "--shape",
-        nargs="+",
-        action="extend",
-        default=[],
-        metavar="NAME=N,N,...",
-        help="shape of an input, for a model that has no plan for all sizes",
-    )
+    add_shape_option(parser)
     parser.add_argument(
         "--carry",
         nargs="+",
@@ -44,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace) -> None:
-    carry, shapes = _carry(arguments.carry), dict(_shapes(arguments.shape))
+    carry, shapes = _carry(arguments.carry), input_shapes(arguments.shape)
     about = _about(arguments.about)
     session = InferenceSession(
         arguments.model, disable=pass_names(arguments.disable), fixed=fixed_inputs(arguments.fixed)
@@ -105,14 +98,6 @@ def _carry(items: Sequence[str]) -> Carry | None:
     if len(items) > 1 or words[0] not in ("auto", "internal"):
         raise OptionError(f"--carry takes INPUT=OUTPUT ..., or auto, or internal, not {' '.join(items)!r}")
     return words[0]
-
-
-def _shapes(items: Sequence[str]) -> Iterator[tuple[str, list[int]]]:
-    for name, text in pairs(items):
-        sizes = [size.strip() for size in text.split(",")] if text else []
-        if not all(size.isdecimal() for size in sizes):
-            raise OptionError(f"{text!r} is not a shape, such as 1,512")
-        yield name, [int(size) for size in sizes]
 
 
 def _about(path: str | None) -> dict[str, Any] | None:

@@ -8,19 +8,25 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from webrnn.checks.graphs import check_graph
 from webrnn.engine.session import NodeArg
 from webrnn.engine.streams.states import states_of
 from webrnn.ir import Graph, Scan, is_scan
+from webrnn.ir.dims import is_static
 from webrnn.onnx.reader import read_model
+from webrnn.passes import run_passes
 from webrnn.plan.file import PlanFile, plan_bytes
 from webrnn.tables import bytes_text, table
 
 from . import export
+from .options import add_model_options, add_shape_option, fixed_inputs, input_shapes, pass_names
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", help="path of an ONNX file or of a plan")
     parser.add_argument("--graph", action="store_true", help="print the graph, too")
+    add_model_options(parser)
+    add_shape_option(parser)
 
 
 def main(arguments: argparse.Namespace) -> None:
@@ -28,8 +34,9 @@ def main(arguments: argparse.Namespace) -> None:
     if plan is not None:
         print("\n\n".join(export.sections(PlanFile(plan))))
         return
-    graph = read_model(arguments.model)
-    print("\n\n".join(sections(graph)))
+    graph = read_model(arguments.model, fixed_inputs(arguments.fixed))
+    shapes = input_shapes(arguments.shape)
+    print("\n\n".join((*sections(graph), plan_section(graph, shapes, pass_names(arguments.disable)))))
     if arguments.graph:
         from webrnn.ir.text import to_text
 
@@ -54,6 +61,30 @@ def sections(graph: Graph) -> Iterator[str]:
     yield table("ops", counts.most_common(), ("op", "count"))
     arrays = {id(array): array for g in graph.walk() for array in g.constants.values()}
     yield table("weights", list(_weight_rows(list(arrays.values()))), ("type", "tensors", "elements", "size"))
+
+
+def plan_section(graph: Graph, shapes: dict[str, list[int]], disable: list[str]) -> str:
+    """Whether the model becomes a plan, for all sizes or for given shapes, and if not, what keeps it back."""
+    from webrnn.engine.exporting import all_shapes
+    from webrnn.engine.programs.obstacles import listed, obstacles, obstacles_for_some_shapes
+    from webrnn.engine.programs.vm_program import with_shapes
+
+    def optimized(source: Graph) -> Graph:
+        check_graph(source, may_refuse=False)
+        run_passes(source, disable=disable)
+        return source
+
+    if shapes:
+        found = obstacles(optimized(with_shapes(graph, all_shapes(graph.inputs, shapes))))
+        return listed("no plan for these shapes", found) if found else "a plan for these shapes"
+    found = obstacles(optimized(graph.copy()))
+    if not found:
+        return "a plan" if all(is_static(value.shape) for value in graph.inputs) else "a plan for all sizes"
+    some = obstacles_for_some_shapes(graph, lambda given: optimized(with_shapes(graph, given)), frozenset())
+    if some:
+        return listed("no plan", some)
+    hint = "" if some is None else "for given shapes there is one: --shape INPUT=N,N,..."
+    return listed("no plan for all sizes", found, hint)
 
 
 def _loops(graph: Graph) -> Iterator[tuple[str, list[str]]]:

@@ -38,6 +38,31 @@ def pairs(items: Sequence[str]) -> list[tuple[str, str]]:
     return found
 
 
+def add_shape_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--shape",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="NAME=N,N,...",
+        help="shape of an input, for a model that has no plan for all sizes",
+    )
+
+
+def input_shapes(items: Sequence[str]) -> dict[str, list[int]]:
+    """
+    >>> input_shapes(["x=1,512", "sr="])
+    {'x': [1, 512], 'sr': []}
+    """
+    found = {}
+    for name, text in pairs(items):
+        numbers = [size.strip() for size in text.split(",")] if text else []
+        if not all(size.isdecimal() for size in numbers):
+            raise OptionError(f"{text!r} is not a shape, such as 1,512")
+        found[name] = [int(size) for size in numbers]
+    return found
+
+
 def sizes(items: Sequence[str]) -> dict[str, int]:
     """
     >>> sizes(["steps=100"])

@@ -5,13 +5,13 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from webrnn.engine.programs.vm_program import with_named_sizes
 from webrnn.errors import PlanError
 from webrnn.ir import SymbolicDim
 from webrnn.onnx.reader import read_model
 from webrnn.passes import run_passes
 from webrnn.plan.encode import compile_graph
 from webrnn.plan.file import PlanFile, plan_bytes
+from webrnn.plan.lower import with_named_sizes
 from webrnn.plan.lowering import NotLowered
 from webrnn.plan.text import plan_text
 

@@ -14,6 +14,7 @@ from .programs.backends import Program, kernels_of
 from .programs.plan_program import PlanProgram
 
 if TYPE_CHECKING:
+    from .programs.vm_program import VmProgram
     from .streams.streaming import StreamingModel
 
 
@@ -59,14 +60,26 @@ def _plan(
     if not isinstance(program, VmProgram):
         raise PlanError("the numpy backend makes no plans: use native or wasm")
     if shapes is not None:
-        return program.plan_for(_all_shapes(inputs, shapes))
+        return program.plan_for(all_shapes(inputs, shapes))
     if program.plan is None:
-        reason = notes[0].partition(": ")[2] if notes else "a size is known only when it runs"
-        raise PlanError(f"there is no plan for all sizes ({reason}): give shapes={{input: shape}}")
+        raise PlanError(no_plan(program, notes))
     return program.plan
 
 
-def _all_shapes(inputs: Sequence[Value], shapes: Mapping[str, Sequence[int]]) -> tuple[tuple[int, ...], ...]:
+def no_plan(program: VmProgram, notes: Sequence[str]) -> str:
+    """Why there is no plan for all sizes, and whether there would be one for given shapes."""
+    from .programs.obstacles import listed
+
+    known = [note.partition(": ")[2] for note in notes[:1]]
+    with_shapes = program.obstacles_for_some_shapes()
+    if with_shapes:
+        return listed("there is no plan of this model", with_shapes)
+    hint = "give shapes={input: shape}"
+    return listed("there is no plan for all sizes", program.obstacles() or known, hint)
+
+
+def all_shapes(inputs: Sequence[Value], shapes: Mapping[str, Sequence[int]]) -> tuple[tuple[int, ...], ...]:
+    """The shapes of all inputs: those that are given, and those that the model declares."""
     unknown = shapes.keys() - {value.name for value in inputs}
     if unknown:
         raise PlanError(f"the model has no input {sorted(unknown)[0]!r}")
@@ -81,6 +94,8 @@ def _all_shapes(inputs: Sequence[Value], shapes: Mapping[str, Sequence[int]]) ->
 
 def describe(program: Program, backend: str, notes: Sequence[str]) -> str:
     """A few lines for people."""
+    from .programs.vm_program import VmProgram  # as above
+
     lines = [f"backend {backend}"]
     plan = program if isinstance(program, PlanProgram) else getattr(program, "plan", None)
     if plan is not None:
@@ -88,5 +103,9 @@ def describe(program: Program, backend: str, notes: Sequence[str]) -> str:
         lines.append(f"{kind}: {len(plan.file.data)} bytes, {plan.file.header['code_words']} words of instructions")
         if plan.arena_bytes:
             lines.append(f"arena: {plan.arena_bytes} bytes")
-    lines.extend(dict.fromkeys(notes))
+    for note in dict.fromkeys(notes):
+        lines.append(note)
+        if note.startswith("no plan for all sizes: ") and isinstance(program, VmProgram):
+            first = note.partition(": ")[2]
+            lines.extend(f"  {line}" for line in program.obstacles() if line != first)
     return "\n".join(lines)

@@ -9,7 +9,6 @@ import numpy as np
 
 from webrnn.errors import ShapeError
 from webrnn.ir import DType, SymbolicDim, Value
-from webrnn.reference.cast import convert
 from webrnn.reference.narrow import TYPES, decode, from_bits, to_bits
 
 from .javascript import JsProxy, array_of
@@ -67,6 +66,8 @@ def _of_numbers(value: Value, array: np.ndarray) -> np.ndarray:
     is_float = target.kind == "f" or value.dtype.text.startswith(("bfloat", "float"))
     if array.size and array.dtype.kind not in ("biuf" if is_float else "iu" if target.kind != "b" else "b"):
         return array
+    from webrnn.reference.cast import convert  # a page waits for what is imported
+
     made = convert(array, target)
     if not is_float and not np.array_equal(made if target.kind != "V" else decode(made), array):
         raise ShapeError(f"input {value.name!r} has numbers that {value.dtype.text} does not have")

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from webrnn.errors import ShapeError
-from webrnn.ir import Value
+from webrnn.ir import DType, Value
+from webrnn.reference.narrow import TYPES, encode
 
 
 def random_input(value: Value, sizes: Mapping[str, int], rng: np.random.Generator) -> Any:
@@ -19,6 +20,8 @@ def random_input(value: Value, sizes: Mapping[str, int], rng: np.random.Generato
     shape = [dim if isinstance(dim, int) else sizes.get(names[axis], 1) for axis, dim in enumerate(value.shape)]
     if value.dtype.array_type.kind == "f":
         return rng.standard_normal(shape).astype(value.dtype.array_type)
+    if value.dtype is DType.BFLOAT16:
+        return encode(rng.standard_normal(shape, np.float32), TYPES[value.dtype])
     return np.zeros(shape, value.dtype.array_type)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from webrnn.errors import ModelError, UnsupportedOp
 from webrnn.ir import WEBRNN, GraphBuilder, Node, Value
 from webrnn.ir.activations import ACTIVATION_ROWS, ActivationRow
-from webrnn.reference.cast import convert
+from webrnn.reference.narrow import TYPES, encode
 from webrnn.reference.registry import call
 
 from .operands import expect_shape
@@ -174,7 +174,9 @@ def added(b: GraphBuilder, left: Value, right: Value) -> Value:
 def scalar_like(b: GraphBuilder, number: float, value: Value) -> Value:
     """A scalar of the element type of `value`."""
     if value.dtype is not None:
-        return b.constant(convert(np.array(number), value.dtype.array_type), "scalar")
+        if not value.dtype.is_narrow:
+            return b.constant(np.array(number, value.dtype.array_type), "scalar")
+        return b.constant(encode(np.array(number), TYPES[value.dtype]), "scalar")
     return b.op("CastLike", b.constant(np.float32(number), "scalar"), value)
 
 

@@ -28,7 +28,7 @@ def _positions(c: Call, count: Value) -> Value:
 
 
 def _packed_heads(c: Call, x: Value, index: int) -> Value:
-    """One of the tensors that lie side by side in [batch, steps, heads, several, size], as [batch, heads, steps, size]."""
+    """One of the tensors side by side in [batch, steps, heads, several, size], as [batch, heads, steps, size]."""
     one = c.op("Gather", x, c.b.constant(np.int64(index)), axis=3)
     return c.op("Transpose", one, perm=[0, 2, 1, 3])
 
@@ -43,13 +43,13 @@ def _joined_heads(c: Call, x: Value) -> Value:
 
 
 def _attend(
-    c: Call, query: Value, key: Value, value: Value, mask: Value | None, past: Sequence[Value | None], **attrs: float
+    c: Call, parts: Sequence[Value], mask: Value | None, past: Sequence[Value | None], **attrs: float
 ) -> list[Value]:
-    """Output as [batch, steps, heads * size], the keys and values with those of the past."""
+    """The output as [batch, steps, heads * size], the keys and values with those of the past."""
     scale = c.attribute("scale", 0.0)
     options = {"scale": float(scale)} if scale else {}
     wanted = 4 if c.node.op == "MultiHeadAttention" and c.asks_for(3) else 3
-    y, *others = c.ops("Attention", wanted, query, key, value, mask, *past, **attrs, **options)
+    y, *others = c.ops("Attention", wanted, *parts, mask, *past, **attrs, **options)
     return [_joined_heads(c, y), *others]
 
 
@@ -112,7 +112,7 @@ def _multi_head_attention(c: Call) -> Results:
         raise UnsupportedOp("a bias of packed heads is not supported")
     masked = _bias_of_scores(c, mask, added, parts[1], past_key)
     attrs = {"is_causal": causal}
-    return _attend(c, *parts, masked, (past_key, past_value), **attrs)
+    return _attend(c, parts, masked, (past_key, past_value), **attrs)
 
 
 def _projected_attention(c: Call, product: Value, widths: list[int], mask: int, past: int, added: int) -> Results:
@@ -127,7 +127,7 @@ def _projected_attention(c: Call, product: Value, widths: list[int], mask: int, 
     pasts = [None if pair is None else c.op("Gather", pair, c.b.constant(np.int64(i)), axis=0) for i in range(2)]
     extra = c.given(added) if added >= 0 else None
     masked = _bias_of_scores(c, c.given(mask), extra, split[1], pasts[0])
-    y, keys, values = _attend(c, *split, masked, pasts, is_causal=causal)
+    y, keys, values = _attend(c, split, masked, pasts, is_causal=causal)
     present = c.op("Concat", *(c.op("Unsqueeze", each, c.b.ints(0)) for each in (keys, values)), axis=0)
     return [y, present]
 
@@ -160,7 +160,7 @@ def _group_query_attention(c: Call) -> Results:
     turns, interleaved = c.attribute("do_rotary", 0), c.attribute("rotary_interleaved", 0)
     for name, nothing in (("smooth_softmax", (0, -1)), ("qk_output", (0,)), ("kv_cache_bit_width", (0,))):
         c.only(name, *nothing)
-    query, key, value, past_key, past_value, lengths = (c.given(index) for index in range(6))
+    key, value, past_key, past_value = (c.given(index) for index in range(1, 5))
     query = c.required(0)
     if (key is None) != (value is None) or c.given(11) is not None:
         raise UnsupportedOp("an input is not supported in this form")
@@ -194,7 +194,7 @@ def _group_query_attention(c: Call) -> Results:
     added = c.given(10)
     if added is not None:
         mask = c.op("Add", mask, added)
-    return _attend(c, *parts, mask, (past_key, past_value), softcap=float(cap))
+    return _attend(c, parts, mask, (past_key, past_value), softcap=float(cap))
 
 
 def _partial(c: Call, x: Value, cache: Value) -> dict[str, int]:

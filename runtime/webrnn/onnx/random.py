@@ -87,10 +87,10 @@ def _through_loop(node: Node, counter: Value, after: Value) -> Node:
 
 def _through_if(node: Node, counter: Value, after: Value) -> Node:
     for _, branch in node.subgraphs:
-        before = Value(COUNTER, DType.INT64, ())
+        before, end = Value(COUNTER, DType.INT64, ()), Value(COUNTER, DType.INT64, ())
+        counted = _count(branch, before)
         branch.inputs.append(before)
-        end = Value(COUNTER, DType.INT64, ())
-        branch.nodes.append(Node("Identity", [_count(branch, before)], [end]))
+        branch.nodes.append(Node("Identity", [counted], [end]))
         branch.outputs.append(end)
     node.inputs.append(counter)
     node.outputs.append(after)
@@ -181,7 +181,7 @@ def _multinomial(d: _Drawing) -> None:
     batch = d.op("Shape", d.first(), start=0, end=1)
     shape = d.op("Concat", batch, d.constant(np.array([d.attribute("sample_size", 1)], np.int64)), axis=0)
     scores = d.op("Cast", d.first(), to=int(DType.FLOAT))
-    d.typed(d.op("Sample", scores, d.random(shape), domain=WEBRNN), int(DType.INT32))
+    d.typed(d.op("Choose", scores, d.random(shape), domain=WEBRNN), int(DType.INT32))
 
 
 def _dropout(d: _Drawing) -> None:

@@ -234,6 +234,11 @@ class ModelReader:
         builder = scope.builder
         if (node.domain in _CONTRIBUTED or node.op == "SimplifiedLayerNormalization") and _contributed(builder, node):
             return
+        if (node.domain, node.op) == ("ai.onnx.preview", "FlexAttention"):
+            from .flex_attention import read_flex_attention  # a page waits for what is imported
+
+            read_flex_attention(self, scope, node)
+            return
         if not node.domain:
             self._draws |= node.op in RANDOM
             version = self.opset_versions.get("", 0)

@@ -290,8 +290,8 @@ def _shape(proto: ShapeProto | None, name: str) -> Shape | None:
     for dim in proto.dims:
         if dim.value is not None and dim.value < -1:
             raise ModelError(f"value {name!r} has an axis of size {dim.value}")
-        if dim.value == -1 or (dim.value is None and dim.name in NO_NAMES):
+        if dim.value == -1 or (dim.value is None and (dim.name or "") in NO_NAMES):
             sizes.append(None)
         else:
-            sizes.append(dim.value if dim.value is not None else Symbol(dim.name))
+            sizes.append(dim.value if dim.value is not None else Symbol(dim.name or ""))
     return tuple(sizes)

@@ -162,8 +162,8 @@ IsInf                      elementwise  .            elementwise  compute  1    
 Where                      elementwise  elementwise  elementwise  compute  1               B:bool,T:any,T          elementwise total
 
 [loss]
-NegativeLogLikelihoodLoss  .            .            .            .        .               T:float,Tind:index,T
-SoftmaxCrossEntropyLoss    .            .            .            .        .               T:float,Tind:index,T>2
+NegativeLogLikelihoodLoss  reductions   reductions   .            .        .               T:float,Tind:index,T
+SoftmaxCrossEntropyLoss    reductions   reductions   .            .        .               T:float,Tind:index,T>2
 
 [normalize]
 BatchNormalization         elementwise  normalize    normalize    compute  4               T:float,T1:float,T1,T2:float,T2>3 total
@@ -188,9 +188,9 @@ MaxUnpool                  images       windows      pools        .        .    
 [quantize]
 QuantizeLinear             elementwise  quantize     .            compute  3               T1:float-double+i32,T2:scale+i32,T3:bits
 DequantizeLinear           elementwise  quantize     .            compute  2               T1:bits+int32,T2:scale,T1
-DynamicQuantizeLinear      .            .            .            compute  .               T1:f32>3
-QLinearMatMul              .            quantize     .            compute  matmul          T1:quantized,TS:float-double,T1,T2:quantized,TS,T2,TS,T3:quantized product
-QLinearConv                .            windows      .            compute  .               T1:byte,:f32,T1,T2:byte,:f32,T2,:f32,T3:byte,T4:i32 product
+DynamicQuantizeLinear      elementwise  .            .            compute  .               T1:f32>3
+QLinearMatMul              linear       quantize     .            compute  matmul          T1:quantized,TS:float-double,T1,T2:quantized,TS,T2,TS,T3:quantized product
+QLinearConv                windows      windows      .            compute  .               T1:byte,:f32,T1,T2:byte,:f32,T2,:f32,T3:byte,T4:i32 product
 
 [quantized_lstm]
 com.microsoft:DynamicQuantizeLSTM .            .            .            .        .               .
@@ -297,7 +297,7 @@ webrnn:GruUpdate           linear       linear       cells        compute  cell 
 webrnn:LstmCell            linear       linear       cells        compute  cell            T:float,T,T,T>2         cell
 webrnn:ExpectShape         indexing     .            layout       layout   0               .
 webrnn:Random              indexing     .            random       .        10              .                       first
-webrnn:Sample              reductions   .            random       .        10/in           .
+webrnn:Choose              reductions   .            random       .        10/in           .
 webrnn:SequenceMask        indexing     .            indexing     layout   0               .
 webrnn:SequenceJoin        sequences    .            .            .        0               .
 """

@@ -1,4 +1,4 @@
-"""Ops that are made of others become these: attention, rotary embeddings, quantization.
+"""Ops that are made of others become these: attention, rotary embeddings, quantization, normalizations, losses.
 
 Requires: facts from infer_shapes.
 Ensures: an op of the table below is nodes of simpler ops, which the other passes see and plans have.
@@ -29,6 +29,9 @@ MODULES = {
     "LayerNormalization": "normalize",
     "Softmax": "normalize",
     "LogSoftmax": "normalize",
+    "BlackmanWindow": "signal",
+    "HammingWindow": "signal",
+    "HannWindow": "signal",
     "NegativeLogLikelihoodLoss": "loss",
     "SoftmaxCrossEntropyLoss": "loss",
     "QuantizeLinear": "quantize",
@@ -64,6 +67,7 @@ def _expanded(graph: Graph, node: Node, context: Context, result: PassResult, ne
     try:
         expand(emitter, node)
     except Declined as decline:
-        result.declines_at(node, str(decline))
+        if decline.args:
+            result.declines_at(node, str(decline))
         return None
     return emitter.nodes if result.fires(f"{node.op} {node.label}") else None

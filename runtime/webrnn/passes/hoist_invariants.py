@@ -5,7 +5,8 @@ Ensures: no node of a Scan's body reads invariants and constants alone, unless i
 before the Scan and their results are invariants. That holds for loops and branches inside the body as for other nodes.
 Declines: "it could fail where the loop takes no step" for ops that can raise on operands of the right shape (a Gather,
 a division of integers) and for loops around them or of which it is not known how many steps they take, unless the Scan
-is known to take a step. Ops on constants alone are left to fold_constants.
+is known to take a step. Ops on constants alone are left to fold_constants, those that make sequences stay with what
+unpacks them.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ class HoistInvariants(ScanPass):
         for inner in list(scan.body.nodes):
             operands = [value for value in inner.inputs if value is not None]
             known = all(value in outer_of or value in scan.body.constants for value in operands)
-            if not known or not any(value in outer_of for value in operands):
+            makes_sequences = any(value.container for value in inner.outputs if value is not None)
+            if not known or makes_sequences or not any(value in outer_of for value in operands):
                 continue
             if any(each.op in RANDOM for each in _with_inner_nodes(inner)):
                 continue

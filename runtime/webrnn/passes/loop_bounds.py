@@ -52,6 +52,9 @@ class Bound:
         most = outside.affine(scan.n_steps)
         if not after or first is None or (scan.n_steps is not None and most is None):
             return None
+        starts = [_Comparison(Affine(0, each.count.offset - each.count.factor), each.limit) for each in after]
+        if not all(each in starts or _is_certain(each) for each in first):
+            return None
         counts = {_count(each, first) for each in after}
         if most is not None and not (isinstance(most.offset, int) and most.offset >= MOST_STEPS):
             counts.add(most.offset)
@@ -88,6 +91,10 @@ class Bound:
         if difference:
             nodes.append(Node("Add", [number, new.ints(difference)], [total]))
         return nodes, total if difference else number
+
+
+def _is_certain(each: _Comparison) -> bool:
+    return each.count.factor == 0 and is_nonnegative(each.limit - each.count.offset - 1)
 
 
 def _count(each: _Comparison, first: list[_Comparison]) -> Dim | None:

@@ -2,7 +2,7 @@
 
 The passes run in rounds until a round changes nothing. `infer_shapes` opens a round, because the others read its facts;
 simplifications that expose constants come before the passes that look at whole loops; `remove_dead` closes it. When
-nothing changes any more, the fusing passes run once, and the others again if they found something.
+nothing changes any more, the last resorts run, then the fusing passes, and the others again if they found something.
 """
 
 from __future__ import annotations
@@ -65,13 +65,13 @@ PASSES: tuple[Step, ...] = (
         "Attention RotaryEmbedding QuantizeLinear DequantizeLinear DynamicQuantizeLinear QLinearMatMul QLinearConv"
         " ConvInteger MatMulInteger Gemm Einsum BatchNormalization Dropout GroupNormalization LpNormalization"
         " MeanVarianceNormalization RMSNormalization NegativeLogLikelihoodLoss SoftmaxCrossEntropyLoss"
-        " InstanceNormalization LayerNormalization Softmax LogSoftmax",
+        " InstanceNormalization LayerNormalization Softmax LogSoftmax HannWindow HammingWindow BlackmanWindow",
     ),
     Step("prune_branches", "If"),
     Step("inline_if", "If"),
-    Step("unpack_sequences", _SEQUENCES),
     Step("unbox_sequences", "If Scan", _SEQUENCES),
     Step("sequences_to_traces", "Scan", _SEQUENCES),
+    Step("unpack_sequences", _SEQUENCES),
     Step("remove_checks", "ExpectShape"),
     Step("remove_identities"),
     Step("reverse_whole_sequences", "ReverseSequence"),
@@ -115,6 +115,9 @@ PLAIN_LOOPS: tuple[Step, ...] = tuple(step for step in PASSES if step.name in _M
 output needs is gone: the analysis along time looks at a model then.
 """
 
+LAST_RESORTS: tuple[Step, ...] = (Step("unroll_loops", "Scan"),)
+"""These run only when those above have come to rest: they make larger what others may make smaller."""
+
 FUSIONS: tuple[Step, ...] = (
     Step("fuse_linear", _PRODUCTS),
     Step("fuse_cells", _PRODUCTS, "elementwise"),
@@ -123,7 +126,7 @@ FUSIONS: tuple[Step, ...] = (
 )
 """These make ops (`ir/fused.py`) that hide from the passes above what they stand for."""
 
-ALL_PASSES = (*PASSES, *FUSIONS)
+ALL_PASSES = (*PASSES, *LAST_RESORTS, *FUSIONS)
 
 MOST_ROUNDS = 30
 """Each round removes or moves something, so real models need a handful; more is a pass that undoes another's work."""
@@ -180,7 +183,7 @@ def run_passes(
     most_rounds: int = MOST_ROUNDS,
     observe: Observer | None = None,
 ) -> Outcome:
-    """Run passes on a graph, in place, until nothing changes: these, or PASSES and then FUSIONS.
+    """Run passes on a graph, in place, until nothing changes: these, or PASSES, LAST_RESORTS and then FUSIONS.
 
     `disable` names passes that are not run; "all" is every one. `stop_after` is the number of rewrites after which the
     graph is left as it is: the smallest one with which a result is wrong names the rewrite that is. `check` checks the
@@ -194,7 +197,7 @@ def run_passes(
     Counter({'simplify_algebra': 1, 'merge_common': 1})
     """
     disabled = disabled_passes(disable)
-    phases = [list(passes)] if passes is not None else [PASSES, FUSIONS]
+    phases = [list(passes)] if passes is not None else [PASSES, LAST_RESORTS, FUSIONS]
     active = [[step for step in phase if step.name not in disabled] for phase in phases]
     context = Context(graph, semantics, check, disabled, rewrites_left=stop_after)
     outcome = Outcome()

@@ -11,15 +11,15 @@ from webrnn import net
 from webrnn.checks.check import Condition
 from webrnn.checks.graphs import check_node, is_left_to_a_run
 from webrnn.errors import Error
-from webrnn.ir import Dim, DType, Graph, Node, Value, is_scan
-from webrnn.ir.dims import TooComplex
+from webrnn.ir import Dim, DType, Graph, Node, Symbol, Value, is_scan
+from webrnn.ir.dims import Shape, TooComplex
 from webrnn.ir.fused import is_expression
 from webrnn.ops.rows import with_trait
 from webrnn.ops.sets import RESHAPES
 from webrnn.shapes.infer import infer_node
 
 from .draft import Draft, Port
-from .lowering import DTYPES, Lowering, NotLowered, Rule, attribute, present, rule
+from .lowering import DTYPES, Lowering, NotLowered, Rule, attribute, foreign_reason, present, rule
 from .opening import KNOW_MORE_WHILE_RUNNING, OPENERS
 from .views import Storage, count_of, dense_view
 from .widening import lower_widened
@@ -53,18 +53,69 @@ def lower(
         raise NotLowered(None, net.catch(error)) from error
 
 
+def refusals(graph: Graph, options: frozenset[str] = frozenset(), most_steps: int = 2**31 - 1) -> list[NotLowered]:
+    """All nodes that keep a graph from becoming a plan, those inside of loops and branches too, each with its reason.
+    Of nodes that read what is not there for this reason nothing is said."""
+    walk = _Walk(graph, options, most_steps)
+    walk.refusals = []
+    try:
+        walk.run()
+    except (NotLowered, Error, TooComplex) as error:
+        if not walk.refusals:
+            return [error if isinstance(error, NotLowered) else NotLowered(None, str(error))]
+    except Exception as error:
+        if not walk.refusals:
+            return [NotLowered(None, net.catch(error))]
+    return walk.refusals
+
+
+def with_named_sizes(graph: Graph) -> Graph:
+    """The graph with a name for each size of its inputs that has none: it is one number in each run."""
+    if all(value.shape is not None and None not in value.shape for value in graph.inputs):
+        return graph
+    named: list[Shape] = []
+    for value in graph.inputs:
+        if value.shape is None:
+            raise NotLowered(None, f"the rank of {value.name} is not known")
+        named.append(
+            tuple(Symbol(f"{value.name}.{axis}") if dim is None else dim for axis, dim in enumerate(value.shape))
+        )
+    copied = graph.copy()
+    for value, shape in zip(copied.inputs, named, strict=True):
+        value.shape = shape
+    return copied
+
+
+class _Missing(NotLowered):
+    """A node that reads what is not there because another node has no instructions."""
+
+
 class _Walk(Lowering):
     """Over a graph and those inside its nodes."""
+
+    refusals: list[NotLowered] | None = None
+    """Where reasons are collected, if all of them are asked for."""
+    _at: Node | None = None
+    """The node of the outermost graph that is being lowered."""
 
     def run(self) -> Draft:
         for values in (self.graph.inputs, self.graph.outputs):
             if len({value.name for value in values}) < len(set(values)):
                 raise NotLowered(None, "two inputs or two outputs have the same name")
-        inputs = [self._input(value) for value in self.graph.inputs]
+        inputs = [port for port in map(self._input_if_known, self.graph.inputs) if port is not None]
         for value in self.graph.outputs:
             self._place_output(value)
         self.lower_graph(self.graph)
         return Draft(inputs, [self._output_port(value) for value in self.graph.outputs], self.block)
+
+    def _input_if_known(self, value: Value) -> Port | None:
+        try:
+            return self._input(value)
+        except NotLowered as refusal:
+            if self.refusals is None:
+                raise
+            self.refusals.append(refusal)
+            return None
 
     def _input(self, value: Value) -> Port:
         shape, dtype = self.shape(value), self.dtype(value)
@@ -81,7 +132,8 @@ class _Walk(Lowering):
                 self.destinations[value] = self.external(self.shape(value), self.dtype(value), value.name)
             except NotLowered as refusal:
                 refusal.outermost = self.graph.producers().get(value)
-                raise
+                if self.refusals is None or refusal.outermost is None:
+                    raise
 
     def _output_port(self, value: Value) -> Port:
         view = self.view(value)
@@ -110,13 +162,34 @@ class _Walk(Lowering):
                 needed.update(self._read_inputs(node))
         self._hand_back_destinations(graph, nodes)
         for node in reversed(nodes):
+            self._at = node if graph is self.graph else self._at
             try:
                 self._lower_node(node)
             except NotLowered as refusal:
-                refusal.outermost = node
-                raise
+                refusal.outermost = node if self.refusals is None else self._at
+                if self.refusals is None:
+                    raise
+                self._collect(refusal, node)
         for output in graph.outputs:
-            self.view(output)
+            self._require_there(output)
+
+    def _collect(self, refusal: NotLowered, node: Node) -> None:
+        """Keep a reason, and go on as if the node had instructions, as far as its results are known."""
+        assert self.refusals is not None
+        self.node = None
+        if not isinstance(refusal, _Missing) and not any(refusal.node is other.node for other in self.refusals):
+            self.refusals.append(refusal)
+        for output in node.outputs:
+            if output is not None and output not in self.views and not output.container:
+                try:
+                    self.output(output)
+                except NotLowered:
+                    continue
+
+    def _require_there(self, value: Value) -> None:
+        if self.refusals is not None and value not in self.views and value not in self.arrays:
+            raise _Missing(self.node, f"{value.name} is not there")
+        self.view(value)
 
     def _hand_back_destinations(self, graph: Graph, nodes_from_last: Sequence[Node]) -> None:
         """What only gives its operand another shape, or puts operands side by side, copies nothing where these can be
@@ -185,6 +258,12 @@ class _Walk(Lowering):
         if any(output in self.late for output in node.outputs):
             return
         outer, self.node = self.node, node
+        reason = foreign_reason(node, self.facts)
+        if reason is not None:
+            raise NotLowered(node, reason)
+        if self.refusals is not None:
+            for value in self._read_inputs(node):
+                self._require_there(value)
         if self.n_late:
             infer_node(node, self.facts)  # with what was found out since
         self._check(node)

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from webrnn.checks.check import Condition
-from webrnn.ir import Dim, DType, Graph, Node, Symbol, Value
+from webrnn.ir import REFUSED, Dim, DType, Graph, Node, Scan, Symbol, Value, is_scan
 from webrnn.ir.dims import LateName, is_nonnegative
 from webrnn.ops.registry import Registry
 from webrnn.shapes.facts import Facts
@@ -41,6 +41,33 @@ class NotLowered(Exception):
         self.node, self.reason = node, reason
         self.outermost = node
         """The node of the outermost graph that it is, or is inside of."""
+
+
+_CONTAINERS = {"seq": "a sequence", "optional": "an optional value", "map": "a map"}
+
+
+def _kind(value: Value, dtype: DType | None) -> str:
+    if value.container:
+        return _CONTAINERS.get(value.container[0], value.container[0])
+    return "of a type that is not known before it runs" if dtype is None else f"a tensor of {dtype.text}"
+
+
+def foreign_reason(node: Node, facts: Facts) -> str | None:
+    """Why the VM cannot hold what a node takes or gives: it has no sequences, no optionals and not all types; or why a
+    node is not allowed."""
+    if node.domain == REFUSED:
+        return str(node.attrs["error"].message)
+    if is_scan(node):
+        for state in Scan.of(node).states:
+            held = next((value for value in (state.init, state.body_out) if value.container), None)
+            if held is not None:
+                return f"the loop carries {_kind(held, None)}, {state.body_in[0].name}"
+    for values, verb in ((node.inputs, "takes"), (node.outputs, "gives")):
+        for value in values:
+            dtype = facts.dtype(value)
+            if value is not None and (value.container or (dtype is not None and dtype not in DTYPES)):
+                return f"it {verb} {_kind(value, dtype)}, {value.name}"
+    return None
 
 
 Rule: TypeAlias = Callable[["Lowering", Node], None]
@@ -113,7 +140,7 @@ class Lowering:
     def dtype(self, value: Value) -> str:
         found = DTYPES.get(self.facts.dtype(value) or DType.STRING)
         if found is None or value.container:
-            raise self.refuse(f"{value.name} is not a tensor of a type that plans have")
+            raise self.refuse(f"{value.name} is {_kind(value, self.facts.dtype(value))}")
         return found
 
     def ints(self, value: Value | None) -> list[int]:

@@ -8,15 +8,14 @@ and the rule of the op goes on from there.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 from webrnn.ir import Dim, DType, Node, Value
-from webrnn.ops.rows import with_trait
-from webrnn.ops.sets import BINARY, BITWISE, COMPARISONS, LOGICAL, VARIADIC
+from webrnn.ops.sets import BINARY, BITWISE, COMPARISONS, LOGICAL, REDUCTIONS, VARIADIC
 from webrnn.shapes.facts import Fact
 
 from .lowering import Lowering, attribute, present, rule
 from .lowerings.expressions import Writer
+from .lowerings.pads import pad_by_index
 from .numbers import LEAST, MOST, Number, Numbers
 from .views import View, count_of
 
@@ -176,6 +175,10 @@ def _pad(l: Lowering, node: Node) -> bool:
     half = len(elements) // 2
     sides = [_placed(l, part) for part in (elements[:half], elements[half:])]
     rows = _axis_numbers(l, view.rank, axes, [(side, 0) for side in sides])
+    mode = attribute(node, "mode", "constant")
+    if mode != "constant":
+        pad_by_index(l, view, present(node.outputs[0]), rows, mode)
+        return True
     return _padded(l, node, view, rows, filled)
 
 
@@ -293,7 +296,6 @@ def _others(l: Lowering, sizes: Sequence[Dim], flags: Sequence[View], count: int
 
 
 def _reduce(l: Lowering, node: Node) -> bool:
-    """Each axis becomes two, one of which is of size 1: the second one is reduced."""
     value, axes = [*node.inputs, None][:2]
     if axes is None:
         return False
@@ -301,24 +303,25 @@ def _reduce(l: Lowering, node: Node) -> bool:
     if not named or not any(isinstance(axis, View) for axis in named):
         l.facts.set(axes, Fact(DType.INT64, (len(named),), tuple(named)))  # type: ignore[arg-type]
         return False
+    from .lowerings.reductions import reduce_chosen  # a page waits for what is imported
+
     view, output = l.view(present(value)), present(node.outputs[0])
     flags = _flags(l, view.rank, named)
-    shape: list[Dim] = []
+    numbers = Numbers(l)
+    count = numbers.of(0)
+    for flag in flags:
+        count = count + numbers.of(flag)
+    numbers.demand(count.is_equal(len(named)))
+    kept, reduced = [], []
     for size, flag in zip(view.shape, flags, strict=True):
         numbers = Numbers(l)
         is_reduced = numbers.of(flag).is_equal(1)
-        shape += numbers.let(numbers.where(is_reduced, 1, size), numbers.where(is_reduced, size, 1))
-    source, result, places = Value(present(value).name), Value(output.name), Value("axes")
-    l.views[source] = view.relaid(shape, (stride for stride in view.strides for _ in range(2)))
-    l.facts.set(source, Fact(l.facts.dtype(value), tuple(shape)))
-    second = tuple(range(1, 2 * view.rank, 2))
-    l.facts.set(places, Fact(DType.INT64, (view.rank,), second))
-    l.lower_instead(replace(node, inputs=[source, places], outputs=[result], attrs={**node.attrs, "keepdims": 0}))
-    kept = list(l.shape(result))
-    if not attribute(node, "keepdims", 1):
-        kept = _others(l, view.shape, flags, view.rank - len(named))
-    l.facts.set(output, Fact(l.facts.dtype(result), tuple(kept)))
-    l.views[output] = l.reshaped(l.view(result), kept)
+        first, second = numbers.let(numbers.where(is_reduced, 1, size), numbers.where(is_reduced, size, 1))
+        kept.append(first)
+        reduced.append(second)
+    is_kept = attribute(node, "keepdims", 1)
+    l.set_shape(output, kept if is_kept else _others(l, view.shape, flags, view.rank - len(named)))
+    reduce_chosen(l, node, kept, reduced)
     return True
 
 
@@ -420,7 +423,7 @@ OPENERS: dict[str, Opener] = {
     "Pad": _pad,
     "CenterCropPad": _center_crop_pad,
     "Range": _range,
-    **dict.fromkeys(with_trait("reduction"), _reduce),
+    **dict.fromkeys(REDUCTIONS, _reduce),
     "Squeeze": _squeeze,
     "Unsqueeze": _unsqueeze,
     "NonZero": _nonzero,

@@ -459,7 +459,7 @@ def _fft(x: BoundTensor, twiddles: BoundTensor, y: BoundTensor, scratch: BoundTe
     )
 
 
-def _sample(scores: BoundTensor, numbers: BoundTensor, y: BoundTensor) -> bool:
+def _choose(scores: BoundTensor, numbers: BoundTensor, y: BoundTensor) -> bool:
     return (
         is_dense(scores, 2)
         and is_dense(numbers, 2)
@@ -587,7 +587,7 @@ OPERAND_RULES: dict[str, Callable[..., bool]] = {
     "plain_matmul": _plain_matmul,
     # --- random numbers
     "random": lambda counter, y, seed, normal: counter.count == 1 and y.is_contiguous,
-    "sample": _sample,
+    "choose": _choose,
     # --- end
 }
 """Not of "expression" and "loop", whose operands are lists: verify.py has theirs."""

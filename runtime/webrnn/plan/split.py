@@ -9,20 +9,12 @@ from webrnn.ir import Graph, Node, Value
 from webrnn.shapes.facts import Facts
 from webrnn.shapes.infer import infer
 
-from .lowering import DTYPES
-
 
 @dataclass(slots=True)
 class Part:
     graph: Graph
     """Its inputs and outputs are values of the whole graph."""
     on_vm: bool
-
-
-def has_foreign_operands(node: Node, facts: Facts) -> bool:
-    """Whether it touches values that the VM cannot hold: of other element types, sequences, optionals."""
-    values = [value for value in (*node.inputs, *node.outputs) if value is not None]
-    return any(value.container or facts.dtype(value) not in DTYPES for value in values)
 
 
 def split(graph: Graph, refused: Collection[Node]) -> list[Part]:

@@ -13,7 +13,6 @@ import numpy as np
 
 from webrnn.ir import WEBRNN, DType, Graph, Node, Value
 from webrnn.ops.rows import ROWS
-from webrnn.reference.cast import convert
 
 from .lowering import DTYPES, Lowering, NotLowered
 
@@ -52,6 +51,10 @@ def widened(array: np.ndarray, wide: str) -> np.ndarray:
     >>> widened(np.float16([0.5]), "f32")
     array([0.5], dtype=float32)
     """
+    if array.dtype == ARRAY_TYPES[wide].array_type:
+        return array
+    from webrnn.reference.cast import convert  # a page waits for what is imported
+
     return convert(array, ARRAY_TYPES[wide].array_type)
 
 

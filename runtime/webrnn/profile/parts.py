@@ -11,6 +11,7 @@ from webrnn.engine.executor.executor import Executor, Operation, Step
 from webrnn.engine.kernels.loading import Kernels
 from webrnn.engine.limits import Budget
 from webrnn.engine.programs.backends import ForShapes
+from webrnn.engine.programs.open_containers import OpenProgram, flat
 from webrnn.engine.programs.plan_program import PlanProgram
 from webrnn.engine.programs.vm_program import SplitProgram, VmProgram
 from webrnn.errors import BackendError
@@ -153,6 +154,8 @@ def parts_of(program: Any, arguments: Sequence[Any], builds: Builds | None) -> l
     if isinstance(program, VmProgram):
         program.run(arguments)
         return parts_of(program.ran_on(arguments), arguments, builds)
+    if isinstance(program, OpenProgram):
+        return parts_of(program.program, flat(arguments), builds)
     if isinstance(program, SplitProgram):
         values: dict[Any, Any] = dict(program.graph.constants)
         values.update(zip(program.graph.inputs, arguments, strict=True))

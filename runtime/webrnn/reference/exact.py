@@ -1,51 +1,56 @@
 """Functions of float64 that are the same bits everywhere: integers and correctly rounded operations only.
 
-wasm_kernels/numbers.c has the same operations in the same order.
+wasm_kernels/doubles.c and numbers.c have the same operations in the same order.
 """
 
 from __future__ import annotations
+
+from math import factorial
 
 import numpy as np
 
 from .arrays import Array
 
-LN2_HIGH, LN2_LOW = float.fromhex("0x1.62e42fee00000p-1"), float.fromhex("0x1.a39ef35793c76p-33")
+LN2_HIGH, LN2_LEFT = float.fromhex("0x1.62e42fee00000p-1"), float.fromhex("0x1.a39ef35793c76p-33")
 GAMMA = 0x9E3779B97F4A7C15
 _ALL = (1 << 64) - 1
+_ROOT_OF_HALF = 0x3FE6A09E667F3BCD
+_ROUND = 1.5 * 2.0**52
 
 
 def exact_log(x: Array) -> Array:
-    """Of numbers above 0 that are finite and not denormal.
+    """Of numbers above 0 that are finite and not denormal: log_double.
 
     >>> float(exact_log(np.array(8.0)) / np.log(8.0))
     1.0
     """
-    bits = x.view(np.uint64)
-    k = (bits >> np.uint64(52)).astype(np.float64) - 1023
-    m = ((bits & np.uint64(0xFFFFFFFFFFFFF)) | np.uint64(0x3FF0000000000000)).view(np.float64)
-    is_large = m > 1.4142135623730951
-    m, k = np.where(is_large, m * 0.5, m), np.where(is_large, k + 1, k)
-    s = (m - 1) / (m + 1)
-    z, p = s * s, np.zeros_like(s)
-    for i in range(23, 0, -2):
-        p = p * z + 1 / i
-    return k * LN2_HIGH + (2 * s * p + k * LN2_LOW)
+    bits = x.view(np.int64) - _ROOT_OF_HALF
+    k = (bits >> 52).astype(np.float64)
+    f = ((bits & 0xFFFFFFFFFFFFF) + _ROOT_OF_HALF).view(np.float64) - 1
+    s = f / (2 + f)
+    z = s * s
+    r = np.full_like(z, 1 / 23)
+    for n in range(10, 0, -1):
+        r = r * z + 1 / (2 * n + 1)
+    return k * LN2_HIGH + (f - (s * (f - 2 * z * r) - k * LN2_LEFT))
 
 
 def exact_exp(x: Array) -> Array:
-    """
+    """exp_double.
+
     >>> exact_exp(np.array([0.0, -np.inf, 1.0])).tolist()
     [1.0, 0.0, 2.718281828459045]
     """
-    inside = np.clip(np.where(x > -746, x, 0), None, 710)
-    k = np.floor(inside * 1.4426950408889634 + 0.5)
-    r = (inside - k * LN2_HIGH) - k * LN2_LOW
-    p = np.ones_like(r)
-    for i in range(14, 0, -1):
-        p = 1 + p * r / i
-    half = np.trunc(k / 2)
-    made = p * np.ldexp(1.0, half.astype(np.int32)) * np.ldexp(1.0, (k - half).astype(np.int32))
-    return np.where(x > 710, np.inf, np.where(x > -746, made, np.where(np.isnan(x), x, 0)))
+    within = np.where(np.isnan(x), 0, np.clip(x, -746, 710))
+    k = (within * 1.44269504088896340736 + _ROUND) - _ROUND
+    r = (within - k * LN2_HIGH) - k * LN2_LEFT
+    y = np.full_like(r, 1 / factorial(14))
+    for n in range(13, 1, -1):
+        y = y * r + 1 / factorial(n)
+    y = 1 + (r + r * r * y)
+    half = np.floor(k / 2)
+    made = y * np.ldexp(1.0, half.astype(np.int32)) * np.ldexp(1.0, (k - half).astype(np.int32))
+    return np.where(np.isnan(x), x, made)
 
 
 def mixed(numbers: Array) -> Array:

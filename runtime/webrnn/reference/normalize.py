@@ -82,7 +82,7 @@ def group_normalization(
     batch, channels = x.shape[:2]
     if num_groups < 1 or channels % num_groups:
         raise ShapeError(f"{channels} channels cannot be divided into {num_groups} groups", attribute="num_groups")
-    groups = widen(x).reshape(batch, num_groups, -1)
+    groups = widen(x).reshape(batch, num_groups, math.prod(x.shape[1:]) // num_groups)
     y = _scale_channels(_standardize(groups, (2,), epsilon).reshape(x.shape), scale, bias)
     return y.astype(x.dtype, copy=False)
 

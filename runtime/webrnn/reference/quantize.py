@@ -79,7 +79,7 @@ def quantize_linear(
     layout = narrow.narrow_type(target)
     if layout is not None and not layout.is_integer:
         if offset is not None and np.any(offset):
-            raise UnsupportedOp("a zero point of a floating-point type other than 0 is not supported")
+            quotient = quotient + offset.astype(quotient.dtype)
         return convert(quotient, target, bool(saturate))
     return round_and_saturate(quotient, offset, target)
 

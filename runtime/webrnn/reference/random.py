@@ -1,4 +1,4 @@
-"""The ops Random and Sample of webrnn's own domain. Random numbers are a function of a seed and of how many were drawn before, which `onnx/random.py` counts."""
+"""The ops Random and Choose of webrnn's own domain. Random numbers are a function of a seed and of how many were drawn before, which `onnx/random.py` counts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def random(counter: Array, shape: Array, *, seed: int, normal: int = 0) -> Array
     return (exact.normal if normal else exact.uniform)(bits).reshape(sizes)
 
 
-def sample(scores: Array, numbers: Array) -> Array:
+def choose(scores: Array, numbers: Array) -> Array:
     """For uniform numbers[batch, n] the classes that they choose of logarithms of weights[batch, classes]."""
     shifted = scores.astype(np.float64) - np.max(scores, axis=1, keepdims=True, initial=-np.inf)
     sums = np.cumsum(exact.exact_exp(shifted), axis=1)

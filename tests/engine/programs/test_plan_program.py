@@ -13,6 +13,7 @@ from tests.engine.stream_models import feed, stateful
 from tests.plan.handmade import I64, Handmade
 from webrnn.engine.kernels import loading as kernels
 from webrnn.engine.programs.plan_program import DIRECT_BYTES, PlanProgram
+from webrnn.plan.opcodes import MAX_RANK
 from webrnn.plan.operations import OPERATION_CODES
 from webrnn.plan.verify import verify
 
@@ -149,21 +150,15 @@ def _input_and_output_in_one_place():
     return plan
 
 
-def _steps_in_the_place_of(what):
-    plan = copying(N)
-    plan.output("z", [N], 2, taken=what)
-    return plan
-
-
 def _two_names(which):
     plan = copying(N)
     getattr(plan, which)("x" if which == "input" else "y", [N + 1], 2)
     return plan
 
 
-def _steps_of_a_number():
+def _late_input():
     plan = copying(4)
-    plan.output("z", [], 2, taken=3)
+    plan.inputs.append({"name": "z", "dtype": "f32", "shape": ["late"], "sizes": [plan.late()], "external": 2})
     return plan
 
 
@@ -174,16 +169,13 @@ def _steps_of_a_number():
         (_input_written_through_another_buffer(), "'x' is written"),
         (_two_inputs_in_one_place(), "'z' is not its own"),
         (_input_and_output_in_one_place(), "'x' is not its own"),
-        (_steps_in_the_place_of(0), "'x' is not its own"),
-        (_steps_in_the_place_of(1), "'y' is that of a number of steps"),
-        (_steps_in_the_place_of(2), "'z' is that of a number of steps"),
         (_two_names("input"), "two inputs have the same name"),
         (_two_names("output"), "two outputs have the same name"),
-        (_steps_of_a_number(), "'z' are damaged"),
+        (_late_input(), "'z' are damaged"),
     ],
 )
 def test_plans_that_share_what_they_must_not_are_refused(plan, message):
-    plan.n_externals = max(plan.n_externals, 4)
+    plan.n_externals = max(plan.n_externals, 3)
     with pytest.raises(webrnn.PlanError, match=message):
         webrnn.InferenceSession(plan.data(), backend="native")
     with pytest.raises(webrnn.PlanError, match=message):
@@ -213,12 +205,15 @@ def test_many_externals_are_bound_in_one_go():
 
 
 @pytest.mark.parametrize("backend", KERNELS)
-def test_a_number_of_steps_that_cannot_be(backend):
+@pytest.mark.parametrize(("size", "message"), [(5000, "is larger than its place"), (-1, "would be of shape")])
+def test_a_late_size_that_cannot_be(backend, size, message):
     plan = Handmade()
-    count = plan.external([1], I64, written=True)
-    plan.emit("sizes", count, plan.number(50))
-    plan.output("y", [4], 1, taken=0)
-    with pytest.raises(webrnn.PlanError, match="50 steps"):
+    number = plan.external([1], I64, written=True)
+    late = plan.late()
+    plan.emit("sizes", number, plan.number(size))
+    plan.emit("let", late, number, -9)
+    plan.outputs = [{"name": "y", "dtype": "i64", "shape": ["late"], "sizes": [late], "external": 0}]
+    with pytest.raises(webrnn.PlanError, match=message):
         run(plan.data(), backend)
 
 
@@ -268,7 +263,8 @@ def small():
     n = plan.symbol("n")
     plan.buffers += [(2, 0, n, 0), (2, 0, n, 1 | 1 << 30)]
     for buffer in (0, 1):
-        plan.tensors.append([buffer, 0, 1, plan.number(0), n, 0, 0, 0, 0, 0, plan.number(1), 0, 0, 0, 0, 0])
+        rest = [0] * (MAX_RANK - 1)
+        plan.tensors.append([buffer, 0, 1, plan.number(0), n, *rest, plan.number(1), *rest])
     plan.emit("copy", 0, 1)
     plan.outputs.append(plan.port("y", ["n"], 1))
     plan.n_externals = 2

@@ -47,10 +47,10 @@ def random(arguments: list[Any], attrs: dict[str, Any]) -> list[Any]:
     return [draw(*arguments, **attrs)]
 
 
-def sample(arguments: list[Any], attrs: dict[str, Any]) -> list[Any]:
-    from webrnn.reference.random import sample as choose
+def choose(arguments: list[Any], attrs: dict[str, Any]) -> list[Any]:
+    from webrnn.reference.random import choose as sample
 
-    return [choose(*arguments)]
+    return [sample(*arguments)]
 
 
 def sequence_join(arguments: list[Any], attrs: dict[str, Any]) -> list[Any]:
@@ -61,7 +61,7 @@ def sequence_join(arguments: list[Any], attrs: dict[str, Any]) -> list[Any]:
 INTRINSICS: dict[str, Callable[[list[Any], dict[str, Any]], list[Any]]] = {
     "ExpectShape": expect_shape,
     "Random": random,
-    "Sample": sample,
+    "Choose": choose,
     "SequenceJoin": sequence_join,
     "SequenceMask": sequence_mask,
     **FUSED_OPS,

@@ -253,7 +253,10 @@ class PlanProgram:
 
     @property
     def run_arguments(self) -> tuple[int, int, int]:
-        """Of plan_run: tables, arena, and the addresses of the program's own places, as they are now."""
+        """Of plan_run: tables, arena, and the addresses of the program's own places, as they are now. PlanError if
+        nothing is bound."""
+        if self._bound is None:
+            raise PlanError("the sizes of the plan are not bound")
         return self._tables.address, self._arena.address, self._externals.address
 
     def _run(self, externals: Buffer) -> None:

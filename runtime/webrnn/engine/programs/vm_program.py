@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 from webrnn import net
 from webrnn.checks.graphs import NO_CONDITIONS, SizeConditions, check_graph
 from webrnn.errors import ModelError, PlanError
-from webrnn.ir import Graph, Node, Symbol, Value
-from webrnn.ir.dims import Shape
+from webrnn.ir import Graph, Node, Value
 from webrnn.plan.encode import compile_graph
-from webrnn.plan.lowering import NotLowered
-from webrnn.plan.split import has_foreign_operands, split
+from webrnn.plan.lower import refusals, with_named_sizes
+from webrnn.plan.lowering import NotLowered, foreign_reason
+from webrnn.plan.split import split
+from webrnn.shapes.facts import Facts
 from webrnn.shapes.infer import infer
 
 from ..forking import new_lock
@@ -64,67 +65,108 @@ class VmProgram:
         """For all sizes."""
         self.recent: PlanProgram | None = None
         """What the last run ran on."""
-        self._for_shapes: dict[tuple[tuple[int, ...], ...], Any] = {}
+        self._for_shapes: dict[tuple[Any, ...], Any] = {}
         self._lock = new_lock(self)
         self._untyped = graph if any(value.dtype is None and not value.container for value in graph.inputs) else None
         """The graph, if an input has no element type: then numpy runs it, which looks at what it gets."""
+        self._unplanned: Graph | None = None
+        """The graph, if it has no plan for all sizes."""
+        self._has_containers = any(value.container for value in (*graph.inputs, *graph.outputs))
+        self.is_whole = False
+        """Whether the last run ran on the VM alone."""
         try:
             self.plan = setting.plan(with_named_sizes(graph), conditions)
         except NotLowered as reason:
             from ..executor.executor import require_implementations  # as below
 
             require_implementations(graph)
+            self._unplanned = graph
             setting.say(f"no plan for all sizes: {reason}")
 
     def run(self, arguments: Sequence[Any], budget: Budget | None = None) -> list[Any]:
         if self.plan is not None:
             try:
                 results = self.plan.run(arguments, budget=budget)
-                self.recent = self.plan
+                self.recent, self.is_whole = self.plan, True
                 return results
             except PlanError as reason:  # sizes for which the plan does not hold
                 self._setting.say(f"not by the plan for all sizes: {reason}")
         self._conditions.require(arguments)
-        shapes = shapes_of(arguments)
+        shapes = self._key(arguments)
         with self._lock:
             program = self._for_shapes.get(shapes)
             if program is None:
                 while len(self._for_shapes) >= MOST_SHAPES:
                     self._for_shapes.pop(next(iter(self._for_shapes)))
-                program = self._for_shapes[shapes] = self._program_for(shapes)
+                program = self._for_shapes[shapes] = self._program_for(arguments)
         self.recent = program if isinstance(program, PlanProgram) else None
+        self.is_whole = isinstance(getattr(program, "program", program), PlanProgram)
         try:
             return program.run(arguments, budget=budget)
         except PlanError as reason:  # no plan holds for these sizes: numpy runs them, or says why not
-            self._setting.say(f"in numpy, for {list(map(list, shapes))}: {reason}")
-            self.recent = None
-            program = self._for_shapes[shapes] = SplitProgram(self._graph_for(shapes), self._setting, None)
+            self._setting.say(f"in numpy, for {list(map(list, shapes_of(arguments)))}: {reason}")
+            self.recent, self.is_whole = None, False
+            graph = self._graph_for(shapes_of(arguments))
+            program = self._for_shapes[shapes] = SplitProgram(graph, self._setting, None)
             return program.run(arguments, budget=budget)
+
+    def _key(self, arguments: Sequence[Any]) -> tuple[Any, ...]:
+        if not self._has_containers:
+            return shapes_of(arguments)
+        from .open_containers import structure_of
+
+        return tuple(map(structure_of, arguments))
 
     def _after_fork(self, was_held: bool) -> None: ...
 
     def ran_on(self, arguments: Sequence[Any]) -> PlanProgram | SplitProgram:
         """What the last run, of these arguments, ran on."""
-        return self.recent if self.recent is not None else self._for_shapes[shapes_of(arguments)]
+        return self.recent if self.recent is not None else self._for_shapes[self._key(arguments)]
 
     def plan_for(self, shapes: tuple[tuple[int, ...], ...]) -> PlanProgram:
         """A plan for inputs of these shapes only."""
         try:
             return self._setting.plan(self._graph_for(shapes))
         except NotLowered as reason:
-            raise PlanError(f"there is no plan for these shapes: {reason}") from reason
+            from .obstacles import listed, obstacles
 
-    def _program_for(self, shapes: tuple[tuple[int, ...], ...]) -> Any:
+            found = obstacles(self._graph_for(shapes), self._setting.options) or [str(reason)]
+            raise PlanError(listed("there is no plan for these shapes", found)) from reason
+
+    def obstacles(self) -> list[str]:
+        """What keeps it from having a plan for all sizes."""
+        from .obstacles import obstacles
+
+        return [] if self._unplanned is None else obstacles(self._unplanned, self._setting.options)
+
+    def obstacles_for_some_shapes(self) -> list[str] | None:
+        """What keeps it from having a plan for made-up shapes; None if it takes none of those that are tried."""
+        from .obstacles import obstacles_for_some_shapes
+
+        return obstacles_for_some_shapes(self._source, self._graph_for, self._setting.options)
+
+    def _program_for(self, arguments: Sequence[Any]) -> Any:
         if self._untyped is not None:
             return SplitProgram(self._untyped, self._setting, None)
-        graph = self._graph_for(shapes)
+        if self._has_containers:
+            from .open_containers import OpenProgram, open_outputs, with_open_inputs
+
+            graph = self._optimized(with_open_inputs(self._source, arguments))
+            results = open_outputs(graph)
+            self._setting.optimize(graph)
+            return OpenProgram(self._planned(graph), results)
+        return self._planned(self._graph_for(shapes_of(arguments)))
+
+    def _planned(self, graph: Graph) -> Any:
         try:
             return self._setting.plan(graph)
         except NotLowered as reason:
             return SplitProgram(graph, self._setting, reason)
 
     def _graph_for(self, shapes: tuple[tuple[int, ...], ...]) -> Graph:
-        graph = with_shapes(self._source, shapes)
+        return self._optimized(with_shapes(self._source, shapes))
+
+    def _optimized(self, graph: Graph) -> Graph:
         check_graph(graph, may_refuse=False)
         self._setting.optimize(graph)
         return graph
@@ -146,9 +188,14 @@ class SplitProgram:
         facts = infer(graph)
         refused: set[Node] = set()
         for node in graph.nodes:
-            if has_foreign_operands(node, facts):
-                setting.say(f"in numpy: {node.op} {node.label}: it is not of tensors of types that plans have")
+            why = _reason_for_numpy(node, facts)
+            if why is not None:
+                setting.say(f"in numpy: {node.op} {node.label}: {why}")
                 refused.add(node)
+        for refusal in refusals(graph, setting.options):
+            if refusal.outermost is not None and refusal.outermost not in refused:
+                setting.say(f"in numpy: {refusal}")
+                refused.add(refusal.outermost)
         while True:
             if not refused or self.steps:
                 if reason.outermost is None or reason.outermost in refused:
@@ -184,6 +231,17 @@ class SplitProgram:
         return [values[value] for value in self.graph.outputs]
 
 
+def _reason_for_numpy(node: Node, facts: Facts) -> str | None:
+    """Why a node is left to numpy without an attempt to lower it."""
+    foreign = foreign_reason(node, facts)
+    if foreign is not None:
+        return foreign
+    for value in (*node.inputs, *node.outputs):
+        if value is not None and facts.dtype(value) is None:
+            return f"the element type of {value.name} is not known before it runs"
+    return None
+
+
 def shapes_of(arguments: Sequence[Any]) -> tuple[tuple[int, ...], ...]:
     return tuple(getattr(argument, "shape", ()) for argument in arguments)
 
@@ -207,21 +265,4 @@ def with_shapes(graph: Graph, shapes: Sequence[tuple[int, ...]]) -> Graph:
     for value, shape in zip(copied.inputs, shapes, strict=True):
         if not value.container:
             value.shape = shape
-    return copied
-
-
-def with_named_sizes(graph: Graph) -> Graph:
-    """The graph with a name for each size of its inputs that has none: it is one number in each run."""
-    if all(value.shape is not None and None not in value.shape for value in graph.inputs):
-        return graph
-    named: list[Shape] = []
-    for value in graph.inputs:
-        if value.shape is None:
-            raise NotLowered(None, f"the rank of {value.name} is not known")
-        named.append(
-            tuple(Symbol(f"{value.name}.{axis}") if dim is None else dim for axis, dim in enumerate(value.shape))
-        )
-    copied = graph.copy()
-    for value, shape in zip(copied.inputs, named, strict=True):
-        value.shape = shape
     return copied

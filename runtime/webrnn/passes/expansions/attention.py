@@ -27,7 +27,9 @@ class _Scores:
 
 def _attention(e: Emitter, node: Node) -> None:
     query, key, value, mask, past_key, past_value, lengths = _padded(node.inputs, 7)
-    assert query is not None and key is not None and value is not None
+    assert query is not None
+    assert key is not None
+    assert value is not None
     is_packed = len(e.shape(query)) == 3
     dtype, attrs = e.dtype(query), node.attrs
     if is_packed:
@@ -105,9 +107,9 @@ def _scores(e: Emitter, node: Node, query: Value, keys: Value, bias: Value | Non
 
 
 def _softmax(e: Emitter, scores: Value) -> Value:
-    if e.dtype(scores) in (DType.FLOAT, DType.DOUBLE):
+    if e.dtype(scores) is not DType.FLOAT16:
         return e.op("Softmax", scores, axis=-1)
-    last = e.ints(-1)  # narrow types are rounded after each step
+    last = e.ints(-1)  # half floats are rounded after each step
     exponentials = e.op("Exp", e.op("Sub", scores, e.op("ReduceMax", scores, last, keepdims=1)))
     return e.op("Div", exponentials, e.op("ReduceSum", exponentials, last, keepdims=1))
 
@@ -178,7 +180,9 @@ def _range(e: Emitter, value: Value, axis: int) -> Value:
 def _rotary_embedding(e: Emitter, node: Node) -> None:
     x, cos_cache, sin_cache, positions = _padded(node.inputs, 4)
     output, attrs = node.outputs[0], node.attrs
-    assert x is not None and cos_cache is not None and sin_cache is not None
+    assert x is not None
+    assert cos_cache is not None
+    assert sin_cache is not None
     is_packed = len(e.shape(x)) == 3
     heads = _split_heads(e, x, attrs["num_heads"]) if is_packed else x
     whole = e.size(heads, 3)
@@ -216,4 +220,7 @@ def _slice(e: Emitter, x: Value, start: int, stop: int, step: int = 1) -> Value:
     return e.op("Slice", x, e.ints(start), e.ints(stop), e.ints(3), e.ints(step))
 
 
-EXPANSIONS: dict[str, Expansion] = {"Attention": _attention, "RotaryEmbedding": _rotary_embedding}
+EXPANSIONS: dict[str, Expansion] = {
+    "Attention": _attention,
+    "RotaryEmbedding": _rotary_embedding,
+}

@@ -13,7 +13,7 @@ import numpy as np
 
 from webrnn.errors import Error
 from webrnn.ir import DType, Node, Value
-from webrnn.ops.einsum import Letters, parse
+from webrnn.shapes.einsum import Letters, parse
 
 from .emitter import Declined, Emitter, Expansion
 

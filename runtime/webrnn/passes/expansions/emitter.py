@@ -15,7 +15,7 @@ from ..rewriting import Additions, constant_of
 
 
 class Declined(Exception):
-    """Why a node stays as it is."""
+    """Why a node stays as it is; without a reason if it should."""
 
 
 class Emitter:

@@ -49,7 +49,11 @@ def _group_normalization(e: Emitter, node: Node) -> None:
     dtype = _computed_in(e, given)
     x, scale, bias = (e.cast(value, dtype) for value in (given, *factors))
     rank, groups = len(e.shape(x)), node.attrs["num_groups"]
-    flat = e.op("Reshape", x, e.sizes((x, 0), groups, -1))
+    size = e.sizes((x, 1))
+    for axis in range(2, rank):
+        size = e.op("Mul", size, e.sizes((x, axis)))
+    group = e.op("Div", size, e.ints(groups))
+    flat = e.op("Reshape", x, e.op("Concat", e.sizes((x, 0)), e.ints(groups), group, axis=0), allowzero=1)
     epsilon = node.attrs.get("epsilon", 1e-5)
     if dtype is DType.FLOAT:
         ones = [e.constant(np.full(groups, number, np.float32)) for number in (1, 0)]

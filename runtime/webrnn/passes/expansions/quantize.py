@@ -1,7 +1,7 @@
 """Quantization: element-wise arithmetic in float32, and products of integers.
 
-A sum of integers is exact in float32 as long as it stays below 2**24, whatever the order: where that is certain, products
-of bytes are products of floats.
+A sum of integers is exact in float32 as long as it stays below 2**24, whatever the order: where that is certain,
+products of bytes are products of floats.
 """
 
 from __future__ import annotations
@@ -17,7 +17,15 @@ _LIMITS = {
     DType.INT8: (-128, 127),
     DType.UINT16: (0, 65535),
     DType.INT16: (-32768, 32767),
+    DType.UINT4: (0, 15),
+    DType.INT4: (-8, 7),
+    DType.UINT2: (0, 3),
+    DType.INT2: (-2, 1),
 }
+_NARROW = (
+    DType.FLOAT8E4M3FN, DType.FLOAT8E4M3FNUZ, DType.FLOAT8E5M2, DType.FLOAT8E5M2FNUZ, DType.FLOAT4E2M1,
+)  # fmt: skip
+_FLOATS = (DType.FLOAT, DType.FLOAT16, DType.BFLOAT16)
 _BYTES = (DType.UINT8, DType.INT8)
 _EXACT = 1 << 24
 _LARGEST = 255
@@ -50,10 +58,17 @@ def _quantize_linear(e: Emitter, node: Node) -> None:
     x, scale, zero = _required(node, 0), _required(node, 1), _given(node, 2)
     target = e.dtype(zero) if zero is not None else DType(node.attrs.get("output_dtype", 0) or DType.UINT8)
     divide_in = DType(node.attrs.get("precision", 0) or e.dtype(scale))
-    if target not in _LIMITS or divide_in not in (DType.FLOAT, DType.FLOAT16, DType.BFLOAT16):
+    if target not in (*_LIMITS, *_NARROW) or divide_in not in _FLOATS:
         raise Declined("a type is not one that plans have")
     divisor = _spread(e, scale, x, node)
     quotient = e.op("Div", e.cast(x, divide_in), e.cast(divisor, divide_in))
+    if target in _NARROW:
+        if zero is not None:  # 0 is not added: it would take the sign of a zero
+            offset = e.cast(e.cast(_spread(e, zero, x, node), DType.FLOAT), divide_in)
+            is_zero = e.op("Equal", offset, e.number(0, divide_in))
+            quotient = e.op("Where", is_zero, quotient, e.op("Add", quotient, offset))
+        e.op("Cast", quotient, to=int(target), saturate=node.attrs.get("saturate", 1), output=node.outputs[0])
+        return
     _saturate(e, quotient, None if zero is None else _spread(e, zero, x, node), target, node.outputs[0])
 
 
@@ -70,8 +85,7 @@ def _saturate(e: Emitter, quotient: Value, zero: Value | None, target: DType, ou
 def _dequantize_linear(e: Emitter, node: Node) -> None:
     x, scale, zero = _required(node, 0), _required(node, 1), _given(node, 2)
     target = DType(node.attrs.get("output_dtype", 0) or e.dtype(scale))
-    floats = (DType.FLOAT, DType.FLOAT16, DType.BFLOAT16)
-    if e.dtype(x) not in (*_LIMITS, DType.INT32) or target not in floats or e.dtype(scale) not in floats:
+    if e.dtype(x) not in (*_LIMITS, *_NARROW, DType.INT32) or target not in _FLOATS or e.dtype(scale) not in _FLOATS:
         raise Declined("a type is not one that plans have")
     whole = x
     if zero is not None and e.dtype(x) is DType.INT32:
@@ -175,7 +189,10 @@ def _convolved(
         raise Declined("its sums may be too large for float32")
     values, weights = _centred(e, x, x_zero), _centred(e, w, column)
     attrs = {name: node.attrs[name] for name in _WINDOW if name in node.attrs}
-    products = [e.op("Conv", _slice(e, values, 1, part), _slice(e, weights, 1, part), **attrs) for part in parts]
+    cut = [(values, weights)]
+    if len(parts) > 1:
+        cut = [(_slice(e, values, 1, part), _slice(e, weights, 1, part)) for part in parts]
+    products = [e.op("Conv", *operands, **attrs) for operands in cut]
     return _sum_of_chunks(e, products, output)
 
 
@@ -227,7 +244,7 @@ def _matmul_integer(e: Emitter, node: Node) -> None:
     a, b, a_zero, b_zero = _required(node, 0), _required(node, 1), _given(node, 2), _given(node, 3)
     is_constant = e.array(b) is not None and (b_zero is None or e.array(b_zero) is not None)
     if is_constant and len(e.shape(b)) == 2:
-        raise Declined("it has an instruction")
+        raise Declined
     if a_zero is not None and len(e.shape(a_zero)) == 1:
         rows = e.shape(a_zero) != (1,) and len(e.shape(a)) > 1
         a_zero = e.op("Reshape", a_zero, e.ints(-1, 1) if rows else e.ints())
@@ -248,7 +265,7 @@ def _gemm(e: Emitter, node: Node) -> None:
     dtype = e.dtype(a)
     alpha, beta = node.attrs.get("alpha", 1.0), node.attrs.get("beta", 1.0)
     if dtype is DType.FLOAT:
-        raise Declined("it is a Linear")
+        raise Declined
     is_narrow = dtype in (DType.FLOAT16, DType.BFLOAT16)
     if not is_narrow and dtype is not DType.DOUBLE and not alpha == beta == 1:
         raise Declined("it scales integers")

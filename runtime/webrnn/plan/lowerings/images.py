@@ -51,10 +51,8 @@ def _resize_by(l: Lowering, node: Node, factors: Sequence[Factor]) -> None:
     """Axis by axis, the last one first."""
     x, output = present(node.inputs[0]), present(node.outputs[0])
     view, shape = l.view(x), l.shape(output)
-    mode, is_cut = attribute(node, "mode", "nearest"), _coordinates(node) == "tf_crop_and_resize"
-    if view.dtype != "f32" and (mode != "nearest" or is_cut):
-        raise l.refuse(f"mode {mode} of {view.dtype}")
-    axes = _axes(node, view.rank)
+    _require_type(l, node, view)
+    axes, is_cut = _axes(node, view.rank), _is_cut(node)
     roi = l.view(present(_operand(node, 1))) if is_cut else None
     if roi is not None and (roi.dtype != "f32" or roi.shape != (2 * len(axes),)):
         raise l.refuse("its roi is not a start and an end of float for each axis")
@@ -72,6 +70,16 @@ def _resize_by(l: Lowering, node: Node, factors: Sequence[Factor]) -> None:
         crop = None if roi is None else roi.sliced(0, i, 2, len(axes))
         view = _resize_axis(l, node, view, axis, length, scale, crop)
     l.views[output] = view
+
+
+def _require_type(l: Lowering, node: Node, x: View) -> None:
+    mode = attribute(node, "mode", "nearest")
+    if x.dtype != "f32" and (mode != "nearest" or _is_cut(node)):
+        raise l.refuse(f"mode {mode} of {x.dtype}")
+
+
+def _is_cut(node: Node) -> bool:
+    return _coordinates(node) == "tf_crop_and_resize"
 
 
 def _coordinates(node: Node) -> str:
@@ -111,6 +119,10 @@ def _factors(l: Lowering, node: Node, sizes: Sequence[Dim]) -> list[Factor]:
 def open_resize(l: Lowering, node: Node) -> None:
     """Resize whose scales, or sizes, are known only while running."""
     view, output, scales = l.view(present(node.inputs[0])), present(node.outputs[0]), _given_scales(l, node)
+    _require_type(l, node, view)
+    if not l.is_open(output):
+        _resize(l, node)
+        return
     axes = _axes(node, view.rank)
     sizes = [view.shape[axis] for axis in axes]
     if scales is not None:
@@ -273,10 +285,13 @@ def _deform_conv(l: Lowering, node: Node) -> None:
 
 def _places(axes: Sequence[Axis]) -> np.ndarray:
     """[taps, positions, 2]: column and row of each tap at each position, if it is not moved."""
-    rows, columns = (
-        np.arange(axis.kernel)[:, None] * axis.dilation + np.arange(axis.positions) * axis.stride - axis.before
-        for axis in axes
-    )
+
+    def along(axis: Axis) -> np.ndarray:
+        assert isinstance(axis.positions, int)
+        assert isinstance(axis.before, int)
+        return np.arange(axis.kernel)[:, None] * axis.dilation + np.arange(axis.positions) * axis.stride - axis.before
+
+    rows, columns = map(along, axes)
     # (row tap, column tap, row position, column position)
     down, right = np.broadcast_arrays(rows[:, None, :, None], columns[None, :, None, :])
     return np.stack([right, down], axis=-1).reshape(rows.shape[0] * columns.shape[0], -1, 2).astype(np.float32)
@@ -311,7 +326,7 @@ def _col2im(l: Lowering, node: Node) -> None:
 
 def open_col2im(l: Lowering, node: Node) -> None:
     """Col2Im whose image or block are known only while running."""
-    x, output = l.view(present(node.inputs[0])), present(node.outputs[0])
+    x, output = _floats(l, node.inputs[0])[0], present(node.outputs[0])
     image, block = (l.content_now(present(value)) for value in node.inputs[1:3])
     numbers = Numbers(l)
     taps = numbers.product(block)

@@ -255,8 +255,8 @@ def _trilu(l: Lowering, node: Node) -> None:
     k = node.inputs[1] if len(node.inputs) > 1 else None
     diagonal = w.number(0, "i64") if k is None else w.view(l.reshaped(indices(l, k), (1,)))
     keeps = w.op("greater_or_equal" if attribute(node, "upper", 1) else "less_or_equal", offset, diagonal)
-    zero = w.number(0, source.dtype)
-    w.write([(l.output(output), w.op("select", keeps, w.view(source), zero))])
+    kept = w.op("select", keeps, w.wide(w.view(source)), 0)
+    w.write([(l.output(output), w.narrow(kept, source.dtype))])
 
 
 @rule("EyeLike")

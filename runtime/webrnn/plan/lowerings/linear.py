@@ -8,6 +8,7 @@ from webrnn.ir import WEBRNN, Dim, Node
 
 from ..draft import ExpressionOp
 from ..lowering import Lowering, packed_size, present, rule
+from ..operations import OPERATIONS
 from ..views import View, count_of
 
 
@@ -24,15 +25,12 @@ def rows_of(l: Lowering, view: View) -> View:
 def _linear(l: Lowering, node: Node) -> None:
     x, w, output = present(node.inputs[0]), present(node.inputs[1]), present(node.outputs[0])
     bias = node.inputs[2] if len(node.inputs) > 2 else None
-    if l.dtype(x) not in ("f32", "f64"):
-        raise l.refuse("it is not of float")
-    weights = l.array(w)
-    if weights is None or l.dtype(x) != "f32":
+    weights = l.array(w) if l.dtype(x) == "f32" else None
+    if weights is None:
         product = l.output(output)
         _product(l, l.view(x), l.view(w), product)
         if bias is not None:
-            add = "add" if l.dtype(x) == "f32" else "add_d"
-            l.expression([product, l.view(bias)], [(product, 2)], [], [ExpressionOp(add, (0, 1))])
+            l.expression([product, l.view(bias)], [(product, 2)], [], [ExpressionOp(_ADD[product.dtype], (0, 1))])
         return
     l.require_equal(l.view(x).shape[-1], weights.shape[0])
     y = l.dense_output(output)
@@ -61,6 +59,7 @@ def _matmul(l: Lowering, node: Node) -> None:
     _product(l, left, right, target)
 
 
+_ADD = {row.takes[-1]: row.name for row in OPERATIONS if row.base == "add"}
 _PLAIN = frozenset({"i32", "u32", "i64", "u64", "f64"})
 """The types whose products are made term by term."""
 

@@ -11,7 +11,7 @@ from webrnn.ir.dims import floor_divide, is_nonnegative
 
 from ..file import ARRAY_TYPES
 from ..lowering import Lowering, attribute, present, rule
-from ..numbers import Numbers
+from ..numbers import MOST, Numbers
 from ..opcodes import MAX_RANK
 from ..views import View, count_of, dense_strides
 from .expressions import Writer
@@ -156,7 +156,7 @@ def _pad_with_elements(
         target = l.dense_output(output) if axis == padded[-1] else l.temporary(sizes, view.dtype)
         at: Dim = 0
         if mode == "wrap" and not all(isinstance(size, int) for size in (view.shape[axis], shape[axis])):
-            _wrap(l, view, target, axis, before[axis])
+            _along(l, view, target, axis, number_of(l, before[axis]), mode)
             view = target
             continue
         for first, count, step in _pieces(l, view.shape[axis], before[axis], after[axis], mode):
@@ -197,18 +197,43 @@ def _added(l: Lowering, size: Dim, count: Dim, mode: str, at_front: bool) -> Ite
             yield 0, rest, 1
 
 
-def _wrap(l: Lowering, view: View, target: View, axis: int, before: Dim) -> None:
-    """How often it goes around depends on sizes: by index."""
+def _along(l: Lowering, view: View, target: View, axis: int, before: View, mode: str) -> None:
+    """A padded axis by index, however many elements are added or taken away."""
     count, size = target.shape[axis], view.shape[axis]
     w = Writer(l)
-    around, zero = w.view(number_of(l, size)), w.number(0, "i64")
-    place = w.op("sub", w.view(positions(l, count)), w.view(number_of(l, before)))
-    rest = w.op("sub", place, w.op("mul", w.op("div", place, around), around))
+    place = w.op("sub", w.view(positions(l, count)), w.view(before))
+    length = w.view(number_of(l, size))
+    if mode == "edge":
+        found = w.op("max", w.op("min", place, w.op("sub", length, 1)), 0)
+    else:
+        period = length if mode == "wrap" else w.op("max", w.op("mul", w.op("sub", length, 1), 2), 1)
+        rest = w.op("sub", place, w.op("mul", w.op("div", place, period), period))
+        found = w.op("select", w.op("less", rest, 0), w.op("add", rest, period), rest)
+        if mode == "reflect":
+            found = w.op("select", w.op("less", found, length), found, w.op("sub", period, found))
     index = l.temporary((count,), "i64")
-    w.write([(index, w.op("select", w.op("less", rest, zero), w.op("add", rest, around), rest))])
+    w.write([(index, found)])
     outer, inner = count_of(view.shape[:axis]), count_of(view.shape[axis + 1 :])
     rows = l.reshaped(l.dense(view), (outer, size, inner))
     l.emit("gather", rows, index, target.reshaped((outer, count, inner)))
+
+
+def pad_by_index(l: Lowering, view: View, output: Value, sides: Sequence[Sequence[Dim | View]], mode: str) -> None:
+    """With elements of the operand; how many come on each side of an axis may be known only while running."""
+    for axis, (before, after) in enumerate(sides):
+        if before == 0 and after == 0:
+            continue
+        numbers = Numbers(l)
+        size, first, last = (numbers.of(number) for number in (view.shape[axis], before, after))
+        most = size - 1 if mode == "reflect" else size * MOST
+        numbers.demand(*((each <= 0) | (most >= each) for each in (first, last)))
+        (count,) = numbers.let(size + first + last)
+        (start,) = numbers.views(first)
+        target = l.temporary([*view.shape[:axis], count, *view.shape[axis + 1 :]], view.dtype)
+        _along(l, view, target, axis, start, mode)
+        view = target
+    l.set_shape(output, view.shape)
+    l.views[output] = view
 
 
 @rule("CenterCropPad")

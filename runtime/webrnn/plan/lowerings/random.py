@@ -15,8 +15,8 @@ def _random(l: Lowering, node: Node) -> None:
     l.emit("random", counter, l.dense_output(output), word, int(bool(node.attrs.get("normal", 0))))
 
 
-@rule("Sample", domain=WEBRNN)
-def _sample(l: Lowering, node: Node) -> None:
+@rule("Choose", domain=WEBRNN)
+def _choose(l: Lowering, node: Node) -> None:
     scores, numbers = (l.dense(l.view(present(value))) for value in node.inputs)
     l.require_not_negative(scores.shape[1] - 1)
-    l.emit("sample", scores, numbers, l.dense_output(present(node.outputs[0])))
+    l.emit("choose", scores, numbers, l.dense_output(present(node.outputs[0])))

@@ -108,6 +108,23 @@ def _log_sum_exp(l: Lowering, x: View, y: View) -> None:
     formula.write((y, formula.op("add", formula.op("log", formula.view(y)), formula.view(top))))
 
 
+def reduce_chosen(l: Lowering, node: Node, kept: Sequence[Dim], reduced: Sequence[Dim]) -> None:
+    """A reduction over axes that are known only while running: each axis is two, one of them of one element. Those that
+    are reduced go behind the others, one by one."""
+    view, output = l.view(present(node.inputs[0])), present(node.outputs[0])
+    current = l.dense(view)
+    outer: Dim = 1
+    n: Dim = 1
+    for axis, (before, behind) in enumerate(zip(kept, reduced, strict=True)):
+        shape = (outer, before, behind, count_of(view.shape[axis + 1 :]), n)
+        source = l.reshaped(current, shape).transposed([0, 1, 3, 2, 4])
+        current = l.temporary((view.count,), view.dtype)
+        l.copy(source, l.reshaped(current, source.shape))
+        outer, n = outer * before, n * behind
+    target = l.reshaped(l.dense_output(output), (outer, 1))
+    reduce_groups(l, l.reshaped(current, (outer, n, 1)), _KINDS[node.op], target)
+
+
 @rule("Softmax", "LogSoftmax")
 def _softmax(l: Lowering, node: Node) -> None:
     x, output = present(node.inputs[0]), present(node.outputs[0])

@@ -122,6 +122,8 @@ def convolve(
 ) -> View:  # fmt: skip
     """[batch, filters, positions ...] of x[batch, channels, sizes ...]. It is written where `output` belongs, or to
     `place`, if an instruction can write it there."""
+    if x.shape[1] == 0:
+        return _only_bias(l, (x.shape[0], weights.shape[0], *(axis.positions for axis in axes)), bias)
     if len(axes) > 2:
         return _folded(l, x, weights, bias, axes, group)
     if isinstance(weights, np.ndarray) and len(axes) == 1 and group == 1:
@@ -240,7 +242,7 @@ def _folded(
     folded = l.reshaped(l.dense(windows), (batch * first.positions, channels * first.kernel, *rest))
     filters, depth, _, *kernel = weights.shape
     shape = (filters, depth * first.kernel, *kernel)
-    kernels = weights.reshape(shape) if isinstance(weights, np.ndarray) else l.reshaped(weights, shape)  # type: ignore[arg-type]
+    kernels = weights.reshape(shape) if isinstance(weights, np.ndarray) else l.reshaped(weights, shape)
     made = convolve(l, folded, kernels, bias, others, group)
     apart = made.relaid((batch, first.positions, *made.shape[1:]), (made.strides[0] * first.positions, *made.strides))
     return apart.transposed([0, 2, 1, *range(3, apart.rank)])
@@ -273,7 +275,7 @@ def _conv_transpose(l: Lowering, node: Node) -> None:
     if is_product and len(kernel) == 1 and shape[0] == 1:  # it writes its rows where they belong, channels last
         l.views[output] = l.temporary((1, shape[2], shape[1])).transposed([0, 2, 1])
     target = l.output(output)
-    for chosen in product(*phases):
+    for chosen in map(list, product(*phases)):
         place = target
         for at, phase in enumerate(chosen, 2):
             place = place.sliced(at, phase.first, phase.axis.positions, len(phases[at - 2]))
@@ -341,6 +343,7 @@ def _phase(
 
 
 def _only_bias(l: Lowering, shape: Sequence[Dim], bias: View | None) -> View:
+    """Where no element of the input is read."""
     if bias is None:
         zeros = l.temporary(shape)
         l.emit("fill", zeros, 0.0)
@@ -357,10 +360,10 @@ def _turned(l: Lowering, weights: np.ndarray | View, taps: Sequence[list[int]], 
     order = [0, 2, 1, *range(3, len(apart))]
     shape = (filters * group, apart[1], *(len(each) for each in taps))
     if isinstance(weights, np.ndarray):
-        chosen = weights.reshape(apart).transpose(order)  # type: ignore[arg-type]
+        chosen = weights.reshape(apart).transpose(order)
         for axis, each in enumerate(taps, 3):
             chosen = chosen.take(each, axis=axis)
-        return np.ascontiguousarray(chosen).reshape(shape)  # type: ignore[arg-type]
+        return np.ascontiguousarray(chosen).reshape(shape)
     view = l.reshaped(weights, apart).transposed(order)
     for axis, each in enumerate(taps, 3):
         view = view.sliced(axis, each[0], len(each), each[1] - each[0] if len(each) > 1 else 1)

@@ -93,6 +93,11 @@ def quantize(node: Node, inputs: Sequence[Fact]) -> Sequence[Fact]:
     return [Fact(dtype, inputs[0].shape)]
 
 
+@rule("DynamicQuantizeLinear")
+def dynamic_quantize(node: Node, inputs: Sequence[Fact]) -> Sequence[Fact]:
+    return [Fact(DType.UINT8, inputs[0].shape), Fact(DType.FLOAT, ()), Fact(DType.UINT8, ())]
+
+
 @rule("DequantizeLinear")
 def dequantize(node: Node, inputs: Sequence[Fact]) -> Sequence[Fact]:
     dtype = DType(node.attrs["output_dtype"]) if node.attrs.get("output_dtype") else inputs[1].dtype

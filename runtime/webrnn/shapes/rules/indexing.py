@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import ceil
 
 import numpy as np
 
@@ -116,6 +117,9 @@ def random(node: Node, inputs: Sequence[Fact]) -> Sequence[Fact]:
 @rule("Range")
 def range_(node: Node, inputs: Sequence[Fact]) -> Sequence[Fact]:
     dtype = next((fact.dtype for fact in inputs if fact.dtype is not None), None)
+    if all(fact.floats for fact in inputs):
+        first, last, step = (fact.floats[0] for fact in inputs if fact.floats)
+        return [Fact(dtype, (max(0, ceil((last - first) / step)),))]
     bounds = [None if fact.content is None else fact.content[0] for fact in inputs]
     start, limit, delta = bounds
     if isinstance(start, int) and isinstance(limit, int) and isinstance(delta, int):
@@ -137,7 +141,7 @@ def one_hot(node: Node, inputs: Sequence[Fact]) -> Sequence[Fact]:
         return [Fact(values.dtype)]
     rank = len(indices.shape) + 1
     axis = from_front(node.attrs.get("axis", -1), rank)
-    classes = depth.content[0] if depth.content else None
+    classes = depth.content[0] if depth.content else int(depth.floats[0]) if depth.floats else None
     return [Fact(values.dtype, (*indices.shape[:axis], classes, *indices.shape[axis:]))]
 
 

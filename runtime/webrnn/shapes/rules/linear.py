@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from webrnn.ir import WEBRNN, Dim, DType, Node, Shape
-from webrnn.ops.einsum import parse
+from webrnn.shapes.einsum import parse
 
 from ..facts import Fact
 from .registry import broadcast, broadcast_dim, common_type, rule
@@ -34,6 +34,11 @@ def matmul(node: Node, inputs: Sequence[Fact]) -> Sequence[Fact]:
 @rule("MatMulInteger")
 def matmul_integer(node: Node, inputs: Sequence[Fact]) -> Sequence[Fact]:
     return [Fact(DType.INT32, product_shape(inputs[0].shape, inputs[1].shape))]
+
+
+@rule("QLinearMatMul")
+def qlinear_matmul(node: Node, inputs: Sequence[Fact]) -> Sequence[Fact]:
+    return [Fact(inputs[7].dtype, product_shape(inputs[0].shape, inputs[3].shape))]
 
 
 @rule("Gemm")

@@ -27,6 +27,13 @@ def reduce(node: Node, inputs: Sequence[Fact]) -> Sequence[Fact]:
     return [Fact(x.dtype, _reduced(x.shape, chosen, keeps))]
 
 
+@rule("NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss")
+def class_loss(node: Node, inputs: Sequence[Fact]) -> Sequence[Fact]:
+    scores, target = inputs[:2]
+    shape = target.shape if node.attrs.get("reduction", "mean") == "none" else ()
+    return [Fact(scores.dtype, shape), Fact(scores.dtype, scores.shape)]
+
+
 @rule("ArgMax", "ArgMin")
 def arg_extreme(node: Node, inputs: Sequence[Fact]) -> Sequence[Fact]:
     sizes = inputs[0].shape
@@ -35,8 +42,8 @@ def arg_extreme(node: Node, inputs: Sequence[Fact]) -> Sequence[Fact]:
     return [Fact(DType.INT64, _reduced(sizes, (node.attrs.get("axis", 0),), bool(node.attrs.get("keepdims", 1))))]
 
 
-@rule("Sample", domain=WEBRNN)
-def sample(node: Node, inputs: Sequence[Fact]) -> Sequence[Fact]:
+@rule("Choose", domain=WEBRNN)
+def choose(node: Node, inputs: Sequence[Fact]) -> Sequence[Fact]:
     return [Fact(DType.INT64, inputs[1].shape)]
 
 

@@ -45,6 +45,12 @@ def _window_count(room: Dim, after: int, extent: int, stride: int, rounds_up: bo
     return floor_divide(room + stride - 1, stride) + 1 if never_in_pads else None
 
 
+@rule("QLinearConv")
+def qlinear_conv(node: Node, inputs: Sequence[Fact]) -> Sequence[Fact]:
+    (made,) = conv(node, [inputs[0], inputs[3]])
+    return [Fact(inputs[7].dtype, made.shape)]
+
+
 @rule("Conv", "ConvInteger")
 def conv(node: Node, inputs: Sequence[Fact]) -> Sequence[Fact]:
     x, w = inputs[0], inputs[1]
