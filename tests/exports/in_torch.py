@@ -13,6 +13,7 @@ from torch.onnx._internal.exporter import _registration
 from .table import Architecture
 
 torch.set_num_threads(1)
+torch.backends.mha.set_fastpath_enabled(False)  # neither exporter knows it
 warnings.filterwarnings("ignore")
 logging.getLogger("torch.onnx").setLevel(logging.ERROR)
 

@@ -101,7 +101,7 @@ def _part(arrays: Arrays, start: str) -> dict[str, np.ndarray]:
 
 
 def _expected(arrays: Arrays, index: int, about: Mapping[str, Any]) -> list[np.ndarray]:
-    """What onnxruntime gave, or the framework where onnxruntime cannot open the model; nothing where it cannot run it."""
+    """What onnxruntime gave; the framework's where it cannot open the model, nothing where it cannot run it."""
     results = list(_part(arrays, f"{index}/out/").values())
     return results or ([] if about["outputs"] else list(_part(arrays, f"{index}/own/").values()))
 

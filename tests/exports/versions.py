@@ -24,7 +24,10 @@ Runs = list[dict[str, np.ndarray]]
 
 
 def int8(source: Path, target: Path, runs: Runs) -> None:
-    quantize_dynamic(source, target, weight_type=QuantType.QInt8)
+    model = onnx.load(source)
+    del model.graph.value_info[:]  # torch's newer exporter leaves shapes of before it optimized, which the tool rejects
+    kind = {"DefaultTensorType": TensorProto.FLOAT}
+    quantize_dynamic(model, target, weight_type=QuantType.QInt8, extra_options=kind)
 
 
 class _Runs(CalibrationDataReader):
@@ -38,8 +41,8 @@ class _Runs(CalibrationDataReader):
 def _static(source: Path, target: Path, runs: Runs, form: Any, activation: Any) -> None:
     prepared = target.with_suffix(".prepared.onnx")
     quant_pre_process(str(source), str(prepared), skip_symbolic_shape=True)
-    names = {each.name for each in onnx.load(prepared).graph.input}
-    feeds = [{name: array for name, array in run.items() if name in names} for run in runs]
+    kinds = {each.name: each.type.tensor_type.elem_type for each in onnx.load(prepared).graph.input}
+    feeds = [{name: runs[0][name].astype(helper.tensor_dtype_to_np_dtype(kind)) for name, kind in kinds.items()}]
     quantize_static(
         prepared, target, _Runs(feeds), quant_format=form, activation_type=activation, weight_type=QuantType.QInt8
     )

@@ -14,7 +14,7 @@ import multiprocessing
 import os
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -42,10 +42,10 @@ def write(architecture: Architecture, exporter: str, framework: Any, folder: Pat
     own_results = [framework.run(architecture, module, feeds) for feeds in runs]
     steps = [architecture.feeds(EXPORTED, 3 + index) for index in range(STREAMED_STEPS if architecture.states else 0)]
     target = _empty(folder / name)
-    about = {"family": architecture.family, "states": dict(architecture.states), "tolerance": 1e-4}
+    about: dict[str, Any] = {"family": architecture.family, "states": dict(architecture.states), "tolerance": 1e-4}
 
     def finish(target: Path, about: dict[str, Any]) -> str:
-        said = _run_in_onnxruntime(target, runs, steps, own_results, about)
+        said = _run_in_onnxruntime(target, runs, steps, own_results, architecture.outputs, about)
         problem = about["onnxruntime_refuses"]
         if problem and not about["results"] and "NOT_IMPLEMENTED" not in problem:
             about["not_exportable"] = f"onnxruntime refuses the file: {problem}"
@@ -88,7 +88,12 @@ def _empty(folder: Path) -> Path:
 
 
 def _run_in_onnxruntime(
-    target: Path, runs: list[Arrays], steps: list[Arrays], own: list[list[np.ndarray]], about: dict[str, Any]
+    target: Path,
+    runs: list[Arrays],
+    steps: list[Arrays],
+    own: list[list[np.ndarray]],
+    named: Sequence[str],
+    about: dict[str, Any],
 ) -> str:
     """Write runs.npz and complete `about`. What there is to say about onnxruntime's results."""
     kept: Arrays = {}
@@ -99,7 +104,11 @@ def _run_in_onnxruntime(
         kinds = {each.name: each.type for each in session.get_inputs()}
     except Exception as error:  # onnxruntime has many kinds, and none of them public
         session, names, kinds, problem = None, list(runs[0]), {}, str(error)
-    about["outputs"] = [each.name for each in session.get_outputs()] if session else []
+    outputs = [each.name for each in session.get_outputs()] if session else []
+    if outputs and len(outputs) == len(named):  # tf2onnx has names of its own
+        renamed = dict(zip(named, outputs, strict=True))
+        about["states"] = {name: renamed.get(output, output) for name, output in about["states"].items()}
+    about["outputs"] = outputs
     said = []
     for index, (feeds, mine) in enumerate(zip(runs, own, strict=True)):
         given = {name: _as_declared(feeds[name], kinds.get(name, "")) for name in names}

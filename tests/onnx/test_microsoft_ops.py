@@ -179,6 +179,7 @@ def _fused_cases():
     yield Case("Pad", [_floats(3, 4), Constant(np.array([1, 0, 0, 2], np.int64)), _f(3)], {"mode": "constant"})
     yield Case("Unique", [np.array([2, 1, 1, 3, 4, 3], np.float32)], outputs=3)
     yield Case("ArrayFeatureExtractor", [_floats(3, 5), np.array([[4, 0]], np.int64)], domain="ai.onnx.ml")
+    yield Case("Binarizer", [_floats(3, 5)], {"threshold": 0.3}, domain="ai.onnx.ml")
     yield Case("ArrayFeatureExtractor", [_floats(5), np.array([4, 0], np.int64)], domain="ai.onnx.ml")
 
 

@@ -6,7 +6,8 @@ beginning and which it does not read, is no state any more: the elements of all 
 inserted at the beginning in reverse), and behind the loop a sequence is made of what it started from and the trace. A
 state that is a sequence of a known number of tensors before and after each step is a state for each of them.
 How many elements the sequence has so far follows from the number of the iteration; the element that the step before
-has inserted last is a state.
+has inserted last is a state. If the body reads other elements and all are known to be alike, the sequence is one tensor
+that grows.
 Declines: "the shape of what it inserts may change from step to step", "it reads the sequence that it inserts into",
 "it is not known what it inserts", "it is not known how many elements a step leaves".
 """
@@ -17,7 +18,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from webrnn.ir import DType, Graph, Node, Scan, State, StateSpec, Trace, TraceSpec, Value, is_plain
+from webrnn.ir import DType, Graph, Node, Scan, Shape, State, StateSpec, Trace, TraceSpec, Value, is_plain
 from webrnn.ir.containers import SEQUENCE
 from webrnn.ir.dims import is_static
 from webrnn.shapes.facts import Fact
@@ -25,7 +26,7 @@ from webrnn.shapes.infer import length_of, trip_count
 
 from .base import Context, PassResult, ScanPass
 from .rewriting import Names
-from .sequence_forms import Elements, Form, Forms, Item, Rearranging, Slices, is_known
+from .sequence_forms import Elements, Form, Forms, Item, Rearranging, Slices, is_known, parts_of
 from .sequence_reads import LastRead
 
 MOST_ITEMS = 32
@@ -112,7 +113,7 @@ class _Change:
         inside = Rearranging(self.scan.body, self.context)
         if self._added and not all(not part or inside.are_alike(part) for part in (self._front, self._back)):
             return "the shape of what it inserts may change from step to step"
-        return "it reads the sequence that it inserts into" if self._is_read() else None
+        return "it reads the sequence that it inserts into" if self._is_read() and not self._can_be_stacked() else None
 
     @property
     def _front(self) -> Form:
@@ -193,6 +194,9 @@ class _Change:
         if self._keeps_length():
             self._split()
             return
+        if self._is_read():
+            self._stack()
+            return
         self._hand_on_last()
         self._count()
         self.scan.states.remove(self.state)
@@ -201,6 +205,50 @@ class _Change:
         if self.state.final is not None:
             self.behind.boxed((*front, *self.start, *back), self.state.final)
         self._end_sequence()
+
+    def _can_be_stacked(self) -> bool:
+        """Whether all elements, those that it starts from and those that steps insert, are known to be alike, so that
+        they can be one tensor that grows."""
+        inside = Rearranging(self.scan.body, self.context)
+        new, first = inside.element_shape(self._added[0]), self._shape_at_first()
+        types = {self.context.facts.dtype(value) for value in parts_of((*self._added, *self.start))}
+        return new is not None and new == first and len(types) == 1
+
+    def _shape_at_first(self) -> Shape | None:
+        if self.start:
+            return self.before.element_shape(self.start[0]) if self.before.are_alike(self.start) else None
+        inside = Rearranging(self.scan.body, self.context)
+        shape = inside.element_shape(self._added[0])
+        return shape if is_static(shape) else None
+
+    def _stack(self) -> None:
+        """All elements so far as one tensor, which is a state that grows."""
+        scan, inside = self.scan, Rearranging(self.scan.body, self.context)
+        fact = self.context.facts.of(parts_of(self._added)[0])
+        shape = self._shape_at_first()
+        assert fact.dtype is not None
+        assert shape is not None
+        if self.start:
+            first = self.before.stacked(self.start, 0)
+        else:
+            sizes = [0, *(size for size in shape if isinstance(size, int))]
+            first = self.before.new.constant(np.zeros(sizes, fact.dtype.array_type), "none_yet")
+        now = inside.new.value(f"{self.carried.name}_stacked")
+        self.context.facts.set(now, Fact(fact.dtype, (None, *shape)))
+        start = Rearranging(scan.body, self.context)
+        start.boxed((Slices(now, 0),), self.carried)
+        parts = [inside.stacked(part, 0) for part in (self._front, self._back) if part]
+        joined = [parts[0], now, *parts[1:]] if self._front else [now, *parts]
+        after = inside.op("Concat", *joined, axis=0)
+        scan.body.nodes[:0] = start.nodes
+        scan.body.nodes += inside.nodes
+        final = None if self.state.final is None else self.behind.new.value(f"{self.state.final.name}_stacked")
+        self.context.facts.set(after, Fact(fact.dtype, (None, *shape)))
+        index = scan.states.index(self.state)
+        scan.states[index] = State(StateSpec(), first, [now], after, final)
+        if final is not None and self.state.final is not None:
+            self.context.facts.set(final, Fact(fact.dtype, (None, *shape)))
+            self.behind.boxed((Slices(final, 0),), self.state.final)
 
     def _end_sequence(self) -> None:
         """What still inserts into the sequence in the body inserts into an empty one, until it is removed."""

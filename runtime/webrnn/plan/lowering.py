@@ -109,10 +109,6 @@ class Lowering:
         """Emit what the outputs of a graph need; its inputs have views already."""
         raise NotImplementedError
 
-    def lower_instead(self, node: Node) -> None:
-        """Emit another node in place of the one that is being lowered; its operands have views or are known."""
-        raise NotImplementedError
-
     def new_loop(self) -> int:
         self.n_loops += 1
         return self.n_loops - 1

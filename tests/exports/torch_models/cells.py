@@ -108,7 +108,7 @@ class Highway(nn.Module):
     def forward(self, x: Tensor, h: Tensor) -> Tensor:
         given = self.x(x)
         for layer in self.layers:
-            a, t = (given + layer(h)).split(HIDDEN, 1)
+            a, t = (given + layer(h)).chunk(2, 1)
             t = torch.sigmoid(t)
             h = torch.tanh(a) * t + h * (1 - t)
             given = torch.zeros_like(given)
@@ -184,8 +184,8 @@ class OrderedNeurons(nn.Module):
     def forward(self, x: Tensor, h: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
         both = torch.cat([x, h], 1)
         masters = self.masters(both)
-        m_f = torch.cumsum(torch.softmax(masters[:, :4], -1), -1).repeat_interleave(HIDDEN // 4, dim=-1)
-        m_i = (1 - torch.cumsum(torch.softmax(masters[:, 4:], -1), -1)).repeat_interleave(HIDDEN // 4, dim=-1)
+        m_f = torch.cumsum(torch.softmax(masters[:, :4], -1), -1).repeat_interleave(3, dim=-1)
+        m_i = (1 - torch.cumsum(torch.softmax(masters[:, 4:], -1), -1)).repeat_interleave(3, dim=-1)
         i, f, g, o = self.gates(both).chunk(4, 1)
         overlap = m_f * m_i
         f = torch.sigmoid(f) * overlap + (m_f - overlap)
@@ -257,9 +257,9 @@ class FastWeights(nn.Module):
 class TuringMachine(nn.Module):
     """NTM: a memory that is addressed by content, erased and added to."""
 
-    def __init__(self, slots: int = 5, width: int = 6):
+    def __init__(self, width: int = 6):
         super().__init__()
-        self.controller, self.width = nn.GRUCell(IN + width, HIDDEN), width
+        self.controller = nn.Linear(IN + width + HIDDEN, HIDDEN)
         self.key, self.strength, self.change = (
             nn.Linear(HIDDEN, width),
             nn.Linear(HIDDEN, 1),
@@ -271,7 +271,7 @@ class TuringMachine(nn.Module):
         match = F.cosine_similarity(c + 1e-6, key, dim=-1)
         weight = torch.softmax(F.softplus(self.strength(h)) * match, -1)
         read = torch.matmul(weight.unsqueeze(1), c).squeeze(1)
-        h = self.controller(torch.cat([x, read], 1), h)
+        h = torch.tanh(self.controller(torch.cat([x, read, h], 1)))
         erase, add = self.change(h).chunk(2, 1)
         where = weight.unsqueeze(-1)
         return h, c * (1 - where * torch.sigmoid(erase).unsqueeze(1)) + where * torch.tanh(add).unsqueeze(1)

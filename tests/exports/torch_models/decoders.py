@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import List, Tuple  # noqa: UP035 - TorchScript reads these
-
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ..table import Family, bits, floats, integers, lengths
+from ..table import Family, bits, floats, integers
 
 family = Family("decoders", ("script",))
 WIDTH, HIDDEN, WORDS = 8, 12, 10
@@ -31,7 +29,7 @@ class LstmCell(nn.Module):
         super().__init__()
         self.gates = nn.Linear(inputs + hidden, 4 * hidden)
 
-    def forward(self, x: Tensor, h: Tensor, c: Tensor) -> Tuple[Tensor, Tensor]:
+    def forward(self, x: Tensor, h: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
         i, f, g, o = self.gates(torch.cat([x, h], -1)).chunk(4, -1)
         c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g)
         return torch.sigmoid(o) * torch.tanh(c), c
@@ -42,7 +40,10 @@ class Predictor(nn.Module):
 
     def __init__(self):
         super().__init__()
-        self.embedding, self.lstm = nn.Embedding(WORDS + 1, WIDTH), nn.LSTM(WIDTH, HIDDEN, num_layers=2, batch_first=True)
+        self.embedding, self.lstm = (
+            nn.Embedding(WORDS + 1, WIDTH),
+            nn.LSTM(WIDTH, HIDDEN, num_layers=2, batch_first=True),
+        )
 
     def forward(self, token: Tensor, h: Tensor, c: Tensor):
         y, (h, c) = self.lstm(self.embedding(token), (h, c))
@@ -54,7 +55,11 @@ class Joiner(nn.Module):
 
     def __init__(self):
         super().__init__()
-        self.encoder, self.predictor, self.out = nn.Linear(WIDTH, HIDDEN), nn.Linear(HIDDEN, HIDDEN), nn.Linear(HIDDEN, WORDS)
+        self.encoder, self.predictor, self.out = (
+            nn.Linear(WIDTH, HIDDEN),
+            nn.Linear(HIDDEN, HIDDEN),
+            nn.Linear(HIDDEN, WORDS),
+        )
 
     def forward(self, encoded: Tensor, predicted: Tensor) -> Tensor:
         both = self.encoder(encoded).unsqueeze(2) + self.predictor(predicted).unsqueeze(1)
@@ -78,11 +83,15 @@ class TransducerGreedy(nn.Module):
 
     def __init__(self):
         super().__init__()
-        self.embedding, self.cell, self.joint = nn.Embedding(WORDS, WIDTH), GruCell(WIDTH), nn.Linear(WIDTH + HIDDEN, WORDS)
+        self.embedding, self.cell, self.joint = (
+            nn.Embedding(WORDS, WIDTH),
+            GruCell(WIDTH),
+            nn.Linear(WIDTH + HIDDEN, WORDS),
+        )
 
     def forward(self, encoded: Tensor) -> Tensor:
         h = self.cell(self.embedding(torch.zeros(1, dtype=torch.int64)), torch.zeros(1, 12))
-        tokens: List[Tensor] = []
+        tokens: list[Tensor] = []
         for t in range(encoded.size(0)):
             more = True
             emitted = 0
@@ -101,10 +110,14 @@ class TransducerGreedyBatch(nn.Module):
 
     def __init__(self):
         super().__init__()
-        self.embedding, self.cell, self.joint = nn.Embedding(WORDS, WIDTH), GruCell(WIDTH), nn.Linear(WIDTH + HIDDEN, WORDS)
+        self.embedding, self.cell, self.joint = (
+            nn.Embedding(WORDS, WIDTH),
+            GruCell(WIDTH),
+            nn.Linear(WIDTH + HIDDEN, WORDS),
+        )
 
-    def forward(self, encoded: Tensor, h: Tensor, token: Tensor) -> Tuple[Tensor, Tensor, Tensor]:
-        tokens: List[Tensor] = []
+    def forward(self, encoded: Tensor, h: Tensor, token: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        tokens: list[Tensor] = []
         for t in range(encoded.size(1)):
             new = self.cell(self.embedding(token), h)
             best = self.joint(torch.cat([encoded[:, t], new], 1)).argmax(-1)
@@ -120,9 +133,13 @@ class Additive(nn.Module):
 
     def __init__(self):
         super().__init__()
-        self.query, self.key, self.score = nn.Linear(HIDDEN, HIDDEN), nn.Linear(WIDTH, HIDDEN, bias=False), nn.Linear(HIDDEN, 1, bias=False)
+        self.query, self.key, self.score = (
+            nn.Linear(HIDDEN, HIDDEN),
+            nn.Linear(WIDTH, HIDDEN, bias=False),
+            nn.Linear(HIDDEN, 1, bias=False),
+        )
 
-    def forward(self, h: Tensor, memory: Tensor, mask: Tensor) -> Tuple[Tensor, Tensor]:
+    def forward(self, h: Tensor, memory: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
         scores = self.score(torch.tanh(self.query(h).unsqueeze(1) + self.key(memory))).squeeze(-1)
         weights = torch.softmax(scores.masked_fill(~mask, -1e4), -1)
         return torch.bmm(weights.unsqueeze(1), memory).squeeze(1), weights
@@ -136,13 +153,13 @@ class AttentionDecoder(nn.Module):
         self.embedding, self.attention = nn.Embedding(WORDS, WIDTH), Additive()
         self.cell, self.out = LstmCell(2 * WIDTH), nn.Linear(HIDDEN + WIDTH, WORDS)
 
-    def forward(self, memory: Tensor, mask: Tensor, tokens: Tensor) -> Tuple[Tensor, Tensor]:
+    def forward(self, memory: Tensor, mask: Tensor, tokens: Tensor) -> tuple[Tensor, Tensor]:
         h = torch.zeros(memory.size(0), 12)
         c = torch.zeros(memory.size(0), 12)
         context = torch.zeros(memory.size(0), 8)
         embedded = self.embedding(tokens)
-        ys: List[Tensor] = []
-        maps: List[Tensor] = []
+        ys: list[Tensor] = []
+        maps: list[Tensor] = []
         for t in range(tokens.size(1)):
             h, c = self.cell(torch.cat([embedded[:, t], context], -1), h, c)
             context, weights = self.attention(h, memory, mask)
@@ -157,13 +174,17 @@ class LuongGreedy(nn.Module):
     def __init__(self):
         super().__init__()
         self.embedding, self.cell = nn.Embedding(WORDS, WIDTH), GruCell(WIDTH)
-        self.key, self.combine, self.out = nn.Linear(WIDTH, HIDDEN), nn.Linear(WIDTH + HIDDEN, HIDDEN), nn.Linear(HIDDEN, WORDS)
+        self.key, self.combine, self.out = (
+            nn.Linear(WIDTH, HIDDEN),
+            nn.Linear(WIDTH + HIDDEN, HIDDEN),
+            nn.Linear(HIDDEN, WORDS),
+        )
 
-    def forward(self, memory: Tensor, h: Tensor) -> Tuple[Tensor, Tensor]:
+    def forward(self, memory: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
         keys = self.key(memory)
         token = torch.ones(memory.size(0), dtype=torch.int64)
-        tokens: List[Tensor] = []
-        scores: List[Tensor] = []
+        tokens: list[Tensor] = []
+        scores: list[Tensor] = []
         for _ in range(5):
             h = self.cell(self.embedding(token), h)
             weights = torch.softmax(torch.einsum("bh,bth->bt", h, keys), -1)
@@ -203,11 +224,15 @@ class Tacotron(nn.Module):
         super().__init__()
         self.prenet = nn.Sequential(nn.Linear(4, WIDTH), nn.ReLU(), nn.Linear(WIDTH, WIDTH), nn.ReLU())
         self.attention_cell, self.decoder_cell = LstmCell(2 * WIDTH), LstmCell(WIDTH + HIDDEN)
-        self.query, self.key, self.place = nn.Linear(HIDDEN, 6, bias=False), nn.Linear(WIDTH, 6, bias=False), nn.Linear(3, 6, bias=False)
+        self.query, self.key, self.place = (
+            nn.Linear(HIDDEN, 6, bias=False),
+            nn.Linear(WIDTH, 6, bias=False),
+            nn.Linear(3, 6, bias=False),
+        )
         self.location, self.score = nn.Conv1d(2, 3, 5, padding=2, bias=False), nn.Linear(6, 1, bias=False)
         self.frame, self.gate = nn.Linear(HIDDEN + WIDTH, 4), nn.Linear(HIDDEN + WIDTH, 1)
 
-    def forward(self, memory: Tensor, mask: Tensor) -> Tuple[Tensor, Tensor, Tensor]:
+    def forward(self, memory: Tensor, mask: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         b, n = memory.size(0), memory.size(1)
         keys = self.key(memory)
         h = torch.zeros(b, 12)
@@ -216,9 +241,9 @@ class Tacotron(nn.Module):
         weights = torch.zeros(b, n)
         total = torch.zeros(b, n)
         frame = torch.zeros(b, 4)
-        frames: List[Tensor] = []
-        gates: List[Tensor] = []
-        maps: List[Tensor] = []
+        frames: list[Tensor] = []
+        gates: list[Tensor] = []
+        maps: list[Tensor] = []
         going = True
         step = 0
         while going and step < 10:
@@ -243,10 +268,22 @@ class Tacotron(nn.Module):
 class TacotronStep(Tacotron):
     """One frame a call: all of the decoder's memory goes in and out."""
 
-    def forward(self, frame: Tensor, memory: Tensor, h: Tensor, c: Tensor, h2: Tensor, c2: Tensor, context: Tensor, total: Tensor):
+    def forward(
+        self,
+        frame: Tensor,
+        memory: Tensor,
+        h: Tensor,
+        c: Tensor,
+        h2: Tensor,
+        c2: Tensor,
+        context: Tensor,
+        total: Tensor,
+    ):
         h, c = self.attention_cell(torch.cat([self.prenet(frame), context], -1), h, c)
         places = self.location(torch.stack([total, total], 1)).transpose(1, 2)
-        energies = self.score(torch.tanh(self.query(h.unsqueeze(1)) + self.place(places) + self.key(memory))).squeeze(-1)
+        energies = self.score(torch.tanh(self.query(h.unsqueeze(1)) + self.place(places) + self.key(memory))).squeeze(
+            -1
+        )
         weights = torch.softmax(energies, 1)
         context = torch.bmm(weights.unsqueeze(1), memory).squeeze(1)
         h2, c2 = self.decoder_cell(torch.cat([h, context], -1), h2, c2)
@@ -260,16 +297,20 @@ class Pointer(nn.Module):
     def __init__(self):
         super().__init__()
         self.encoder, self.cell = nn.Linear(WIDTH, HIDDEN), LstmCell(WIDTH)
-        self.query, self.key, self.score = nn.Linear(HIDDEN, HIDDEN), nn.Linear(HIDDEN, HIDDEN), nn.Parameter(torch.randn(HIDDEN))
+        self.query, self.key, self.score = (
+            nn.Linear(HIDDEN, HIDDEN),
+            nn.Linear(HIDDEN, HIDDEN),
+            nn.Parameter(torch.randn(HIDDEN)),
+        )
 
-    def forward(self, points: Tensor) -> Tuple[Tensor, Tensor]:
+    def forward(self, points: Tensor) -> tuple[Tensor, Tensor]:
         encoded = torch.tanh(self.encoder(points))
         keys = self.key(encoded)
         h = encoded.mean(1)
         c = torch.zeros_like(h)
         taken = torch.zeros(points.size(0), points.size(1), dtype=torch.bool)
         given = torch.zeros_like(points[:, 0])
-        chosen: List[Tensor] = []
+        chosen: list[Tensor] = []
         total = torch.zeros(points.size(0))
         for _ in range(points.size(1)):
             h, c = self.cell(given, h, c)
@@ -291,7 +332,7 @@ class Beam(nn.Module):
         self.width = width
         self.embedding, self.cell, self.out = nn.Embedding(WORDS, WIDTH), LstmCell(WIDTH), nn.Linear(HIDDEN, WORDS)
 
-    def forward(self, state: Tensor) -> Tuple[Tensor, Tensor]:
+    def forward(self, state: Tensor) -> tuple[Tensor, Tensor]:
         h = state.repeat_interleave(3, dim=0)
         c = torch.zeros_like(h)
         b = state.size(0)
@@ -317,15 +358,15 @@ class Beam(nn.Module):
 class BeamParents(Beam):
     """The same with a list of parents, walked back at the end: no tensor grows."""
 
-    def forward(self, state: Tensor) -> Tuple[Tensor, Tensor]:
+    def forward(self, state: Tensor) -> tuple[Tensor, Tensor]:
         h = state.repeat_interleave(3, dim=0)
         c = torch.zeros_like(h)
         b = state.size(0)
         scores = torch.tensor([0.0, -1e9, -1e9]).unsqueeze(0).repeat(b, 1)
         token = torch.ones(b * 3, dtype=torch.int64)
         offset = (torch.arange(b) * 3).unsqueeze(1)
-        words: List[Tensor] = []
-        parents: List[Tensor] = []
+        words: list[Tensor] = []
+        parents: list[Tensor] = []
         for _ in range(4):
             h, c = self.cell(self.embedding(token), h, c)
             logs = torch.log_softmax(self.out(h), -1).view(b, 3, 10)
@@ -338,7 +379,7 @@ class BeamParents(Beam):
             parents.append(parent)
         all_words, all_parents = torch.stack(words), torch.stack(parents)
         place = torch.arange(3).unsqueeze(0).expand(b, 3)
-        backwards: List[Tensor] = []
+        backwards: list[Tensor] = []
         for t in range(4):
             backwards.append(all_words[3 - t].gather(1, place))
             place = all_parents[3 - t].gather(1, place)
@@ -355,7 +396,7 @@ class WaveRnn(nn.Module):
     def forward(self, mel: Tensor) -> Tensor:
         h = torch.zeros(mel.size(0), 12)
         last = torch.zeros(mel.size(0), 2)
-        ys: List[Tensor] = []
+        ys: list[Tensor] = []
         for t in range(mel.size(1) * 2):
             h = self.cell(torch.cat([mel[:, t // 2], last], 1), h)
             coarse = self.coarse(h).argmax(1, keepdim=True).to(torch.float32) / 8 - 1
@@ -380,7 +421,7 @@ class Captioner(nn.Module):
         c = torch.zeros_like(h)
         everywhere = torch.ones(places.size(0), places.size(1), dtype=torch.bool)
         embedded = self.embedding(words)
-        ys: List[Tensor] = []
+        ys: list[Tensor] = []
         for t in range(words.size(1)):
             context, _ = self.attention(h, places, everywhere)
             h, c = self.cell(torch.cat([embedded[:, t], torch.sigmoid(self.beta(h)) * context], 1), h, c)
@@ -402,7 +443,7 @@ class Handwriting(nn.Module):
         c = torch.zeros_like(h)
         kappa = torch.zeros(strokes.size(0), 3)
         seen = torch.zeros(strokes.size(0), 10)
-        ys: List[Tensor] = []
+        ys: list[Tensor] = []
         for t in range(strokes.size(1)):
             h, c = self.cell(torch.cat([strokes[:, t], seen], 1), h, c)
             alpha, beta, move = torch.exp(self.window(h)).chunk(3, 1)
@@ -426,7 +467,13 @@ family.add(
     BOTH,
     VERSIONS,
 )
-family.add("rnnt_joiner", Joiner, {"encoded": floats("batch", "steps", WIDTH), "predicted": floats("batch", "tokens", HIDDEN)}, exporters=BOTH, versions=VERSIONS)
+family.add(
+    "rnnt_joiner",
+    Joiner,
+    {"encoded": floats("batch", "steps", WIDTH), "predicted": floats("batch", "tokens", HIDDEN)},
+    exporters=BOTH,
+    versions=VERSIONS,
+)
 family.add(
     "rnnt_stateless_predictor",
     StatelessPredictor,
@@ -453,7 +500,14 @@ family.add(
 family.add("luong_greedy", LuongGreedy, {"memory": MEMORY, "h": H}, "tokens score")
 family.add("greedy_until_end", GreedyUntilEnd, {"h": H}, "tokens")
 family.add("tacotron", Tacotron, {"memory": MEMORY, "mask": MASK}, "frames gates weights")
-STATES = {"h_in": H, "c_in": H, "h2_in": H, "c2_in": H, "context_in": floats("batch", WIDTH), "total_in": floats("batch", "tokens")}
+STATES = {
+    "h_in": H,
+    "c_in": H,
+    "h2_in": H,
+    "c2_in": H,
+    "context_in": floats("batch", WIDTH),
+    "total_in": floats("batch", "tokens"),
+}
 family.add(
     "tacotron_step",
     TacotronStep,

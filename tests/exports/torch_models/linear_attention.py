@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import List, Tuple  # noqa: UP035 - TorchScript reads these
-
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -24,7 +22,7 @@ class Rwkv4(nn.Module):
         self.k, self.v, self.r, self.o = (nn.Linear(WIDTH, WIDTH, bias=False) for _ in range(4))
 
     def forward(self, x: Tensor, before: Tensor, a: Tensor, b: Tensor, p: Tensor):
-        ys: List[Tensor] = []
+        ys: list[Tensor] = []
         for t in range(x.size(1)):
             now = x[:, t]
             k = self.k(now * self.mix[0] + before * (1 - self.mix[0]))
@@ -63,10 +61,10 @@ class Rwkv6(Projections):
         super().__init__(WIDTH)
         self.bonus = nn.Parameter(torch.randn(HEADS, HEAD))
 
-    def forward(self, x: Tensor, s: Tensor) -> Tuple[Tensor, Tensor]:
+    def forward(self, x: Tensor, s: Tensor) -> tuple[Tensor, Tensor]:
         r, k, v = self.heads(self.q(x)), self.heads(self.k(x)), self.heads(self.v(x))
         w = self.heads(torch.exp(-torch.exp(self.more(x))))
-        ys: List[Tensor] = []
+        ys: list[Tensor] = []
         for t in range(x.size(1)):
             kv = k[:, t].unsqueeze(-1) @ v[:, t].unsqueeze(-2)
             ys.append((r[:, t].unsqueeze(-2) @ (s + self.bonus.unsqueeze(-1) * kv)).squeeze(-2))
@@ -80,12 +78,12 @@ class Rwkv7(Projections):
     def __init__(self):
         super().__init__(2 * WIDTH)
 
-    def forward(self, x: Tensor, s: Tensor) -> Tuple[Tensor, Tensor]:
+    def forward(self, x: Tensor, s: Tensor) -> tuple[Tensor, Tensor]:
         r, v = self.heads(self.q(x)), self.heads(self.v(x))
         k = F.normalize(self.heads(self.k(x)), dim=-1)
         w, a = self.more(x).chunk(2, -1)
         w, a = self.heads(torch.exp(-0.6 * torch.sigmoid(w))), self.heads(torch.sigmoid(a))
-        ys: List[Tensor] = []
+        ys: list[Tensor] = []
         for t in range(x.size(1)):
             kt = k[:, t].unsqueeze(-2)
             removed = (s @ kt.transpose(-1, -2)) @ (kt * a[:, t].unsqueeze(-2))
@@ -101,9 +99,9 @@ class RetNet(Projections):
         super().__init__()
         self.register_buffer("decay", 1 - 2.0 ** (-5 - torch.arange(HEADS).float()).view(1, HEADS, 1, 1))
 
-    def forward(self, x: Tensor, s: Tensor) -> Tuple[Tensor, Tensor]:
+    def forward(self, x: Tensor, s: Tensor) -> tuple[Tensor, Tensor]:
         q, k, v = self.heads(self.q(x)), self.heads(self.k(x)) * 0.5, self.heads(self.v(x))
-        ys: List[Tensor] = []
+        ys: list[Tensor] = []
         for t in range(x.size(1)):
             s = self.decay * s + torch.einsum("bhk,bhv->bhkv", k[:, t], v[:, t])
             ys.append(torch.einsum("bhk,bhkv->bhv", q[:, t], s))
@@ -117,7 +115,7 @@ class RetNetParallel(RetNet):
         q, k, v = (self.heads(each(x)).transpose(1, 2) for each in (self.q, self.k, self.v))
         place = torch.arange(x.size(1))
         distance = (place.unsqueeze(1) - place.unsqueeze(0)).to(x.dtype)
-        decays = torch.where(distance >= 0, self.decay**distance.clamp(min=0), torch.zeros(()))
+        decays = torch.where(distance >= 0, self.decay ** distance.clamp(min=0), torch.zeros(()))
         y = (q @ (k * 0.5).transpose(-1, -2) * decays) @ v
         return self.finish(y.transpose(1, 2), x)
 
@@ -128,10 +126,10 @@ class GatedLinear(Projections):
     def __init__(self):
         super().__init__(WIDTH)
 
-    def forward(self, x: Tensor, s: Tensor) -> Tuple[Tensor, Tensor]:
+    def forward(self, x: Tensor, s: Tensor) -> tuple[Tensor, Tensor]:
         q, k, v = self.heads(self.q(x)), self.heads(self.k(x)), self.heads(self.v(x))
         g = self.heads(F.logsigmoid(self.more(x)) / 16.0).exp()
-        ys: List[Tensor] = []
+        ys: list[Tensor] = []
         for t in range(x.size(1)):
             s = s * g[:, t, :, :, None] + k[:, t, :, :, None] * v[:, t, :, None, :]
             ys.append((q[:, t, :, :, None] * s).sum(-2))
@@ -145,11 +143,11 @@ class DeltaNet(Projections):
         super().__init__(2 * HEADS)
         self.gated = gated
 
-    def forward(self, x: Tensor, s: Tensor) -> Tuple[Tensor, Tensor]:
+    def forward(self, x: Tensor, s: Tensor) -> tuple[Tensor, Tensor]:
         q, k = F.normalize(self.heads(F.silu(self.q(x))), dim=-1), F.normalize(self.heads(F.silu(self.k(x))), dim=-1)
         v = self.heads(F.silu(self.v(x)))
         beta, gate = torch.sigmoid(self.more(x)).chunk(2, -1)
-        ys: List[Tensor] = []
+        ys: list[Tensor] = []
         for t in range(x.size(1)):
             if self.gated:
                 s = s * gate[:, t, :, None, None]
@@ -177,7 +175,7 @@ class SLstm(nn.Module):
         self.x, self.r = nn.Linear(WIDTH, 4 * WIDTH), nn.Parameter(torch.randn(4, HEADS, HEAD, HEAD) / 4)
 
     def forward(self, x: Tensor, h: Tensor, c: Tensor, n: Tensor, m: Tensor):
-        ys: List[Tensor] = []
+        ys: list[Tensor] = []
         for t in range(x.size(1)):
             back = torch.einsum("bhi,ghij->gbhj", h.view(-1, 2, 4), self.r).reshape(4, -1, 8)
             z, i, f, o = (self.x(x[:, t]).view(-1, 4, 8).transpose(0, 1) + back).unbind(0)
@@ -200,7 +198,7 @@ class MLstm(Projections):
         q, k, v = self.heads(self.q(x)), self.heads(self.k(x)) * 0.5, self.heads(self.v(x))
         i, f = self.more(x).chunk(2, -1)
         f = F.logsigmoid(f)
-        ys: List[Tensor] = []
+        ys: list[Tensor] = []
         for t in range(x.size(1)):
             top = torch.maximum(f[:, t] + m, i[:, t])
             keep, take = torch.exp(f[:, t] + m - top).unsqueeze(-1), torch.exp(i[:, t] - top).unsqueeze(-1)
@@ -234,10 +232,10 @@ class MLstmParallel(Projections):
 class TestTimeTraining(Projections):
     """TTT: the state is a weight matrix that takes a step of gradient descent with each token."""
 
-    def forward(self, x: Tensor, s: Tensor) -> Tuple[Tensor, Tensor]:
+    def forward(self, x: Tensor, s: Tensor) -> tuple[Tensor, Tensor]:
         q, k, v = self.heads(self.q(x)), self.heads(self.k(x)), self.heads(self.v(x))
         rate = torch.sigmoid(self.more(x))
-        ys: List[Tensor] = []
+        ys: list[Tensor] = []
         for t in range(x.size(1)):
             error = torch.matmul(k[:, t].unsqueeze(2), s) - v[:, t].unsqueeze(2)
             s = s - rate[:, t].view(-1, 1, 1, 1) * torch.matmul(k[:, t].unsqueeze(3), error)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Dict, List, Optional, Tuple  # noqa: UP035 - TorchScript reads these
-
 import torch
 from torch import Tensor, nn
 
-from ..table import Family, bits, floats, integers, lengths, positive
+from ..table import Family, bits, floats, lengths, positive
 
 family = Family("loops", ("script",))
 IN, HIDDEN = 8, 12
@@ -36,7 +34,7 @@ class Unbound(WithCell):
 
     def forward(self, x: Tensor) -> Tensor:
         h = torch.zeros(x.size(0), 12)
-        ys: List[Tensor] = []
+        ys: list[Tensor] = []
         for frame in x.unbind(1):
             h = self.cell(frame, h)
             ys += [h]
@@ -72,7 +70,7 @@ class Backwards(WithCell):
 
     def forward(self, x: Tensor) -> Tensor:
         h = torch.zeros(x.size(1), 12)
-        ys: List[Tensor] = []
+        ys: list[Tensor] = []
         for t in range(x.size(0)):
             h = self.cell(x[x.size(0) - 1 - t], h)
             ys.append(h)
@@ -87,8 +85,8 @@ class Bidirectional(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         h = torch.zeros(x.size(1), 12)
         g = torch.zeros(x.size(1), 12)
-        hs: List[Tensor] = []
-        gs: List[Tensor] = []
+        hs: list[Tensor] = []
+        gs: list[Tensor] = []
         for t in range(x.size(0)):
             h = self.forth(x[t], h)
             hs.append(h)
@@ -105,9 +103,9 @@ class Stacked(nn.Module):
         super().__init__()
         self.first, self.second, self.third = Cell(), Cell(HIDDEN), Cell(HIDDEN)
 
-    def forward(self, x: Tensor, h: Tensor) -> Tuple[Tensor, Tensor]:
+    def forward(self, x: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
         a, b, c = h[0], h[1], h[2]
-        ys: List[Tensor] = []
+        ys: list[Tensor] = []
         for t in range(x.size(0)):
             a = self.first(x[t], a)
             b = self.second(a, b) + a
@@ -124,11 +122,11 @@ class ListOfStates(nn.Module):
         self.layers = nn.ModuleList([Cell(), Cell(HIDDEN)])
 
     def forward(self, x: Tensor) -> Tensor:
-        ys: List[Tensor] = []
+        ys: list[Tensor] = []
         states = [torch.zeros(x.size(1), 12), torch.zeros(x.size(1), 12)]
         for t in range(x.size(0)):
             y = x[t]
-            new: List[Tensor] = []
+            new: list[Tensor] = []
             for index, layer in enumerate(self.layers):
                 y = layer(y, states[index])
                 new.append(y)
@@ -140,9 +138,9 @@ class ListOfStates(nn.Module):
 class Masked(WithCell):
     """Sequences of different lengths: beyond its end a state stays."""
 
-    def forward(self, x: Tensor, lengths: Tensor) -> Tuple[Tensor, Tensor]:
+    def forward(self, x: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
         h = torch.zeros(x.size(1), 12)
-        ys: List[Tensor] = []
+        ys: list[Tensor] = []
         for t in range(x.size(0)):
             alive = (lengths > t).unsqueeze(1)
             h = torch.where(alive, self.cell(x[t], h), h)
@@ -153,8 +151,8 @@ class Masked(WithCell):
 class WithReset(WithCell):
     """Episodes of a reinforcement learner: a mask sets states to zero."""
 
-    def forward(self, x: Tensor, done: Tensor, h: Tensor) -> Tuple[Tensor, Tensor]:
-        ys: List[Tensor] = []
+    def forward(self, x: Tensor, done: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
+        ys: list[Tensor] = []
         for t in range(x.size(0)):
             h = self.cell(x[t], h.masked_fill(done[t].unsqueeze(-1), 0.0))
             ys.append(h)
@@ -192,7 +190,7 @@ class Clockwork(WithCell):
 
     def forward(self, x: Tensor) -> Tensor:
         h = torch.zeros(x.size(1), 12)
-        ys: List[Tensor] = []
+        ys: list[Tensor] = []
         for t in range(x.size(0)):
             h = torch.where(t % self.period == 0, self.cell(x[t], h), h)
             ys.append(h)
@@ -209,7 +207,7 @@ class Autoregressive(WithCell):
     def forward(self, x: Tensor) -> Tensor:
         h = torch.zeros(x.size(1), 12)
         y = x[0]
-        ys: List[Tensor] = []
+        ys: list[Tensor] = []
         for t in range(x.size(0)):
             h = self.cell(x[t], h)
             y = self.out(h)
@@ -229,7 +227,7 @@ class Pondering(WithCell):
 
     def forward(self, x: Tensor) -> Tensor:
         h = torch.zeros(x.size(1), 12)
-        ys: List[Tensor] = []
+        ys: list[Tensor] = []
         for t in range(x.size(0)):
             total = torch.zeros(x.size(1), 1)
             mean = torch.zeros_like(h)
@@ -248,7 +246,7 @@ class Pondering(WithCell):
 class UntilConverged(WithCell):
     """A fixed point: a while loop whose end depends on the data."""
 
-    def forward(self, x: Tensor) -> Tuple[Tensor, Tensor]:
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
         h = torch.zeros(x.size(0), 12)
         change = torch.ones(1)
         count = torch.zeros(1, dtype=torch.int64)
@@ -269,7 +267,7 @@ class Branching(WithCell):
 
     def forward(self, x: Tensor) -> Tensor:
         h = torch.zeros(x.size(1), 12)
-        ys: List[Tensor] = []
+        ys: list[Tensor] = []
         for t in range(x.size(0)):
             if bool(x[t].mean() > 0):
                 h = self.cell(x[t], h)
@@ -284,7 +282,7 @@ class Lookback(WithCell):
 
     def forward(self, x: Tensor) -> Tensor:
         h = torch.zeros(x.size(1), 12)
-        ys: List[Tensor] = [h, h]
+        ys: list[Tensor] = [h, h]
         for t in range(x.size(0)):
             h = self.cell(x[t], h) + 0.5 * ys[t]
             ys.append(h)
@@ -297,7 +295,7 @@ class GrowingMemory(WithCell):
     def forward(self, x: Tensor) -> Tensor:
         h = torch.zeros(x.size(1), 12)
         memory = h.unsqueeze(1)
-        ys: List[Tensor] = []
+        ys: list[Tensor] = []
         for t in range(x.size(0)):
             weights = torch.softmax(torch.bmm(memory, h.unsqueeze(2)), 1)
             h = self.cell(x[t], h + (weights * memory).sum(1))
@@ -315,7 +313,7 @@ class Chunked(WithCell):
 
     def forward(self, x: Tensor) -> Tensor:
         top = torch.zeros(x.size(2), 12)
-        ys: List[Tensor] = []
+        ys: list[Tensor] = []
         for s in range(x.size(0)):
             h = top
             for t in range(x.size(1)):
@@ -328,10 +326,10 @@ class Chunked(WithCell):
 class SeveralResults(WithCell):
     """Two lists, one of them of numbers per row, and one value of the last step."""
 
-    def forward(self, x: Tensor) -> Tuple[Tensor, Tensor, Tensor]:
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         h = torch.zeros(x.size(1), 12)
-        ys: List[Tensor] = []
-        norms: List[Tensor] = []
+        ys: list[Tensor] = []
+        norms: list[Tensor] = []
         best = torch.full([x.size(1)], -1e9)
         for t in range(x.size(0)):
             h = self.cell(x[t], h)
@@ -344,7 +342,7 @@ class SeveralResults(WithCell):
 class Counting(WithCell):
     """Keeps the state of the last step that a mask marks, and its index."""
 
-    def forward(self, x: Tensor, mask: Tensor) -> Tuple[Tensor, Tensor]:
+    def forward(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
         h = torch.zeros(x.size(1), 12)
         kept, where = h, torch.zeros(x.size(1), dtype=torch.int64)
         for t in range(x.size(0)):
@@ -370,7 +368,11 @@ family.add(
     "y h_out",
     {"h_in": "h_out"},
 )
-family.add("loop_gru_d", Decaying, {"x": X_BATCH_FIRST, "mask": bits("batch", "steps", IN), "delta": positive("batch", "steps", IN)})
+family.add(
+    "loop_gru_d",
+    Decaying,
+    {"x": X_BATCH_FIRST, "mask": bits("batch", "steps", IN), "delta": positive("batch", "steps", IN)},
+)
 family.add("loop_clockwork", Clockwork, {"x": X})
 family.add("loop_autoregressive", Autoregressive, {"x": X})
 family.add("loop_pondering", Pondering, {"x": X})

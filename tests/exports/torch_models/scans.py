@@ -1,4 +1,4 @@
-"""torch's own loops as operators, `scan`, `while_loop`, `cond` and `map`, which the newer exporter turns into Scan, Loop and If."""
+"""torch's own loops as operators (`scan`, `while_loop`, `cond`): the newer exporter makes Scan, Loop and If of them."""
 
 from __future__ import annotations
 
@@ -85,7 +85,11 @@ class WhileGreedy(nn.Module):
 
     def __init__(self):
         super().__init__()
-        self.embedding, self.cell, self.out = nn.Embedding(20, IN), nn.Linear(IN + HIDDEN, HIDDEN), nn.Linear(HIDDEN, 20)
+        self.embedding, self.cell, self.out = (
+            nn.Embedding(20, IN),
+            nn.Linear(IN + HIDDEN, HIDDEN),
+            nn.Linear(HIDDEN, 20),
+        )
 
     def forward(self, h: Tensor):
         def more(step: Tensor, h: Tensor, token: Tensor, tokens: Tensor):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import List, Tuple  # noqa: UP035 - TorchScript reads these
-
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -19,7 +17,7 @@ class ConvLstmCell(nn.Module):
         super().__init__()
         self.conv = nn.Conv2d(channels + HIDDEN, 4 * HIDDEN, 3, padding=1)
 
-    def forward(self, x: Tensor, h: Tensor, c: Tensor) -> Tuple[Tensor, Tensor]:
+    def forward(self, x: Tensor, h: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
         i, f, o, g = torch.split(self.conv(torch.cat([x, h], dim=1)), 6, dim=1)
         c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g)
         return torch.sigmoid(o) * torch.tanh(c), c
@@ -36,7 +34,7 @@ class ConvLstm(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         h = torch.zeros(x.size(0), 6, x.size(3), x.size(4))
         c, h2, c2 = h, h, h
-        ys: List[Tensor] = []
+        ys: list[Tensor] = []
         for t in range(x.size(1)):
             h, c = self.first(x[:, t], h, c)
             h2, c2 = self.second(self.norm(h), h2, c2)
@@ -49,7 +47,7 @@ class ConvLstmStep(nn.Module):
         super().__init__()
         self.cell, self.out = ConvLstmCell(), nn.Conv2d(HIDDEN, 1, 1)
 
-    def forward(self, x: Tensor, h: Tensor, c: Tensor) -> Tuple[Tensor, Tensor, Tensor]:
+    def forward(self, x: Tensor, h: Tensor, c: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         h, c = self.cell(x, h, c)
         return self.out(h), h, c
 
@@ -60,11 +58,15 @@ class ConvGru(nn.Module):
     def __init__(self):
         super().__init__()
         both = CHANNELS + HIDDEN
-        self.gates = nn.ModuleList([nn.Conv2d(both, 2 * HIDDEN, k, padding=p) for k, p in (((1, 5), (0, 2)), ((5, 1), (2, 0)))])
-        self.candidates = nn.ModuleList([nn.Conv2d(both, HIDDEN, k, padding=p) for k, p in (((1, 5), (0, 2)), ((5, 1), (2, 0)))])
+        self.gates = nn.ModuleList(
+            [nn.Conv2d(both, 2 * HIDDEN, k, padding=p) for k, p in (((1, 5), (0, 2)), ((5, 1), (2, 0)))]
+        )
+        self.candidates = nn.ModuleList(
+            [nn.Conv2d(both, HIDDEN, k, padding=p) for k, p in (((1, 5), (0, 2)), ((5, 1), (2, 0)))]
+        )
         self.flow = nn.Sequential(nn.Conv2d(HIDDEN, 8, 3, padding=1), nn.ReLU(), nn.Conv2d(8, 2, 3, padding=1))
 
-    def forward(self, x: Tensor, h: Tensor) -> Tuple[Tensor, Tensor]:
+    def forward(self, x: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
         flow = torch.zeros(x.size(0), 2, x.size(2), x.size(3))
         for _ in range(4):
             for gate, candidate in zip(self.gates, self.candidates):  # noqa: B905 - TorchScript
@@ -79,13 +81,17 @@ class SpatioTemporal(nn.Module):
 
     def __init__(self):
         super().__init__()
-        self.x, self.h, self.m = nn.Conv2d(CHANNELS, 7 * HIDDEN, 3, padding=1), nn.Conv2d(HIDDEN, 4 * HIDDEN, 3, padding=1), nn.Conv2d(HIDDEN, 3 * HIDDEN, 3, padding=1)
+        self.x, self.h, self.m = (
+            nn.Conv2d(CHANNELS, 7 * HIDDEN, 3, padding=1),
+            nn.Conv2d(HIDDEN, 4 * HIDDEN, 3, padding=1),
+            nn.Conv2d(HIDDEN, 3 * HIDDEN, 3, padding=1),
+        )
         self.o, self.last = nn.Conv2d(2 * HIDDEN, HIDDEN, 3, padding=1), nn.Conv2d(2 * HIDDEN, HIDDEN, 1)
 
     def forward(self, x: Tensor) -> Tensor:
         h = torch.zeros(x.size(1), 6, x.size(3), x.size(4))
         c, m = h, h
-        ys: List[Tensor] = []
+        ys: list[Tensor] = []
         for t in range(x.size(0)):
             i, f, g, i2, f2, g2, o = self.x(x[t]).chunk(7, 1)
             ih, fh, gh, oh = self.h(h).chunk(4, 1)
@@ -104,7 +110,13 @@ class CnnLstm(nn.Module):
     def __init__(self):
         super().__init__()
         self.cnn = nn.Sequential(
-            nn.Conv2d(CHANNELS, 6, 3, stride=2, padding=1), nn.BatchNorm2d(6), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(6, 8, 3), nn.Hardswish(), nn.AdaptiveAvgPool2d(1)
+            nn.Conv2d(CHANNELS, 6, 3, stride=2, padding=1),
+            nn.BatchNorm2d(6),
+            nn.ReLU(),
+            nn.MaxPool2d(2),
+            nn.Conv2d(6, 8, 3),
+            nn.Hardswish(),
+            nn.AdaptiveAvgPool2d(1),
         )
         self.lstm, self.out = nn.LSTM(8, 12, batch_first=True), nn.Linear(12, 4)
 
@@ -177,10 +189,30 @@ family.add(
     ("trace", "dynamo"),
     QUANTIZED,
 )
-family.add("conv_gru_flow", ConvGru, {"x": floats("batch", CHANNELS, 8, 8), "h_in": FIELD}, "flow h_out", {"h_in": "h_out"}, ("script", "trace", "dynamo"), ("float16",))
+family.add(
+    "conv_gru_flow",
+    ConvGru,
+    {"x": floats("batch", CHANNELS, 8, 8), "h_in": FIELD},
+    "flow h_out",
+    {"h_in": "h_out"},
+    ("script", "trace", "dynamo"),
+    ("float16",),
+)
 family.add("pred_rnn", SpatioTemporal, {"x": floats("steps", "batch", CHANNELS, 6, 6)})
-family.add("cnn_lstm", CnnLstm, {"x": floats("batch", "steps", CHANNELS, 16, 16)}, exporters=("trace", "dynamo"), versions=QUANTIZED)
+family.add(
+    "cnn_lstm",
+    CnnLstm,
+    {"x": floats("batch", "steps", CHANNELS, 16, 16)},
+    exporters=("trace", "dynamo"),
+    versions=QUANTIZED,
+)
 family.add("rows_and_columns", RowsAndColumns, {"x": floats("batch", CHANNELS, 5, 7)}, exporters=("trace", "dynamo"))
 family.add("crnn_ocr", Crnn, {"image": floats("batch", 1, 8, 40)}, exporters=("trace", "dynamo"), versions=QUANTIZED)
 family.add("crnn_ocr_open_width", Crnn, {"image": floats("batch", 1, 8, "samples")}, exporters=("trace", "dynamo"))
-family.add("crnn_ocr_greedy", CrnnGreedy, {"image": floats("batch", 1, 8, 40)}, "best keep count", exporters=("trace", "dynamo"))
+family.add(
+    "crnn_ocr_greedy",
+    CrnnGreedy,
+    {"image": floats("batch", 1, 8, 40)},
+    "best keep count",
+    exporters=("trace", "dynamo"),
+)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import List, Tuple  # noqa: UP035 - TorchScript reads these
 
 import torch
 from torch import Tensor, nn
@@ -33,7 +32,7 @@ class MinGru(nn.Module):
 
 
 class MinGruStep(MinGru):
-    def forward(self, x: Tensor, h: Tensor) -> Tuple[Tensor, Tensor]:
+    def forward(self, x: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
         hidden, gate = self.gates(x).chunk(2, -1)
         g = torch.where(hidden >= 0, hidden + 0.5, hidden.sigmoid())
         h = torch.lerp(h, g, gate.sigmoid())
@@ -51,7 +50,7 @@ class MinLstmLoop(nn.Module):
         total = f + i
         f, i = f / total, i / total
         h = torch.zeros(x.size(0), 8)
-        ys: List[Tensor] = []
+        ys: list[Tensor] = []
         for t in range(x.size(1)):
             h = f[:, t] * h + i[:, t] * g[:, t]
             ys.append(h)
@@ -68,7 +67,7 @@ class Lru(nn.Module):
         self.c_re, self.c_im = nn.Linear(STATE, WIDTH, bias=False), nn.Linear(STATE, WIDTH, bias=False)
         self.d = nn.Parameter(torch.randn(WIDTH))
 
-    def step(self, x: Tensor, re: Tensor, im: Tensor) -> Tuple[Tensor, Tensor, Tensor]:
+    def step(self, x: Tensor, re: Tensor, im: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         size = torch.exp(-torch.exp(self.nu))
         a_re, a_im = size * torch.cos(self.theta), size * torch.sin(self.theta)
         gamma = torch.sqrt(1 - size * size)
@@ -76,8 +75,8 @@ class Lru(nn.Module):
         new_im = a_re * im + a_im * re + gamma * self.b_im(x)
         return self.c_re(new_re) - self.c_im(new_im) + self.d * x, new_re, new_im
 
-    def forward(self, x: Tensor, re: Tensor, im: Tensor) -> Tuple[Tensor, Tensor, Tensor]:
-        ys: List[Tensor] = []
+    def forward(self, x: Tensor, re: Tensor, im: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        ys: list[Tensor] = []
         for t in range(x.size(1)):
             y, re, im = self.step(x[:, t], re, im)
             ys.append(y)
@@ -85,7 +84,7 @@ class Lru(nn.Module):
 
 
 class LruStep(Lru):
-    def forward(self, x: Tensor, re: Tensor, im: Tensor) -> Tuple[Tensor, Tensor, Tensor]:
+    def forward(self, x: Tensor, re: Tensor, im: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         return self.step(x, re, im)
 
 
@@ -96,8 +95,15 @@ class S4d(nn.Module):
         super().__init__()
         self.length = length
         self.log_dt = nn.Parameter(torch.rand(WIDTH) - 2)
-        self.log_a, self.a_im = nn.Parameter(torch.rand(WIDTH, STATE)), nn.Parameter(math.pi * torch.arange(STATE).float().repeat(WIDTH, 1))
-        self.c, self.d, self.mix = nn.Parameter(torch.randn(WIDTH, STATE, 2)), nn.Parameter(torch.randn(WIDTH)), nn.Linear(WIDTH, 2 * WIDTH)
+        self.log_a, self.a_im = (
+            nn.Parameter(torch.rand(WIDTH, STATE)),
+            nn.Parameter(math.pi * torch.arange(STATE).float().repeat(WIDTH, 1)),
+        )
+        self.c, self.d, self.mix = (
+            nn.Parameter(torch.randn(WIDTH, STATE, 2)),
+            nn.Parameter(torch.randn(WIDTH)),
+            nn.Linear(WIDTH, 2 * WIDTH),
+        )
 
     def forward(self, x: Tensor) -> Tensor:
         dt = torch.exp(self.log_dt).unsqueeze(-1)
@@ -106,7 +112,10 @@ class S4d(nn.Module):
         angle = (self.a_im * dt).unsqueeze(-1) * times
         kernel = 2 * (decay * (self.c[..., 0:1] * torch.cos(angle) - self.c[..., 1:2] * torch.sin(angle))).sum(1)
         u = x.transpose(1, 2)
-        y = F.conv1d(F.pad(u, (self.length - 1, 0)), kernel.flip(-1).unsqueeze(1), groups=WIDTH) + self.d.unsqueeze(-1) * u
+        y = (
+            F.conv1d(F.pad(u, (self.length - 1, 0)), kernel.flip(-1).unsqueeze(1), groups=WIDTH)
+            + self.d.unsqueeze(-1) * u
+        )
         return F.glu(self.mix(F.gelu(y).transpose(1, 2)), -1)
 
 
@@ -116,7 +125,11 @@ class S5(nn.Module):
     def __init__(self):
         super().__init__()
         self.log_a, self.log_dt = nn.Parameter(torch.rand(STATE)), nn.Parameter(torch.rand(STATE) - 2)
-        self.b, self.c, self.d = nn.Linear(WIDTH, STATE, bias=False), nn.Linear(STATE, WIDTH, bias=False), nn.Parameter(torch.randn(WIDTH))
+        self.b, self.c, self.d = (
+            nn.Linear(WIDTH, STATE, bias=False),
+            nn.Linear(STATE, WIDTH, bias=False),
+            nn.Parameter(torch.randn(WIDTH)),
+        )
 
     def forward(self, x: Tensor) -> Tensor:
         a = torch.exp(-torch.exp(self.log_a) * torch.exp(self.log_dt))
@@ -141,7 +154,7 @@ class Mamba(nn.Module):
         self.log_a = nn.Parameter(torch.log(torch.arange(1, STATE + 1).float()).repeat(inner, 1))
         self.d, self.leave = nn.Parameter(torch.ones(inner)), nn.Linear(inner, WIDTH, bias=False)
 
-    def parameters_of(self, x: Tensor) -> Tuple[Tensor, Tensor, Tensor]:
+    def parameters_of(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         dt, b, c = torch.split(self.select(x), [2, 4, 4], -1)
         return F.softplus(self.dt(dt)), b, c
 
@@ -151,7 +164,7 @@ class Mamba(nn.Module):
         dt, b, c = self.parameters_of(u)
         a = -torch.exp(self.log_a)
         h = torch.zeros(x.size(0), 16, 4)
-        ys: List[Tensor] = []
+        ys: list[Tensor] = []
         for t in range(x.size(1)):
             h = torch.exp(dt[:, t].unsqueeze(-1) * a) * h + (dt[:, t] * u[:, t]).unsqueeze(-1) * b[:, t].unsqueeze(1)
             ys.append((h * c[:, t].unsqueeze(1)).sum(-1))
@@ -162,12 +175,14 @@ class Mamba(nn.Module):
 class MambaStep(Mamba):
     """One step: the last inputs of the convolution and the state of the scan are carried."""
 
-    def forward(self, x: Tensor, conv: Tensor, h: Tensor) -> Tuple[Tensor, Tensor, Tensor]:
+    def forward(self, x: Tensor, conv: Tensor, h: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         u, z = self.enter(x).chunk(2, -1)
         conv = torch.cat([conv[:, :, 1:], u.unsqueeze(-1)], -1)
         u = F.silu((conv * self.conv.weight.squeeze(1)).sum(-1) + self.conv.bias)
         dt, b, c = self.parameters_of(u)
-        h = torch.exp(torch.einsum("bd,dn->bdn", dt, -torch.exp(self.log_a))) * h + torch.einsum("bd,bn,bd->bdn", dt, b, u)
+        h = torch.exp(torch.einsum("bd,dn->bdn", dt, -torch.exp(self.log_a))) * h + torch.einsum(
+            "bd,bn,bd->bdn", dt, b, u
+        )
         y = torch.einsum("bdn,bn->bd", h, c) + self.d * u
         return self.leave(y * F.silu(z)), conv, h
 
@@ -185,7 +200,9 @@ class Mamba2(nn.Module):
         u, b, c, dt = torch.split(self.enter(x), [WIDTH, STATE, STATE, self.heads], -1)
         dt = F.softplus(dt)
         batch, chunks = x.size(0), x.size(1) // self.chunk
-        u = (u.reshape(batch, -1, self.heads, self.head) * dt.unsqueeze(-1)).reshape(batch, chunks, self.chunk, self.heads, self.head)
+        u = (u.reshape(batch, -1, self.heads, self.head) * dt.unsqueeze(-1)).reshape(
+            batch, chunks, self.chunk, self.heads, self.head
+        )
         log_decay = (-torch.exp(self.log_a) * dt).reshape(batch, chunks, self.chunk, self.heads).permute(0, 3, 1, 2)
         b, c = b.reshape(batch, chunks, self.chunk, -1), c.reshape(batch, chunks, self.chunk, -1)
         total = log_decay.cumsum(-1)
@@ -210,11 +227,11 @@ class Griffin(nn.Module):
         super().__init__()
         self.gates, self.decay = nn.Linear(WIDTH, 2 * WIDTH), nn.Parameter(torch.randn(WIDTH))
 
-    def forward(self, x: Tensor, h: Tensor) -> Tuple[Tensor, Tensor]:
+    def forward(self, x: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
         r, i = torch.sigmoid(self.gates(x)).chunk(2, -1)
         a = torch.pow(torch.sigmoid(self.decay), 8.0 * r)
         given = torch.sqrt(1 - a * a) * i * x
-        ys: List[Tensor] = []
+        ys: list[Tensor] = []
         for t in range(x.size(1)):
             h = a[:, t] * h + given[:, t]
             ys.append(h)
@@ -236,7 +253,7 @@ class Hgrn(nn.Module):
             f, i, o = layer(x).chunk(3, -1)
             f = bounds[index] + (1 - bounds[index]) * torch.sigmoid(f)
             h = torch.zeros(x.size(0), 8)
-            ys: List[Tensor] = []
+            ys: list[Tensor] = []
             for t in range(x.size(1)):
                 h = f[:, t] * h + (1 - f[:, t]) * F.silu(i[:, t])
                 ys.append(h)
@@ -255,7 +272,7 @@ class Qrnn(nn.Module):
         z, f, o = self.conv(F.pad(x.transpose(1, 2), (1, 0))).transpose(1, 2).chunk(3, 2)
         z, f = torch.tanh(z), torch.sigmoid(f)
         c = torch.zeros(x.size(0), 8)
-        ys: List[Tensor] = []
+        ys: list[Tensor] = []
         for t in range(x.size(1)):
             c = f[:, t] * c + (1 - f[:, t]) * z[:, t]
             ys.append(c)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import List, Tuple  # noqa: UP035 - TorchScript reads these
-
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -17,7 +15,11 @@ WIDTH, TAGS = 8, 5
 class Crf(nn.Module):
     def __init__(self):
         super().__init__()
-        self.transitions, self.start, self.end = nn.Parameter(torch.randn(TAGS, TAGS)), nn.Parameter(torch.randn(TAGS)), nn.Parameter(torch.randn(TAGS))
+        self.transitions, self.start, self.end = (
+            nn.Parameter(torch.randn(TAGS, TAGS)),
+            nn.Parameter(torch.randn(TAGS)),
+            nn.Parameter(torch.randn(TAGS)),
+        )
 
 
 class CrfLogPartition(Crf):
@@ -34,16 +36,16 @@ class CrfLogPartition(Crf):
 class CrfViterbi(Crf):
     """The best path: scores forward, a list of pointers, and back along them."""
 
-    def forward(self, emissions: Tensor) -> Tuple[Tensor, Tensor]:
+    def forward(self, emissions: Tensor) -> tuple[Tensor, Tensor]:
         score = self.start + emissions[:, 0]
-        pointers: List[Tensor] = []
+        pointers: list[Tensor] = []
         for t in range(1, emissions.size(1)):
             best, where = (score.unsqueeze(2) + self.transitions).max(1)
             score = best + emissions[:, t]
             pointers.append(where)
         history = torch.stack(pointers)
         total, tag = (score + self.end).max(1)
-        path: List[Tensor] = [tag]
+        path: list[Tensor] = [tag]
         for t in range(history.size(0)):
             tag = history[history.size(0) - 1 - t].gather(1, tag.unsqueeze(1)).squeeze(1)
             path.append(tag)
@@ -58,7 +60,7 @@ class Tagger(nn.Module):
         self.embedding, self.lstm = nn.Embedding(30, WIDTH), nn.LSTM(WIDTH, 6, bidirectional=True, batch_first=True)
         self.out, self.crf = nn.Linear(12, TAGS), Crf()
 
-    def forward(self, tokens: Tensor, tags: Tensor) -> Tuple[Tensor, Tensor]:
+    def forward(self, tokens: Tensor, tags: Tensor) -> tuple[Tensor, Tensor]:
         emissions = self.out(self.lstm(self.embedding(tokens))[0])
         score = emissions.gather(2, tags.unsqueeze(2)).squeeze(2).sum(1)
         score = score + self.crf.transitions[tags[:, :-1], tags[:, 1:]].sum(1)
@@ -73,7 +75,7 @@ class CtcForward(nn.Module):
         b = labels.size(0)
         blanks = torch.zeros_like(labels)
         extended = torch.cat([torch.stack([blanks, labels], 2).view(b, -1), blanks[:, :1]], 1)
-        two_before = F.pad(extended, (2, 0), value=-1)[:, : extended.size(1)]
+        two_before = F.pad(extended, (2, 0), value=-1.0)[:, : extended.size(1)]
         skip = (extended != 0) & (extended != two_before)
         start = torch.arange(extended.size(1)).unsqueeze(0) < 2
         alpha = torch.where(start, logs[:, 0].gather(1, extended), torch.full_like(extended, -100).to(logs.dtype))
@@ -164,12 +166,28 @@ class GatedGraph(nn.Module):
 
 
 EMISSIONS = floats("batch", "steps", TAGS)
-family.add("crf_log_partition", CrfLogPartition, {"emissions": EMISSIONS, "lengths": lengths("steps", "batch")}, exporters=("script", "dynamo"))
+family.add(
+    "crf_log_partition",
+    CrfLogPartition,
+    {"emissions": EMISSIONS, "lengths": lengths("steps", "batch")},
+    exporters=("script", "dynamo"),
+)
 family.add("crf_viterbi", CrfViterbi, {"emissions": EMISSIONS}, "path score", exporters=("script", "dynamo"))
-family.add("crf_tagger", Tagger, {"tokens": integers(30, "batch", "steps"), "tags": integers(TAGS, "batch", "steps")}, "score emissions", exporters=("trace", "dynamo"))
+family.add(
+    "crf_tagger",
+    Tagger,
+    {"tokens": integers(30, "batch", "steps"), "tags": integers(TAGS, "batch", "steps")},
+    "score emissions",
+    exporters=("trace", "dynamo"),
+)
 family.add("ctc_forward", CtcForward, {"logits": EMISSIONS, "labels": integers(TAGS, "batch", 2, low=1)})
 family.add("ctc_greedy", CtcGreedy, {"x": floats(1, "steps", WIDTH)}, exporters=("trace", "dynamo"))
 family.add("monotonic_alignment", MonotonicAlignment, {"scores": floats("batch", "tokens", "steps")})
 family.add("soft_dtw", SoftDtw, {"a": floats("batch", "steps", 3), "b": floats("batch", "tokens", 3)})
 family.add("tree_gru", TreeGru, {"words": floats("tokens", WIDTH), "operations": integers(2, "steps")})
-family.add("gated_graph", GatedGraph, {"nodes": floats("tokens", WIDTH), "edges": integers(5, 2, "steps")}, exporters=("trace", "dynamo"))
+family.add(
+    "gated_graph",
+    GatedGraph,
+    {"nodes": floats("tokens", WIDTH), "edges": integers(5, 2, "steps")},
+    exporters=("trace", "dynamo"),
+)

@@ -120,7 +120,11 @@ def _non_max_suppression(l: Lowering, node: Node) -> None:
     classes = scores.shape[1]
     for have, need in ((four, 4), (scores.shape[0], batch), (scores.shape[2], n)):
         l.require_equal(have, need)
-    defaults = (np.zeros(1, np.int64), np.zeros(1, np.float32), np.full(1, -np.inf, np.float32))
+    defaults: tuple[np.ndarray, ...] = (
+        np.zeros(1, np.int64),
+        np.zeros(1, np.float32),
+        np.full(1, -np.inf, np.float32),
+    )
     limit, overlap, least = (
         l.constant(default) if value is None else l.reshaped(l.view(value), (1,))
         for value, default in zip(given, defaults, strict=False)
