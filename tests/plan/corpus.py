@@ -82,6 +82,18 @@ def _expressions(b, x, y, k):
     return wide, count, b.op("Not", b.op("Equal", count, k)), b.op("Clip", y, b.constant(np.float32(-1)))
 
 
+def _types(b, h, d, v, c):
+    """Narrow numbers, doubles, and integers whose divisor may be 0."""
+    product = b.op("MatMul", h, b.constant(array(3, 2).astype(np.float16)))
+    return (
+        product,
+        b.op("Cast", b.op("Atan", b.op("Pow", d, d)), to=17, saturate=0),
+        b.op("BitShift", b.op("Div", v, v), v, direction="RIGHT"),
+        b.op("BitCast", b.op("BitwiseNot", c), to=2),
+        b.op("Cast", b.op("Tan", h), to=16),
+    )
+
+
 def _windows(b, x):
     convolved = b.op("Conv", x, b.constant(array(4, 1, 2, 3)), b.constant(array(4)), group=2, pads=[1, 0, 0, 2])
     return b.op("MaxPool", convolved, kernel_shape=[2, 2]), b.op("AveragePool", x, kernel_shape=[1, 2], strides=[2, 1])
@@ -146,6 +158,7 @@ def _graphs() -> dict[str, tuple[Graph, frozenset[str]]]:
         "layouts": graph_of(_layouts, "f n 3 5"),
         "by index": graph_of(_by_index, "i n 3", "i n 3", "f n 3 4"),
         "expressions": graph_of(_expressions, "f n 3", "f 3", "i n 1"),
+        "types": graph_of(_types, "f16 n 3", "f64 n 3", "u64 n 3", "i8 n"),
         "windows": graph_of(_windows, "f n 2 4 5"),
         "images": graph_of(_images, "f 1 2 3 4", "f 1 2 n 2", "f 2 2 3", "f 2 4"),
         "drawn": graph_of(_drawn, "f n 3", "i"),
