@@ -72,6 +72,7 @@ def _by_index(b, x, i, boxes):
         b.op("CumSum", x, b.constant(1), reverse=1),
         b.op("ArgMax", x, axis=1),
         values,
+        b.op("Unique", i, axis=0),
         b.op("NonMaxSuppression", boxes, b.op("Cast", b.op("Unsqueeze", x, b.ints(1)), to=1), b.ints(2)),
     )
 
