@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -154,6 +155,84 @@ def _quantized_attention(c: Call) -> Results:
     return _projected_attention(c, product, _widths(c, c.size(weights, 1, "the weights")), 5, 8, -1)
 
 
+def _scalar(c: Call, x: Value) -> Value:
+    return c.op("Cast", c.op("Reshape", x, c.b.ints()), to=int(DType.INT64))
+
+
+@dataclass
+class _Cache:
+    """Where the new keys of a GroupQueryAttention go: behind those that are held of each sequence, in a buffer that is
+    either as long as that of the past or has room for the new keys behind it."""
+
+    steps: Value
+    is_prompt: Value
+    last: Value
+    """Of each sequence the position of its last key: what lies behind it is not seen."""
+    length: Value
+    start: Value
+    """Of each sequence the position of its first new key; one outside of the buffer if the lengths contradict."""
+
+    @classmethod
+    def of(cls, c: Call, query: Value, past: Value | None, bias: Value | None) -> _Cache:
+        zero, one = (c.b.constant(np.int64(number)) for number in (0, 1))
+        steps, total = _size(c, query, 1), _scalar(c, c.required(6))
+        last = c.op("Cast", c.op("Reshape", c.required(5), c.b.ints(-1)), to=int(DType.INT64))
+        held = zero if past is None else _size(c, past, 2)
+        length = c.op("Max", held, total)
+        # The keys of a prompt are the first, whatever the lengths say.
+        before = c.op("Sub", c.op("Add", last, one), steps)
+        is_prompt = c.op("Equal", total, steps)
+        start = c.op("Where", is_prompt, zero, before)
+        grows = c.op("Equal", total, c.op("Add", held, steps))
+        conditions = [
+            c.op("Or", grows, c.op("LessOrEqual", total, held)),
+            c.op("GreaterOrEqual", total, steps),
+            c.op("Less", last, length),
+            c.op("GreaterOrEqual", c.op("Min", last, start), zero),
+        ]
+        if bias is not None:
+            conditions.append(c.op("Equal", total, _size(c, bias, 3)))
+            conditions.append(c.op("Less", last, total))
+        fits = conditions[0]
+        for condition in conditions[1:]:
+            fits = c.op("And", fits, condition)
+        return cls(steps, is_prompt, last, length, c.op("Where", fits, start, length))
+
+    def positions(self, c: Call) -> Value:
+        """Of the queries, [batch, steps]."""
+        return c.op("Add", c.op("Unsqueeze", self.start, c.b.ints(1)), _positions(c, self.steps))
+
+    def given_positions(self, c: Call, given: Value) -> Value:
+        """As onnxruntime takes them: of a prompt it reads only the first number."""
+        first = c.op("Slice", c.op("Reshape", given, c.b.ints(-1)), c.b.ints(0), c.b.ints(1))
+        return c.op("Where", self.is_prompt, c.op("Add", first, _positions(c, self.steps)), given)
+
+    def written(self, c: Call, new: Sequence[Value], past: Sequence[Value | None]) -> list[Value]:
+        """The keys and values with the new ones, zeros behind them."""
+        both = c.op("Concat", *new, axis=3)
+        if past[0] is None:
+            buffer = both
+        else:
+            room = c.op("Concat", c.op("Concat", *past, axis=3), both, axis=2)
+            end = c.op("Reshape", self.length, c.b.ints(1))
+            cut = c.op("Slice", room, c.b.ints(0), end, c.b.ints(2))
+            rows = c.op("Unsqueeze", _positions(c, _size(c, cut, 2)), c.b.ints(1))
+            is_held = c.op("Less", rows, c.op("Reshape", self.start, c.b.ints(-1, 1, 1, 1)))
+            buffer = c.op("Where", is_held, cut, c.number(0, new[0]))
+        filled = c.op("TensorScatter", buffer, both, self.start, axis=2)
+        return c.ops("Split", 2, filled, axis=3, num_outputs=2)
+
+    def seen(self, c: Call, keys: Value, window: int) -> Value:
+        """Which keys a query sees: [batch, 1, steps, keys]."""
+        columns = _positions(c, _size(c, keys, 2))
+        distance = c.op("Sub", c.op("Unsqueeze", self.positions(c), c.b.ints(1, 3)), columns)
+        seen = c.op("GreaterOrEqual", distance, c.b.constant(np.int64(0)))
+        if window > 0:
+            seen = c.op("And", seen, c.op("Less", distance, c.b.constant(np.int64(window))))
+        ends = c.op("Reshape", self.last, c.b.ints(-1, 1, 1, 1))
+        return c.op("And", seen, c.op("LessOrEqual", columns, ends))
+
+
 def _group_query_attention(c: Call) -> Results:
     heads, of_keys = c.require_attribute("num_heads"), c.require_attribute("kv_num_heads")
     window, cap = c.attribute("local_window_size", -1), c.attribute("softcap", 0.0)
@@ -161,40 +240,31 @@ def _group_query_attention(c: Call) -> Results:
     for name, nothing in (("smooth_softmax", (0, -1)), ("qk_output", (0,)), ("kv_cache_bit_width", (0,))):
         c.only(name, *nothing)
     key, value, past_key, past_value = (c.given(index) for index in range(1, 5))
-    query = c.required(0)
-    if (key is None) != (value is None) or c.given(11) is not None:
-        raise UnsupportedOp("an input is not supported in this form")
+    query, bias = c.required(0), c.given(10)
+    if (key is None) != (value is None) or (past_key is None) != (past_value is None):
+        raise ModelError("keys and values must be given together")
+    for index in range(11, len(c.node.inputs)):
+        if c.given(index) is not None:
+            raise UnsupportedOp(f"input {index} is not supported")
     if key is None or value is None:
         size = c.size(query, 2, "query") // (heads + 2 * of_keys)
         widths = [heads * size, of_keys * size, of_keys * size]
         ends = np.cumsum(widths).tolist()
         query, key, value = (_slice(c, query, 2, end - width, end) for width, end in zip(widths, ends, strict=True))
-    # Before the first query there are as many keys as this; sequences that are shorter than the batch have none.
-    steps = _size(c, query, 1)
-    last = c.op("Cast", c.op("Reshape", c.required(5), c.b.ints(-1)), to=int(DType.INT64))
-    one = c.b.constant(np.int64(1))
-    before = c.op("Max", c.op("Sub", c.op("Add", last, one), steps), c.b.constant(np.int64(0)))
+    cache = _Cache.of(c, query, past_key, bias)
     parts = [_split_heads(c, part, count) for part, count in ((query, heads), (key, of_keys), (value, of_keys))]
     if turns:
-        at = c.given(9)
-        if at is None:
-            at = c.op("Add", c.op("Unsqueeze", before, c.b.ints(1)), _positions(c, steps))
+        at = cache.positions(c) if c.given(9) is None else cache.given_positions(c, c.required(9))
         caches = [c.required(7), c.required(8)]
         options = {"interleaved": interleaved, **_partial(c, parts[0], caches[0])}
         parts[:2] = [c.op("RotaryEmbedding", part, *caches, at, **options) for part in parts[:2]]
-    total = _total(c, parts[1], past_key)
-    rows = c.op(
-        "Add", c.op("Reshape", before, c.b.ints(-1, 1, 1, 1)), c.op("Unsqueeze", _positions(c, steps), c.b.ints(1))
-    )
-    distance = c.op("Sub", rows, _positions(c, total))
-    seen = c.op("GreaterOrEqual", distance, c.b.constant(np.int64(0)))
-    if window > 0:
-        seen = c.op("And", seen, c.op("Less", distance, c.b.constant(np.int64(window))))
-    mask = c.op("Where", seen, c.number(0, query), c.number(-np.inf, query))
-    added = c.given(10)
-    if added is not None:
-        mask = c.op("Add", mask, added)
-    return _attend(c, parts, mask, (past_key, past_value), softcap=float(cap))
+    parts[1:] = cache.written(c, parts[1:], (past_key, past_value))
+    mask = c.op("Where", cache.seen(c, parts[1], window), c.number(0, query), c.number(-np.inf, query))
+    if bias is not None:  # it may be shorter than a buffer; what it lacks is not seen
+        last = c.op("Sub", _size(c, bias, 3), c.b.constant(np.int64(1)))
+        columns = c.op("Min", _positions(c, _size(c, parts[1], 2)), last)
+        mask = c.op("Add", mask, c.op("Gather", bias, columns, axis=3))
+    return _attend(c, parts, mask, (None, None), softcap=float(cap))
 
 
 def _partial(c: Call, x: Value, cache: Value) -> dict[str, int]:
