@@ -89,7 +89,8 @@ MODELS = {
         all = Loop(steps, go, empty) <body = b (int64 i, bool c, seq(float[2,4]) s) =>
             (bool c2, seq(float[2,4]) s2) {{ {_ROW} p = Constant<value=int64 {{0}}>() t = Tanh(row)
             s1 = SequenceInsert(s, t, p) m = ConcatFromSequence<axis=0, new_axis=1>(s1)
-            a = Constant<value=int64[1] {{0}}>() f = ReduceSum<keepdims=0>(m, a) s2 = SequenceInsert(s, f, p) c2 = Identity(c) }}>
+            a = Constant<value=int64[1] {{0}}>() f = ReduceSum<keepdims=0>(m, a) s2 = SequenceInsert(s, f, p)
+            c2 = Identity(c) }}>
         {_STACK} }}""",
     "parts_of_known_lengths": """g (float[2,7,4] x) => (y, z, count) {
         three = Constant<value=int64 {3}>() parts = SplitToSequence<axis=1>(x, three)
