@@ -6,7 +6,8 @@ beginning and which it does not read, is no state any more: the elements of all 
 inserted at the beginning in reverse), and behind the loop a sequence is made of what it started from and the trace. A
 state that is a sequence of a known number of tensors before and after each step is a state for each of them.
 How many elements the sequence has so far follows from the number of the iteration; the element that the step before
-has inserted last is a state.
+has inserted last is a state. If a step reads more of it, or adds a number of elements that may change from step to
+step, the state is the tensor of all elements so far, which grows.
 Declines: "the shape of what it inserts may change from step to step", "it reads the sequence that it inserts into",
 "it is not known what it inserts", "it is not known how many elements a step leaves".
 """
@@ -25,7 +26,7 @@ from webrnn.shapes.infer import length_of, trip_count
 
 from .base import Context, PassResult, ScanPass
 from .rewriting import Names
-from .sequence_forms import Elements, Form, Forms, Item, Rearranging, Slices, is_known
+from .sequence_forms import Elements, Form, Forms, Item, Rearranging, Slices, is_known, parts_of
 from .sequence_reads import LastRead
 
 MOST_ITEMS = 32
@@ -112,7 +113,20 @@ class _Change:
         inside = Rearranging(self.scan.body, self.context)
         if self._added and not all(not part or inside.are_alike(part) for part in (self._front, self._back)):
             return "the shape of what it inserts may change from step to step"
-        return "it reads the sequence that it inserts into" if self._is_read() else None
+        if not self._is_read() and self._adds_a_known_number():
+            return None
+        return None if self._can_grow() else "it reads the sequence that it inserts into"
+
+    def _adds_a_known_number(self) -> bool:
+        slices = [segment for segment in self._added if isinstance(segment, Slices)]
+        return all(length_of(each.whole, each.axis, self.context.facts) is not None for each in slices)
+
+    def _can_grow(self) -> bool:
+        """Whether all elements, those at first too, are tensors that one tensor can hold."""
+        inside = Rearranging(self.scan.body, self.context)
+        if not self._added or not inside.are_alike((*self.start, *self._added)):
+            return False
+        return bool(self.start) or is_static(inside.element_shape(self._added[0]))
 
     @property
     def _front(self) -> Form:
@@ -193,6 +207,9 @@ class _Change:
         if self._keeps_length():
             self._split()
             return
+        if self._is_read() or not self._adds_a_known_number():
+            self._grow()
+            return
         self._hand_on_last()
         self._count()
         self.scan.states.remove(self.state)
@@ -201,6 +218,32 @@ class _Change:
         if self.state.final is not None:
             self.behind.boxed((*front, *self.start, *back), self.state.final)
         self._end_sequence()
+
+    def _grow(self) -> None:
+        """A state that is the tensor of all elements."""
+        body, facts = self.scan.body, self.context.facts
+        inside = Rearranging(body, self.context)
+        shape, dtype = inside.element_shape(self._added[0]), facts.dtype(parts_of(self._added)[0])
+        assert shape is not None
+        assert dtype is not None
+        if self.start:
+            init = self.before.stacked(self.start, 0)
+        else:
+            none = np.zeros((0, *(int(str(size)) for size in shape)), dtype.array_type)
+            init = self.before.new.constant(none, "none_yet")
+        tap = Value(Names(body).fresh(f"{self.carried.name}_elements"), dtype, (None, *shape))
+        facts.set(tap, Fact(dtype, (None, *shape)))
+        so_far: Form = (Slices(tap, 0),)
+        inside.boxed(so_far, self.carried)
+        body.nodes[:0] = inside.nodes
+        at_end = Rearranging(body, self.context)
+        grown = at_end.stacked((*self._front, *so_far, *self._back), 0)
+        body.nodes += at_end.nodes
+        final = None if self.state.final is None else self.behind.new.value(f"{self.state.final.name}_elements")
+        self.scan.states[self.scan.states.index(self.state)] = State(StateSpec(), init, [tap], grown, final)
+        if final is not None and self.state.final is not None:
+            facts.set(final, Fact(dtype, (None, *shape)))
+            self.behind.boxed((Slices(final, 0),), self.state.final)
 
     def _end_sequence(self) -> None:
         """What still inserts into the sequence in the body inserts into an empty one, until it is removed."""
