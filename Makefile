@@ -2,7 +2,7 @@ PYTHON ?= python3
 PY := .venv/bin/python
 OXLINT := build/oxlint-1.93.0
 
-.PHONY: pictures setup demo test test-exhaustive fuzz-plans fuzz-hosts fuzz-node fuzz-passes fuzz-models soak audio-realtime real-models baseline bench bench-kernels bench-passes peers scan-study pyodide npm lint lines clean
+.PHONY: pictures setup demo test test-exhaustive fuzz-plans fuzz-hosts fuzz-node fuzz-passes fuzz-models soak exports exports-write exports-check audio-realtime real-models baseline bench bench-kernels bench-passes peers scan-study pyodide npm lint lines clean
 
 # Everything a checkout needs. Quick the second time: pip is called only when pyproject.toml changed.
 setup: .venv/ready
@@ -67,6 +67,23 @@ real-models: setup
 # A million steps of one stream: memory, state, and the longest ticks
 soak: setup
 	$(PY) -m bench.soak
+
+# Recurrent architectures exported by PyTorch and Keras, below build/exports, and what webrnn makes of them: docs/exports.md.
+# The frameworks, about 3 GB, get environments of their own below build/; ten minutes on an idle machine
+exports: exports-write exports-check
+
+exports-write: build/exports/torch/ready build/exports/keras/ready
+	build/exports/torch/bin/python -m tests.exports.write torch
+	build/exports/keras/bin/python -m tests.exports.write keras
+
+build/exports/%/ready: tests/exports/%-requirements.txt
+	$(PYTHON) -m venv build/exports/$*
+	build/exports/$*/bin/python -m pip install --quiet --disable-pip-version-check -r $<
+	touch $@
+
+# Fails if a model is wrong or if the list of what is not whole, tests/exports/expected.txt, is not exact
+exports-check: setup
+	$(PY) -m tests.exports.judge
 
 # Take the counts and sizes of now as those that tests compare with
 baseline: setup

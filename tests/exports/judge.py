@@ -24,7 +24,7 @@ import onnxruntime
 import webrnn
 from webrnn.engine.programs.plan_program import PlanProgram
 
-ROOT = Path(__file__).resolve().parents[2] / "build" / "exports"
+ROOT = Path(__file__).resolve().parents[2] / "build" / "exports" / "models"
 EXPECTED = Path(__file__).parent / "expected.txt"
 Arrays = Mapping[str, np.ndarray]
 

@@ -1,7 +1,7 @@
 """Write the exports of one framework, with inputs and what framework and onnxruntime give for them.
 
 `python -m tests.exports.write torch` (or keras) runs in an environment that has the framework. Each model is a folder
-below build/exports: model.onnx, runs.npz and about.json, which says why there is no model where there is none.
+below build/exports/models: model.onnx, runs.npz and about.json, which says why there is no model where there is none.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import onnxruntime
 from .table import EXPORTED, OTHERS, STREAMED_STEPS, Architecture
 from .versions import VERSIONS
 
-ROOT = Path(__file__).resolve().parents[2] / "build" / "exports"
+ROOT = Path(__file__).resolve().parents[2] / "build" / "exports" / "models"
 Arrays = dict[str, np.ndarray]
 
 

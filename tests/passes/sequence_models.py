@@ -106,6 +106,21 @@ MODELS = {
         y = OptionalGetElement(o) }""",
 }
 
+MODELS |= {
+    "read_so_far": f"""g (float[T,B,4] x) => (y) {{ {_STEPS} start = SplitToSequence<axis=0, keepdims=0>(x)
+        all = Loop(steps, go, start) <body = b (int64 i, bool c, {_SEQ} s) => (bool c2, {_SEQ} s2) {{
+            h = SequenceAt(s, i) t = Tanh(h) s2 = SequenceInsert(s, t) c2 = Identity(c) }}>
+        {_STACK} }}""",
+    "as_many_as_the_data_say": f"""g (float[T,2,4] x) => (y) {{ {_STEPS} {_EMPTY} two = Constant<value=int64 {{3}}>()
+        all = Loop(steps, go, empty) <body = b (int64 i, bool c, seq(float[2,4]) s) => (bool c2, seq(float[2,4]) s2) {{
+            {_ROW} zero = Constant<value=float {{0}}>() c2 = Identity(c)
+            s2 = Loop(two, c, s) <body = inner (int64 j, bool d, seq(float[2,4]) r) =>
+                (bool d2, seq(float[2,4]) r2) {{
+                h = Tanh(row) r2 = SequenceInsert(r, h) sum = ReduceSum<keepdims=0>(row) d2 = Greater(sum, zero) }}> }}>
+        y = ConcatFromSequence<axis=0>(all) }}""",
+}
+"""The tensor of all elements so far is a state."""
+
 STAY = {
     "of_changing_shape": (
         f"""g (float[T,2,4] x, float[2,4] h0) => (y) {{ {_STEPS} {_EMPTY}

@@ -6,8 +6,8 @@ beginning and which it does not read, is no state any more: the elements of all 
 inserted at the beginning in reverse), and behind the loop a sequence is made of what it started from and the trace. A
 state that is a sequence of a known number of tensors before and after each step is a state for each of them.
 How many elements the sequence has so far follows from the number of the iteration; the element that the step before
-has inserted last is a state. If the body reads other elements and all are known to be alike, the sequence is one tensor
-that grows.
+has inserted last is a state. If a step reads more of it, or adds a number of elements that may change from step to
+step, the state is the tensor of all elements so far, which grows.
 Declines: "the shape of what it inserts may change from step to step", "it reads the sequence that it inserts into",
 "it is not known what it inserts", "it is not known how many elements a step leaves".
 """
@@ -113,7 +113,20 @@ class _Change:
         inside = Rearranging(self.scan.body, self.context)
         if self._added and not all(not part or inside.are_alike(part) for part in (self._front, self._back)):
             return "the shape of what it inserts may change from step to step"
-        return "it reads the sequence that it inserts into" if self._is_read() and not self._can_be_stacked() else None
+        if not self._is_read() and self._adds_a_known_number():
+            return None
+        return None if self._can_grow() else "it reads the sequence that it inserts into"
+
+    def _adds_a_known_number(self) -> bool:
+        slices = [segment for segment in self._added if isinstance(segment, Slices)]
+        return all(length_of(each.whole, each.axis, self.context.facts) is not None for each in slices)
+
+    def _can_grow(self) -> bool:
+        """Whether all elements, those at first too, are tensors that one tensor can hold."""
+        inside = Rearranging(self.scan.body, self.context)
+        if not self._added or not inside.are_alike((*self.start, *self._added)):
+            return False
+        return bool(self.start) or is_static(inside.element_shape(self._added[0]))
 
     @property
     def _front(self) -> Form:
@@ -194,8 +207,8 @@ class _Change:
         if self._keeps_length():
             self._split()
             return
-        if self._is_read():
-            self._stack()
+        if self._is_read() or not self._adds_a_known_number():
+            self._grow()
             return
         self._hand_on_last()
         self._count()
@@ -206,48 +219,30 @@ class _Change:
             self.behind.boxed((*front, *self.start, *back), self.state.final)
         self._end_sequence()
 
-    def _can_be_stacked(self) -> bool:
-        """Whether all elements, those that it starts from and those that steps insert, are known to be alike, so that
-        they can be one tensor that grows."""
-        inside = Rearranging(self.scan.body, self.context)
-        new, first = inside.element_shape(self._added[0]), self._shape_at_first()
-        types = {self.context.facts.dtype(value) for value in parts_of((*self._added, *self.start))}
-        return new is not None and new == first and len(types) == 1
-
-    def _shape_at_first(self) -> Shape | None:
-        if self.start:
-            return self.before.element_shape(self.start[0]) if self.before.are_alike(self.start) else None
-        inside = Rearranging(self.scan.body, self.context)
-        shape = inside.element_shape(self._added[0])
-        return shape if is_static(shape) else None
-
-    def _stack(self) -> None:
-        """All elements so far as one tensor, which is a state that grows."""
-        scan, inside = self.scan, Rearranging(self.scan.body, self.context)
-        fact = self.context.facts.of(parts_of(self._added)[0])
-        shape = self._shape_at_first()
-        assert fact.dtype is not None
+    def _grow(self) -> None:
+        """A state that is the tensor of all elements."""
+        body, facts = self.scan.body, self.context.facts
+        inside = Rearranging(body, self.context)
+        shape, dtype = inside.element_shape(self._added[0]), facts.dtype(parts_of(self._added)[0])
         assert shape is not None
+        assert dtype is not None
         if self.start:
-            first = self.before.stacked(self.start, 0)
+            init = self.before.stacked(self.start, 0)
         else:
-            sizes = [0, *(size for size in shape if isinstance(size, int))]
-            first = self.before.new.constant(np.zeros(sizes, fact.dtype.array_type), "none_yet")
-        now = inside.new.value(f"{self.carried.name}_stacked")
-        self.context.facts.set(now, Fact(fact.dtype, (None, *shape)))
-        start = Rearranging(scan.body, self.context)
-        start.boxed((Slices(now, 0),), self.carried)
-        parts = [inside.stacked(part, 0) for part in (self._front, self._back) if part]
-        joined = [parts[0], now, *parts[1:]] if self._front else [now, *parts]
-        after = inside.op("Concat", *joined, axis=0)
-        scan.body.nodes[:0] = start.nodes
-        scan.body.nodes += inside.nodes
-        final = None if self.state.final is None else self.behind.new.value(f"{self.state.final.name}_stacked")
-        self.context.facts.set(after, Fact(fact.dtype, (None, *shape)))
-        index = scan.states.index(self.state)
-        scan.states[index] = State(StateSpec(), first, [now], after, final)
+            none = np.zeros((0, *(int(str(size)) for size in shape)), dtype.array_type)
+            init = self.before.new.constant(none, "none_yet")
+        tap = Value(Names(body).fresh(f"{self.carried.name}_elements"), dtype, (None, *shape))
+        facts.set(tap, Fact(dtype, (None, *shape)))
+        so_far: Form = (Slices(tap, 0),)
+        inside.boxed(so_far, self.carried)
+        body.nodes[:0] = inside.nodes
+        at_end = Rearranging(body, self.context)
+        grown = at_end.stacked((*self._front, *so_far, *self._back), 0)
+        body.nodes += at_end.nodes
+        final = None if self.state.final is None else self.behind.new.value(f"{self.state.final.name}_elements")
+        self.scan.states[self.scan.states.index(self.state)] = State(StateSpec(), init, [tap], grown, final)
         if final is not None and self.state.final is not None:
-            self.context.facts.set(final, Fact(fact.dtype, (None, *shape)))
+            facts.set(final, Fact(dtype, (None, *shape)))
             self.behind.boxed((Slices(final, 0),), self.state.final)
 
     def _end_sequence(self) -> None:

@@ -7,6 +7,7 @@ import random
 import numpy as np
 import pytest
 from onnx import helper
+from onnx.parser import parse_model
 
 import webrnn
 from tests.engine.stream_models import HIDDEN, growing, hidden_state, stateful
@@ -380,3 +381,19 @@ def test_sessions_say_why():
 )
 def test_real_models(name, expected):
     assert answer(states_of(read_model(model_path(name)))) == expected
+
+
+def test_a_token_that_a_loop_hands_on_beside_a_state_is_a_doubt():
+    """A greedy decoder: `token_out` is the next `token_in`, but a caller may as well feed tokens."""
+    text = """<ir_version: 8, opset_import: ["": 17]>
+    greedy (float[T,2,4] x, float[2,4] h_in, int64[2] token_in) => (float[T,2,4] y, float[2,4] h_out, int64[2] token_out) {
+        shape = Shape<start=0, end=1>(x) steps = Squeeze(shape) go = Constant<value=bool {1}>()
+        h_out, token_out, y = Loop(steps, go, h_in, token_in) <body = b (int64 i, bool c, float[2,4] h, int64[2] t) =>
+            (bool c2, float[2,4] h2, int64[2] t2, float[2,4] o) {
+            row = Gather(x, i) f = Cast<to=1>(t) one = Constant<value=int64[1] {1}>() column = Unsqueeze(f, one)
+            sum = Add(row, h) more = Add(sum, column) h2 = Tanh(more) o = Identity(h2)
+            t2 = ArgMax<axis=1, keepdims=0>(h2) c2 = Identity(c) }> }"""
+    found = by_graph(parse_model(text))
+    assert [(pair.before, pair.after) for pair in found.pairs] == [("h_in", "h_out")]
+    assert "token_in: token_out, if it is fed back" in str(found.problem)
+    assert found.answer == {"h_in": "h_out", "token_in": "token_out"}

@@ -126,6 +126,7 @@ class _Search:
         self._contradictions()
         self._leave_something()
         self._doubtful_names()
+        self._signals_that_live_on()
         if self.pairs or self.doubts:
             self._open_inputs()
             self._open_outputs()
@@ -313,6 +314,15 @@ class _Search:
         for (i, o), found in self.relations.items():
             if found == Relation.DOUBT and i in free[0] and o in free[1]:
                 self._doubt(i, f"{i}: {o}, if it is fed back", [o])
+
+    def _signals_that_live_on(self) -> None:
+        """Beside states, a token that starts a loop and leaves it under the same name is fed back, or to go on from."""
+        outputs = self._free_outputs()
+        for i in [name for name in self._free_inputs() if name in self.flow.starts and self.pairs]:
+            for o in outputs:
+                lives_on = o in self.flow.ways.get(i, {}) and fits(self.inputs[i], self.outputs[o])
+                if lives_on and parts(i).core and parts(i).core == parts(o).core:
+                    self._doubt(i, f"{i}: {o}, if it is fed back", [o])
 
     def _is_hinted(self, name: str) -> bool:
         """Whether an input looks like a state by itself."""
