@@ -18,7 +18,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from webrnn.ir import DType, Graph, Node, Scan, Shape, State, StateSpec, Trace, TraceSpec, Value, is_plain
+from webrnn.ir import DType, Graph, Node, Scan, State, StateSpec, Trace, TraceSpec, Value, is_plain
 from webrnn.ir.containers import SEQUENCE
 from webrnn.ir.dims import is_static
 from webrnn.shapes.facts import Fact
