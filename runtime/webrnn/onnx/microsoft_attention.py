@@ -294,10 +294,13 @@ class _Cache:
         filled = c.op("TensorScatter", buffer, both, self.start, axis=2)
         return c.ops("Split", 2, filled, axis=3, num_outputs=2)
 
-    def seen(self, c: Call, keys: Value, window: int) -> Value:
-        """Which keys a query sees: [batch, 1, steps, keys]."""
-        columns = _positions(c, _size(c, keys, 2))
-        distance = c.op("Sub", c.op("Unsqueeze", self.positions(c), c.b.ints(1, 3)), columns)
+    def seen(self, c: Call, keys: Value, window: int, is_capped: bool) -> Value:
+        """Which keys a query sees: [batch, 1, steps, keys]. The window of a query behind the end of its sequence is in
+        onnxruntime the last one of the sequence if scores are capped."""
+        columns, rows = _positions(c, _size(c, keys, 2)), self.positions(c)
+        if is_capped:
+            rows = c.op("Min", rows, c.op("Unsqueeze", self.last, c.b.ints(1)))
+        distance = c.op("Sub", c.op("Unsqueeze", rows, c.b.ints(1, 3)), columns)
         seen = c.op("GreaterOrEqual", distance, c.b.constant(np.int64(0)))
         if window > 0:
             seen = c.op("And", seen, c.op("Less", distance, c.b.constant(np.int64(window))))
@@ -331,7 +334,7 @@ def _group_query_attention(c: Call) -> Results:
         options = {"interleaved": interleaved, **_partial(c, parts[0], caches[0])}
         parts[:2] = [c.op("RotaryEmbedding", part, *caches, at, **options) for part in parts[:2]]
     parts[1:] = cache.written(c, parts[1:], (past_key, past_value))
-    mask = c.op("Where", cache.seen(c, parts[1], window), c.number(0, query), c.number(-np.inf, query))
+    mask = c.op("Where", cache.seen(c, parts[1], window, cap > 0), c.number(0, query), c.number(-np.inf, query))
     if bias is not None:  # it may be shorter than a buffer; what it lacks is not seen
         last = c.op("Sub", _size(c, bias, 3), c.b.constant(np.int64(1)))
         columns = c.op("Min", _positions(c, _size(c, parts[1], 2)), last)
