@@ -362,6 +362,5 @@ OPERAND_RULES: dict[str, Callable[..., bool]] = {
     # --- random numbers
     "random": lambda counter, y, seed, normal: counter.count == 1 and y.is_contiguous,
     "choose": _choose,
-    # --- end
 }
 """Not of "expression" and "loop", whose operands are lists: verify.py has theirs."""
