@@ -25,6 +25,8 @@ UNARY(log, vlog(v))
 UNARY(tanh, vtanh(v))
 UNARY(sigmoid, vsigmoid(v))
 UNARY(erf, verf(v))
+UNARY(atan, vatan(v))
+UNARY(hard_swish, v *vmin(vmax(v / vset(6.0f) + vset(0.5f), vset(0.0f)), vset(1.0f)))
 UNARY(sin, vsin(v))
 UNARY(cos, vcos(v))
 UNARY(sqrt, vsqrt(v))
@@ -86,6 +88,10 @@ BINARY(mul, p *q)
 BINARY(div, p / q)
 BINARY(min, vmin(p, q))
 BINARY(max, vmax(p, q))
+BINARY(pow, vpow(p, q))
+BINARY(prelu, vsel(p < vset(0.0f), q *p, p))
+
+typedef uint8_t vb __attribute__((vector_size(VL)));
 
 INLINE vf operand(const float *p, int32_t col, int i, int rest) { return col ? vload_upto(p + i, rest) : vset(*p); }
 
@@ -97,10 +103,10 @@ INLINE vf operand(const float *p, int32_t col, int i, int rest) { return col ? v
       for (int i = 0; i < cols; i += VL) {                                                                             \
         int rest = cols - i < VL ? cols - i : VL;                                                                      \
         vf p = operand(a, a_col, i, cols - i), q = operand(b, b_col, i, cols - i);                                     \
-        vi mask = (expr);                                                                                              \
-        int32_t lanes[VL];                                                                                             \
-        __builtin_memcpy(lanes, &mask, sizeof lanes);                                                                  \
-        for (int j = 0; j < rest; j++) y[i + j] = lanes[j] & 1;                                                        \
+        vb found = __builtin_convertvector((expr) & 1, vb);                                                            \
+        if (rest == VL) __builtin_memcpy(y + i, &found, VL);                                                           \
+        else                                                                                                           \
+          for (int j = 0; j < rest; j++) y[i + j] = ((const uint8_t *)&found)[j];                                      \
       }                                                                                                                \
   }
 
@@ -116,10 +122,11 @@ void wr_select(const uint8_t *cond, const float *a, const float *b, float *y, in
   for (int r = 0; r < rows; r++, cond += c_row, a += a_row, b += b_row, y += cols)
     for (int i = 0; i < cols; i += VL) {
       int rest = cols - i;
-      int32_t lanes[VL] = {0};
-      for (int j = 0; j < VL && j < rest; j++) lanes[j] = -(cond[c_col ? i + j : 0] != 0);
-      vi mask;
-      __builtin_memcpy(&mask, lanes, sizeof mask);
+      vb bytes = (vb){0} + *cond;
+      if (c_col && rest >= VL) __builtin_memcpy(&bytes, cond + i, VL);
+      else if (c_col)
+        for (int j = 0; j < rest; j++) ((uint8_t *)&bytes)[j] = cond[i + j];
+      vi mask = __builtin_convertvector(bytes, vi) != 0;
       vf v = vsel(mask, operand(a, a_col, i, rest), operand(b, b_col, i, rest));
       vstore_upto(y + i, v, rest);
     }

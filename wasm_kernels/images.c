@@ -17,8 +17,8 @@ static void pool_rows(const float *x, const int64_t *places, float *y, int64_t *
     for (int j = 0; j < inner; j++) y[j] = x[j] > y[j] || x[j] != x[j] ? x[j] : y[j];
   } else {
     for (int j = 0; j < inner; j++)
-      if (index[j] < 0 || x[j] > y[j] || (x[j] != x[j] && y[j] == y[j]))
-        y[j] = x[j], index[j] = (int64_t)(step + (places ? (uint64_t)places[j] : 0));
+      if ((!places || places[j] >= 0) && (index[j] < 0 || x[j] > y[j] || (x[j] != x[j] && y[j] == y[j])))
+        y[j] = x[j], index[j] = (int64_t)(step + (places ? (uint64_t)places[j] : 0)); /* not from the padding */
   }
 }
 
@@ -184,6 +184,11 @@ static int run_resize(Vm *vm, const resize_operands *o) {
   const ptrdiff_t inner = x->size[2], bytes = inner * ITEM[x->dtype];
   const double factor = HAS(scale) ? (double)*F(scale) : (double)m / n;
   REQUIRE(factor > 0 && factor < __builtin_inf(), INDEX_RANGE);
+  if (factor == 1 && m == n &&
+      (!HAS(roi) || (F(roi)[0] == 0 && F(roi)[T(roi)->stride[0]] == 1))) { /* the axis stays as it is */
+    __builtin_memmove(y->data, x->data, (size_t)x->count * (size_t)ITEM[x->dtype]);
+    return OK;
+  }
   const double shrink = o->antialias && factor < 1 ? factor : 1, reach = o->mode == INTERPOLATION_CUBIC ? 2 : 1;
   const int64_t first = floor_of(-reach / shrink) + 1;
   REQUIRE(first > -(1 << 24), INDEX_RANGE);

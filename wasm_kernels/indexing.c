@@ -152,15 +152,16 @@ static int run_cumulate(Vm *vm, const cumulate_operands *o) {
 typedef struct {
   const char *x;
   int64_t *heap;
-  ptrdiff_t step; /* from one element, or index, to the next */
+  ptrdiff_t step, heap_step; /* from one element to the next, and from one index to the next */
   int dtype, smallest, last, nan_first;
+  int32_t width; /* neighbouring elements that are compared one after the other: 1, but for rows */
 } Line;
 
 /* The bits of a float without its sign, and those of infinity, as a number that is ordered as the float is; NaN is the largest. */
 INLINE int64_t float_key(int64_t magnitude, int negative, int64_t infinity) {
   return magnitude > infinity ? INT64_MAX : negative ? -magnitude : magnitude;
 }
-#define ITEM_AT(type) (((const type *)line->x)[at * line->step])
+#define ITEM_AT(type) (((const type *)line->x)[at])
 #define FLOAT_KEY(type, infinity) \
   float_key(ITEM_AT(type) & (type) ~((type)1 << (8 * sizeof(type) - 1)), ITEM_AT(type) >> (8 * sizeof(type) - 1) != 0, infinity)
 static int64_t other_key(const Line *line, int64_t at) {
@@ -178,19 +179,28 @@ static int64_t other_key(const Line *line, int64_t at) {
   default: return ITEM_AT(uint8_t);
   }
 }
-/* larger for what comes earlier */
-INLINE int64_t key_of(const Line *line, int64_t at) {
+/* larger for what comes earlier; at: the place of an element */
+INLINE int64_t key_at(const Line *line, int64_t at) {
   const int64_t key = line->dtype == DTYPE_F32 ? FLOAT_KEY(uint32_t, 0x7f800000) : other_key(line, at);
   if (!line->smallest) return key;
   return line->nan_first && key == INT64_MAX ? key : ~key;
 }
+INLINE int64_t key_of(const Line *line, int64_t index) { return key_at(line, index * line->step); }
+/* above 0 if a comes earlier than b, 0 if they are equal */
+static int compare(const Line *line, int64_t a, int64_t b) {
+  for (int32_t i = 0; i < line->width; i++) {
+    const int64_t key_a = key_at(line, a * line->step + i), key_b = key_at(line, b * line->step + i);
+    if (key_a != key_b) return key_a > key_b ? 1 : -1;
+  }
+  return 0;
+}
 static int precedes(const Line *line, int64_t a, int64_t b) {
-  const int64_t key_a = key_of(line, a), key_b = key_of(line, b);
-  return key_a != key_b ? key_a > key_b : (a < b) != line->last;
+  const int order = compare(line, a, b);
+  return order ? order > 0 : (a < b) != line->last;
 }
 static void sift_down(const Line *line, int32_t at, int32_t count) {
   int64_t *const heap = line->heap;
-  const ptrdiff_t step = line->step;
+  const ptrdiff_t step = line->heap_step;
   const int64_t moved = heap[at * step];
   for (int32_t child; (child = 2 * at + 1) < count; at = child) {
     if (child + 1 < count && precedes(line, heap[child * step], heap[(child + 1) * step])) child++;
@@ -201,9 +211,9 @@ static void sift_down(const Line *line, int32_t at, int32_t count) {
 }
 static void order(const Line *line, int32_t n, int32_t k) {
   int64_t *const heap = line->heap;
-  for (int32_t i = 0; i < k; i++) heap[i * line->step] = i;
+  for (int32_t i = 0; i < k; i++) heap[i * line->heap_step] = i;
   for (int32_t i = k / 2; i-- > 0;) sift_down(line, i, k);
-  int64_t worst = key_of(line, heap[0]);
+  int64_t worst = k < n ? key_of(line, heap[0]) : 0; /* rows of no elements have no key */
   for (int32_t i = k; i < n; i++) {
     const int64_t key = key_of(line, i);
     if (key < worst || (key == worst && !line->last)) continue;
@@ -213,7 +223,7 @@ static void order(const Line *line, int32_t n, int32_t k) {
   }
   for (int32_t rest = k - 1; rest > 0; rest--) {
     const int64_t worst_index = heap[0];
-    heap[0] = heap[rest * line->step], heap[rest * line->step] = worst_index;
+    heap[0] = heap[rest * line->heap_step], heap[rest * line->heap_step] = worst_index;
     sift_down(line, 0, rest);
   }
 }
@@ -238,10 +248,12 @@ static int run_top(Vm *vm, const top_operands *o) {
       const Line line = {x->data + ((ptrdiff_t)row * n * inner + i) * item,
                          (int64_t *)T(indices)->data + first,
                          inner,
+                         inner,
                          x->dtype,
                          o->smallest != 0,
                          o->last != 0,
-                         o->nan_first && has_nan};
+                         o->nan_first && has_nan,
+                         1};
       order(&line, n, k);
       for (int32_t j = 0; HAS(values) && j < k; j++) {
         const int64_t at = line.heap[(ptrdiff_t)j * inner];
@@ -298,6 +310,48 @@ static int run_nms(Vm *vm, const nms_operands *o) {
       int64_t *row = rows + 3 * (ptrdiff_t)count++;
       row[0] = line / classes, row[1] = line % classes, row[2] = box;
     }
+  }
+  *(int64_t *)T(count)->data = count;
+  return OK;
+}
+
+/* x[n, width], order[2, n], first, inverse and counts [n], count: its rows without repetition, in order or as they come: where each
+ * occurs first, which one each row is, how often each occurs, and how many there are. */
+static int check_unique(Vm *vm, const unique_operands *o) {
+  const Tensor *x = T(x), *order = T(order);
+  ASK(is_dense(x, 2) && x->dtype <= DTYPE_U64 && is_dense(order, 2) && order->size[0] == 2 && order->size[1] == x->size[0]);
+  ASK(is_vector(T(first), x->size[0]) && is_vector(T(inverse), x->size[0]) && is_vector(T(counts), x->size[0]));
+  ASK(T(count)->count == 1);
+  return OK;
+}
+/* An index that was written before; operands that overlap may have changed it. */
+#define INDEX(name, value)    \
+  const int64_t name = value; \
+  REQUIRE(name >= 0 && name < n, INDEX_RANGE)
+static int run_unique(Vm *vm, const unique_operands *o) {
+  const Tensor *x = T(x);
+  const int32_t n = x->size[0];
+  int64_t *sorted = (int64_t *)T(order)->data, *number = sorted + n, *first = (int64_t *)T(first)->data,
+          *inverse = (int64_t *)T(inverse)->data, *counts = (int64_t *)T(counts)->data, count = 0;
+  *(int64_t *)T(count)->data = 0;
+  if (!n) return OK;
+  const Line rows = {x->data, sorted, x->size[1], 1, x->dtype, 1, 0, 0, x->size[1]};
+  order(&rows, n, n);
+  for (int32_t i = 0, leader = 0; i < n; i++) { /* inverse: for now the first row that is the same */
+    INDEX(row, sorted[i]);
+    INDEX(before, sorted[i ? i - 1 : 0]);
+    if (!i || compare(&rows, row, before)) leader = (int32_t)row;
+    inverse[row] = leader;
+  }
+  for (int32_t i = 0; i < n; i++) {
+    INDEX(row, o->sorted ? sorted[i] : i);
+    if (inverse[row] != row || count == n) continue;
+    number[row] = count, first[count] = row, counts[count++] = 0;
+  }
+  for (int32_t i = 0; i < n; i++) {
+    INDEX(leader, inverse[i]);
+    INDEX(group, number[leader]);
+    inverse[i] = group, counts[group]++;
   }
   *(int64_t *)T(count)->data = count;
   return OK;

@@ -131,6 +131,8 @@ def _binary(function):
 
 add, sub, mul, div = map(_binary, (np.add, np.subtract, np.multiply, np.divide))
 min, max = map(_binary, (np.minimum, np.maximum))
+pow = _binary(lambda x, y: np.power(_wide(x), _wide(y)))
+prelu = _binary(lambda x, slope: np.where(x < 0, slope * x, x))
 equal, less, less_or_equal, greater, greater_or_equal = map(
     _binary, (np.equal, np.less, np.less_equal, np.greater, np.greater_equal)
 )

@@ -126,7 +126,7 @@ static int check_random(Vm *vm, const random_operands *o) {
 }
 static int run_random(Vm *vm, const random_operands *o) {
   const uint64_t key = mixed(((uint64_t)(uint32_t)o->seed + 1) * GAMMA);
-  const uint64_t counter = (uint64_t) * (const int64_t *)T(counter)->data;
+  const uint64_t counter = (uint64_t)*(const int64_t *)T(counter)->data;
   float *y = F(y);
   for (int32_t i = 0; i < T(y)->count; i++) {
     const uint64_t bits = mixed(key + (counter + 1 + (uint64_t)i) * GAMMA);

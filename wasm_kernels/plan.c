@@ -382,7 +382,7 @@ static int bind_buffers(Vm *vm) {
 
 /* A tensor that cannot be, with a negative size or too many elements, has a count of -1 and is refused where it is used:
  * it may belong to a branch that is never taken for these sizes. */
-static void bind_tensor(const Vm *vm, Tensor *t, const int32_t *w) {
+__attribute__((noinline)) static void bind_tensor(const Vm *vm, Tensor *t, const int32_t *w) {
   int64_t count = 1;
   for (int a = 0; a < t->rank; a++) {
     t->size[a] = vm->size[w[4 + a]], t->stride[a] = vm->size[w[4 + MAX_RANK + a]];
@@ -426,7 +426,7 @@ static int lies_inside(const Vm *vm, const Tensor *t, const Tensor *at, int64_t 
 }
 
 /* What holds for each tensor that an instruction reads or writes, wherever the loops around it have moved that. */
-static int bind_access(Vm *vm, int32_t tensor, int written) {
+__attribute__((noinline)) static int bind_access(Vm *vm, int32_t tensor, int written) {
   if (vm->running) return check_access(vm, tensor, written);
   const Tensor *t = vm->tensor + tensor, *followed = t->follows < 0 ? t : vm->tensor + t->follows;
   REQUIRE(!t->late && !t->loose, BAD_OPERANDS); /* only an instruction that is marked may touch it */

@@ -134,9 +134,64 @@ static COMPACT void write_numbers(Number *x, int dtype, char *y, int32_t n, int 
   }
 }
 
+INLINE uint32_t float_bits(float x) {
+  uint32_t bits;
+  __builtin_memcpy(&bits, &x, 4);
+  return bits;
+}
+INLINE float float_with(uint32_t bits) {
+  float x;
+  __builtin_memcpy(&x, &bits, 4);
+  return x;
+}
+
+INLINE float half_to_float(uint32_t h) {
+  const uint32_t bits = (h & 0x7fff) << 13, moved = float_bits(float_with(bits) * 0x1p112f);
+  return float_with((h & 0x8000) << 16 | moved | (bits >= 0x0f800000 ? 0x7f800000 : 0));
+}
+INLINE uint32_t float_to_half(float x) {
+  const uint32_t bits = float_bits(x), a = bits & 0x7fffffff;
+  const uint32_t normal = (a - 0x38000000 + 0xfff + (a >> 13 & 1)) >> 13;
+  const uint32_t tiny = float_bits(float_with(a) + 0.5f) - 0x3f000000; /* its last bit is that of 0.5 */
+  const uint32_t h = a < 0x38800000 ? tiny : a < 0x477ff000 ? normal : a <= 0x7f800000 ? 0x7c00 : 0x7e00;
+  return (bits >> 16 & 0x8000) | h;
+}
+INLINE uint32_t float_to_bfloat(float x) {
+  const uint32_t bits = float_bits(x);
+  return x == x ? (bits + 0x7fff + (bits >> 16 & 1)) >> 16 : 0x7fc0;
+}
+INLINE int32_t float_to_int(float x) { return x >= -0x1p31f && x < 0x1p31f ? (int32_t)x : INT32_MIN; }
+
+/* Casts that models do all the time, in vectors; 0 if it is none of them */
+#define PAIR(from, to) ((from) * DTYPE_COUNT + (to))
+#define CAST(from, to, source, target, expr)                                 \
+  case PAIR(DTYPE_##from, DTYPE_##to):                                       \
+    _Pragma("clang loop interleave(disable) unroll(disable)") EACH_ELEMENT { \
+      const source v = ((const source *)x)[i];                               \
+      ((target *)y)[i] = (target)(expr);                                     \
+    }                                                                        \
+    return 1;
+NOINLINE int cast_often(const char *restrict x, int from, char *restrict y, int to, int32_t n) {
+  switch (PAIR(from, to)) {
+    CAST(F16, F32, uint16_t, float, half_to_float(v))
+    CAST(F32, F16, float, uint16_t, float_to_half(v))
+    CAST(BF16, F32, uint16_t, float, float_with((uint32_t)v << 16))
+    CAST(F32, BF16, float, uint16_t, float_to_bfloat(v))
+    CAST(U8, F32, uint8_t, float, v)
+    CAST(I8, F32, int8_t, float, v)
+    CAST(I32, F32, int32_t, float, v)
+    CAST(BOOL, F32, uint8_t, float, v != 0)
+    CAST(F32, I32, float, int32_t, float_to_int(v))
+    CAST(F32, U8, float, uint8_t, float_to_int(v))
+    CAST(F32, I8, float, int8_t, float_to_int(v))
+  }
+  return 0;
+}
+
 /* y[n] = n numbers of the type `from`, `step` (0 or 1) apart, as the type `to`; n is at most TILE */
 static COMPACT void cast_numbers(const char *x, int32_t step, int from, char *y, int to, int32_t n, int saturates, int how) {
   Number numbers[TILE];
+  if (step && x != y && cast_often(x, from, y, to, n)) return;
   read_numbers(x, step, from, numbers, n);
   if (is_float(from) && !is_float(to)) round_numbers(numbers, to, n);
   if (!is_float(from) && is_float(to)) EACH_ELEMENT {

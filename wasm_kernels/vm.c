@@ -94,7 +94,7 @@ static int bind_moves(Vm *vm, const loop_operands *l, int64_t steps, int checked
   return error;
 }
 
-static int bind_scalar(Vm *vm, int32_t tensor, int written) {
+__attribute__((noinline)) static int bind_scalar(Vm *vm, int32_t tensor, int written) {
   if (tensor < 0) return OK;
   const int error = bind_access(vm, tensor, written);
   if (error) return error;
@@ -210,7 +210,7 @@ static int run_loop(Vm *vm, const loop_operands *l, int32_t at, int checked) {
   case I_##name: error = run_##name(vm, OPERANDS(name)); break;
 
 /* What an instruction asks of its operands */
-static int check_operands(Vm *vm, const int32_t *w) {
+__attribute__((noinline)) static int check_operands(Vm *vm, const int32_t *w) {
   int error = bind_accesses(vm, w);
   if (error) return error;
   switch (CODE(w)) {
@@ -238,7 +238,7 @@ static int bind_block(Vm *vm, int32_t from, int32_t to) {
 }
 
 /* Sizes that came out while running and do not fit are the fault of the numbers that the model was given. */
-static int check_now(Vm *vm, const int32_t *w) {
+__attribute__((noinline)) static int check_now(Vm *vm, const int32_t *w) {
   const int error = CODE(w) == I_loop ? OK : check_operands(vm, w);
   return w[0] & CHECKED && (error == BAD_SIZE || error == BAD_OPERANDS) ? LATE_SIZES : error;
 }

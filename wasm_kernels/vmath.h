@@ -242,4 +242,67 @@ INLINE vf vsincos(vf x, int32_t turn) {
 INLINE vf vsin(vf x) { return vsel(x == vconst(0.0f), x, vsincos(x, 0)); }
 INLINE vf vcos(vf x) { return vsincos(x, 1); }
 
+/* x' = (x - 1) / (x + 1) takes tan(pi/8) ... 1 to the other side of 0 */
+INLINE vf vatan(vf x) {
+  vf a = vabs(x);
+  vi inverted = a > vconst(1.0f);
+  a = vsel(inverted, vconst(1.0f) / a, a);
+  vi turned = a > vconst(0.414213562f);
+  vf t = vsel(turned, (a - vconst(1.0f)) / (a + vconst(1.0f)), a), s = t * t;
+  vf p = vconst(-0.0645938069f);
+  p = vfma(p, s, vconst(0.107463002f));
+  p = vfma(p, s, vconst(-0.142642334f));
+  p = vfma(p, s, vconst(0.199995503f));
+  p = vfma(p, s, vconst(-0.333333313f));
+  t = vfma(p * s, t, t);
+  /* pi/4 and pi/2 in two parts */
+  t = vsel(turned, vconst(0.785398185f) + (t - vconst(2.18556941e-8f)), t);
+  t = vsel(inverted, vconst(1.57079637f) - (t + vconst(4.37113883e-8f)), t);
+  return vfloat(vbits(t) | vsign(x));
+}
+
+/* Doubles, as many as floats */
+typedef double vd __attribute__((vector_size(8 * VL)));
+typedef int64_t vl __attribute__((vector_size(8 * VL)));
+typedef uint64_t vul __attribute__((vector_size(8 * VL)));
+
+INLINE vd vdsel(vl mask, vd yes, vd no) { return (vd)((mask & (vl)yes) | (~mask & (vl)no)); }
+
+/* In double and without fused multiply-adds, so that all targets have the same bits; special values as C99 has them */
+INLINE vf vpow(vf x, vf y) {
+  const vf size = vabs(x), one = vset(1.0f), infinite = vset(__builtin_inff());
+  const vd a = __builtin_convertvector(size, vd), b = __builtin_convertvector(y, vd);
+  const vl sqrt_half = (vl){0} + 0x3fe6a09e667f3bcd, bits = (vl)a - sqrt_half;
+  /* The exponent as a number: it stands in the low bits of 1.5 * 2^52 + k. */
+  const vl magic = (vl){0} + 0x4338000000000000;
+  const vd k = (vd)((vl)(((vul)bits + ((uint64_t)1023 << 52)) >> 52) - 1023 + magic) - 6755399441055744.0;
+  const vd f = (vd)((bits & 0xfffffffffffff) + sqrt_half) - 1.0, s = f / (f + 2.0), z = s * s;
+  vd r = z * (2.0 / 13) + 2.0 / 11;
+  r = r * z + 2.0 / 9;
+  r = r * z + 2.0 / 7;
+  r = r * z + 2.0 / 5;
+  r = r * z + 2.0 / 3;
+  vd t = b * (k * 0.693147180559945309 + (s + s + s * z * r));
+  t = vdsel(t > 100.0, (vd){0} + 100.0, t), t = vdsel(t < -120.0, (vd){0} - 120.0, t);
+  const vd shifted = t * 1.44269504088896340736 + 6755399441055744.0, n = shifted - 6755399441055744.0;
+  const vd q = t - n * 0.693147180559945309;
+  vd e = q * (1.0 / 40320) + 1.0 / 5040;
+  e = e * q + 1.0 / 720;
+  e = e * q + 1.0 / 120;
+  e = e * q + 1.0 / 24;
+  e = e * q + 1.0 / 6;
+  e = e * q + 0.5;
+  e = e * q + 1.0;
+  e = e * q + 1.0;
+  vf result = __builtin_convertvector(e * (vd)(((vl)shifted - magic + 1023) << 52), vf);
+  const vi grows = (size > one) == (y > vset(0.0f));
+  const vi is_last = (size == vset(0.0f)) | (size == infinite) | (vabs(y) == infinite);
+  result = vsel(is_last, vsel(grows, infinite, vset(0.0f)), result);
+  const vi whole = vrint(y) == y, odd = whole & (vrint(y * vset(0.5f)) != y * vset(0.5f));
+  result = vfloat(vbits(result) | (vsign(x) & odd));
+  result = vsel((x < vset(0.0f)) & ~whole & (size != infinite), vset(__builtin_nanf("")), result);
+  result = vsel(visnan(x) | visnan(y), x + y, result);
+  return vsel((x == one) | (y == vset(0.0f)) | ((size == one) & (vabs(y) == infinite)), one, result);
+}
+
 #endif

@@ -3,7 +3,7 @@
 const META_OFFSET = 52;
 const META_BYTES = 56;
 const HEADER_WORDS = 15;
-const MAX_RANK = 6;
+const MAX_RANK = 8;
 
 /** The plan with what `edit(text)` makes of its metadata. */
 export function withMetaText(plan, edit) {

@@ -381,6 +381,34 @@ test("an output that is as long as a loop runs fills the start of its array", as
   assert.ok(all.length < 20 && out.all.subarray(all.length).every((element) => element === 7));
 });
 
+test("states grow, and shrink", async () => {
+  for (const name of ["cache", "late_cache"]) {
+    const stream = (await load(name)).stream();
+    const step = (value, go = 1) => {
+      const feeds = { x: Float32Array.of(value, 1), ...(name === "cache" ? {} : { go: Uint8Array.of(go) }) };
+      return stream.step(feeds).y[0];
+    };
+    if (name === "late_cache") step(0, 0);
+    else assert.equal(step(0), 0); // it is empty at first
+    let sum = 0;
+    for (let i = 1; i <= 300; i++) {
+      sum += i;
+      assert.equal(step(i), Math.fround(sum / (i + 1)));
+    }
+    assert.equal(stream.state.past.length, 602);
+    if (name === "late_cache") {
+      assert.equal(step(7, 0), 7);
+      assert.deepEqual(stream.state.past, Float32Array.of(7, 1));
+      assert.equal(step(9), 8);
+    } else {
+      stream.reset();
+      assert.equal(step(5), 5);
+    }
+    stream.load({ past: { data: new Float32Array(6).fill(3), shape: [3, 2] } });
+    assert.equal(step(7), 4);
+  }
+});
+
 test("a plain array says how large its only open axis is", async () => {
   const { runs, results } = await readCase("rnn", "relaxed", read);
   const given = (await load("rnn")).run({ x: runs[0].x.data, h: runs[0].h.data });

@@ -121,6 +121,9 @@ def write_stored(folder: Path, cases: Sequence[Case]) -> None:
             "results": {"relaxed": [encoded(run) for run in results]},
         }
         (folder / f"{name}.json").write_text(json.dumps(content))
+    for name, late in (("cache", False), ("late_cache", True)):
+        session = InferenceSession(cache(late).SerializeToString(), backend="wasm:relaxed")
+        session.export(folder / f"{name}.rnn", carry={"past": "present"})
     other = InferenceSession(unnamed_batch(rng).SerializeToString())
     other.export(folder / "unnamed_batch.rnn", carry={"h": "y_h"})
 
@@ -274,6 +277,22 @@ def countdown() -> ModelProto:
     numbers = {"ten": np.int64(10), "one": np.float32([1, 1]), "zero": np.int64(0), "bound": np.float32(1)}
     outputs = [tensor("last", FLOAT, 2), tensor("all", FLOAT, "steps", 2)]
     return model([node], [tensor("x", FLOAT, 2)], outputs, {name: np.array(value) for name, value in numbers.items()})
+
+
+def cache(late: bool) -> ModelProto:
+    """The mean of all that came so far; with `late`, from the last row on for which `go` is false."""
+    nodes = [helper.make_node("Concat", ["past", "x"], ["longer"], axis=0)]
+    branches = {
+        name: helper.make_graph([helper.make_node("Identity", [of], [name])], name, [], [tensor(name, FLOAT, "k", 2)])
+        for name, of in (("then_branch", "longer"), ("else_branch", "x"))
+    }
+    if late:
+        nodes.append(helper.make_node("If", ["go"], ["present"], **branches))
+    else:
+        nodes.append(helper.make_node("Identity", ["longer"], ["present"]))
+    nodes.append(helper.make_node("ReduceMean", ["present"], ["y"], axes=[0]))
+    inputs = [tensor("x", FLOAT, 1, 2), *([tensor("go", BOOL)] if late else []), tensor("past", FLOAT, "n", 2)]
+    return model(nodes, inputs, [tensor("present", FLOAT, "m", 2), tensor("y", FLOAT, 1, 2)])
 
 
 def picked() -> ModelProto:

@@ -224,7 +224,7 @@ def test_a_shape_that_a_run_brings(backend, shape):
     nodes = [node("Expand", ["x", "shape"], ["e"], name="bad"), node("Relu", ["e"], ["y"])]
     made = session(nodes, [floats("x", [2, 3]), integers("shape", [2])], [floats("y", [2, 3])], backend=backend)
     assert made.run(None, {"x": X, "shape": np.int64([1, 3])})[0].shape == (2, 3)
-    with pytest.raises(webrnn.ShapeError, match=r"'bad' \(Expand\)"):
+    with pytest.raises(webrnn.ShapeError, match="'bad'"):
         made.run(None, {"x": X, "shape": np.int64(shape)})
 
 
@@ -303,7 +303,7 @@ def test_an_open_size_that_is_zero_copies_an_axis(backend):
     assert shape_of_result(*parts, (2, 6), backend) == [6, 2]
     assert shape_of_result(*parts, (0, 0), backend) == [6, 0]
     for shape in ((2, 5), (0, 5)):
-        with pytest.raises(webrnn.ShapeError, match="cannot be reshaped"):
+        with pytest.raises(webrnn.ShapeError, match="cannot be reshaped|do not fit"):
             shape_of_result(*parts, shape, backend)
 
 
@@ -355,6 +355,5 @@ def test_a_sequence_that_comes_out_of_a_branch_is_no_tensor(backend):
         node("If", ["go"], ["s"], then_branch=branches["a"], else_branch=branches["b"]),
         node("Mul", ["s", "x"], ["y"], name="bad"),
     ]
-    made = session(nodes, [bools("go", []), floats("x", [2])], [floats("y", None)], backend=backend)
-    with pytest.raises(webrnn.ModelError, match="sequence"):
-        made.run(None, {"go": np.array(True), "x": X[0, :2]})
+    with pytest.raises(webrnn.ModelError, match=r"'bad' \(Mul\): input 0 is a sequence"):
+        session(nodes, [bools("go", []), floats("x", [2])], [floats("y", None)], backend=backend)

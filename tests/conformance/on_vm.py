@@ -1,7 +1,7 @@
 """Which of ONNX's node cases run wholly on the VM, and why the others do not.
 
-`python -m tests.conformance.on_vm` counts them; `--write` rewrites not_on_vm.txt; `--show PATTERN` prints the reasons of
-cases whose names contain a text.
+`python -m tests.conformance.on_vm` counts them; `--write` rewrites not_on_vm.txt; `--show PATTERN` prints the reasons
+of cases whose names contain a text.
 """
 
 from __future__ import annotations

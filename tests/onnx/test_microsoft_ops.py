@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import onnx
 import onnxruntime
 import pytest
 from onnx import helper, numpy_helper
@@ -85,10 +86,20 @@ def _attention_cases():
     yield Case("MultiHeadAttention", [q, _floats(2, 3, 6, 4), _floats(2, 3, 6, 4, seed=3)], {"num_heads": 3})
     yield Case("MultiHeadAttention", [*same, None, None, None, *past], {"num_heads": 3}, 3)
     yield Case("MultiHeadAttention", same, {"num_heads": 3, "unidirectional": 1})
+    yield Case("MultiHeadAttention", [q, k, v, None, mask], {"num_heads": 3, "unidirectional": 1})
+    sums = np.array([4, 6, 0, 4, 8, 0, 6, 12], np.int32)
+    yield Case("MultiHeadAttention", [q, k, v, None, sums], {"num_heads": 3})
+    held = [None, np.array([[1, 1, 0, 1, 1, 0, 1, 1, 1], [0, 0, 1, 1, 1, 1, 0, 1, 0]], np.int32), _floats(2, 1, 4, 9)]
+    yield Case("MultiHeadAttention", [*same, *held, *past], {"num_heads": 3, "unidirectional": 1}, 3)
+    yield Case("MultiHeadAttention", [q, *past, None, None, None, *past], {"num_heads": 3, "unidirectional": 1}, 3)
     yield Case("Attention", [same[0], w, b], {"num_heads": 3})
     yield Case("Attention", [same[0], w, b], {"num_heads": 3, "unidirectional": 1})
     yield Case("Attention", [same[0], w, b, mask[:, :4]], {"num_heads": 3})
     yield Case("Attention", [same[0], w, b, np.array([2, 4], np.int32)], {"num_heads": 3})
+    yield Case("Attention", [same[0], w, b, np.array([3, 4, 1, 2], np.int32)], {"num_heads": 3})
+    yield Case("Attention", [same[0], w, b, np.array([[1], [0]], np.int32)], {"num_heads": 3})
+    sizes = {"num_heads": 3, "qkv_hidden_sizes": [6, 6, 9]}
+    yield Case("Attention", [same[0], Constant(_floats(12, 21)), Constant(_floats(21))], sizes)
     yield Case("Attention", [same[0], w, b, None, pair], {"num_heads": 3, "unidirectional": 1}, 2)
     yield Case("Attention", [same[0], w, b, None, None, _floats(2, 3, 4, 4)], {"num_heads": 3})
     quantized = [
@@ -123,6 +134,33 @@ def _grouped_cases():
     )
     packed = np.concatenate([q, k, v], axis=2)
     yield Case("GroupQueryAttention", [packed, None, None, None, None, *prompt], {**heads, "scale": 0.4}, 3)
+
+
+def _cached(sizes, held, last, total, turned=False, others=(), **attrs):
+    """Queries of (batch, steps), a buffer of past keys, the last positions of sequences and their greatest length."""
+    new = [_floats(*sizes, width, seed=seed) for seed, width in ((1, 64), (2, 32), (3, 32))]
+    past = [_floats(sizes[0], 2, held, 16, seed=seed) for seed in (4, 5)]
+    caches = [Constant(_floats(16, 8, seed=seed)) if turned else None for seed in (8, 9)]
+    lengths = np.array(last, np.int32), np.array(total, np.int32)
+    attrs = {"num_heads": 4, "kv_num_heads": 2, "do_rotary": int(turned), **attrs}
+    return Case("GroupQueryAttention", [*new, *past, *lengths, *caches, *others], attrs, 3)
+
+
+def _static_cache_cases():
+    for turned in (False, True):
+        yield _cached((1, 4), 9, [3], 4, turned)  # a prompt
+        yield _cached((2, 4), 9, [3, 1], 4, turned)
+        yield _cached((2, 1), 9, [3, 6], 7, turned)
+        yield _cached((2, 1), 9, [9, 6], 10, turned)  # the buffer grows
+        yield _cached((1, 3), 9, [6], 7, turned)
+        yield _cached((1, 3), 9, [11], 12, turned)
+    yield _cached((2, 1), 9, [3, 6], 7, local_window_size=2, softcap=1.5)
+    yield _cached((2, 4), 9, [3, 1], 4, local_window_size=1)
+    yield _cached((2, 4), 9, [3, 1], 4, local_window_size=1, softcap=1.5)
+    yield _cached((2, 4), 9, [3, 1], 4, others=[None, _floats(1, 4, 4, 4)])
+    yield _cached((2, 1), 9, [3, 6], 7, others=[None, _floats(2, 1, 1, 7)])
+    yield _cached((2, 1), 9, [3, 6], 7, True, [np.array([[1], [8]])])
+    yield _cached((2, 4), 9, [3, 3], 4, True, [np.array([[2, 3, 4, 5], [7, 1, 1, 1]])])
 
 
 def _embedding_cases():
@@ -179,6 +217,7 @@ def _fused_cases():
     yield Case("Pad", [_floats(3, 4), Constant(np.array([1, 0, 0, 2], np.int64)), _f(3)], {"mode": "constant"})
     yield Case("Unique", [np.array([2, 1, 1, 3, 4, 3], np.float32)], outputs=3)
     yield Case("ArrayFeatureExtractor", [_floats(3, 5), np.array([[4, 0]], np.int64)], domain="ai.onnx.ml")
+    yield Case("Binarizer", [_floats(3, 5)], {"threshold": 0.3}, domain="ai.onnx.ml")
     yield Case("ArrayFeatureExtractor", [_floats(5), np.array([4, 0], np.int64)], domain="ai.onnx.ml")
 
 
@@ -222,7 +261,14 @@ def _quantized_cases():
     yield Case("DequantizeLinear", [Q, S, Z])
 
 
-CASES = [*_attention_cases(), *_grouped_cases(), *_embedding_cases(), *_fused_cases(), *_quantized_cases()]
+CASES = [
+    *_attention_cases(),
+    *_grouped_cases(),
+    *_static_cache_cases(),
+    *_embedding_cases(),
+    *_fused_cases(),
+    *_quantized_cases(),
+]
 
 
 def _model(case: Case) -> tuple[bytes, dict[str, np.ndarray]]:
@@ -254,13 +300,63 @@ def test_as_onnxruntime(case):
     options.log_severity_level = 3
     expected = onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"]).run(None, feeds)
     for backend in BACKENDS:
-        results = webrnn.InferenceSession(data, backend=backend).run(None, feeds)
+        session = webrnn.InferenceSession(data, backend=backend)
+        results = session.run(None, feeds)
+        if backend != "numpy" and case.op.endswith("Attention"):
+            assert "in numpy" not in session.report()
         for result, wanted in zip(results, expected, strict=True):
             assert (result.dtype, result.shape) == (wanted.dtype, wanted.shape)
             if wanted.dtype.kind in "iu":
                 assert np.abs(result.astype(np.int64) - wanted.astype(np.int64)).max(initial=0) <= case.apart
             else:
                 np.testing.assert_allclose(result, wanted, atol=case.tolerance, rtol=case.tolerance)
+
+
+def _of_any_length(case: Case) -> bytes:
+    model = onnx.load_from_string(_model(case)[0])
+    for value in model.graph.input:
+        names = ("batch", None, "held", None) if value.name in ("x3", "x4") else ("batch", "steps", None)
+        for name, dim in zip(names, value.type.tensor_type.shape.dim, strict=False):
+            if name is not None:
+                dim.dim_param = name
+    return model.SerializeToString()
+
+
+def test_grouped_attention_has_one_plan_for_all_lengths():
+    cases = [case for case in _static_cache_cases() if len(case.inputs) == 9 and case.attrs["do_rotary"]]
+    data = _of_any_length(cases[0])
+    sessions = [webrnn.InferenceSession(data, backend=backend) for backend in BACKENDS]
+    for case in cases:
+        feeds = _model(case)[1]
+        expected = onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"]).run(None, feeds)
+        for session in sessions:
+            for result, wanted in zip(session.run(None, feeds), expected, strict=True):
+                np.testing.assert_allclose(result, wanted, atol=case.tolerance, rtol=case.tolerance)
+    for session in sessions[:-1]:
+        assert "in numpy" not in session.report()
+
+
+CONTRADICTIONS = [
+    _cached((2, 1), 9, [3, 6], 12),  # a buffer of 12 would have a gap
+    _cached((1, 4), 9, [1], 7),  # fewer keys than queries
+    _cached((1, 1), 5, [12], 6),
+    _cached((1, 1), 5, [-1], 6),
+    _cached((1, 3), 8, [4], 2),
+    _cached((2, 1), 9, [3, 6], 7, others=[None, _floats(2, 1, 1, 9)]),
+    Case("MultiHeadAttention", [BSH, BSH, BSH, None, np.ones((2, 4), np.int32)], {"num_heads": 3}),
+    Case("MultiHeadAttention", [BSH, BSH, BSH, None, np.ones(4, np.int32)], {"num_heads": 3}),
+    Case("MultiHeadAttention", [BSH, BSH, BSH, None, None, _floats(1, 1, 5, 4)], {"num_heads": 3}),
+]
+
+
+@pytest.mark.parametrize("case", CONTRADICTIONS, ids=lambda case: case.op)
+def test_lengths_that_contradict_are_errors(case):
+    data, feeds = _model(case)
+    with pytest.raises(onnxruntime.capi.onnxruntime_pybind11_state.InvalidArgument):
+        onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"]).run(None, feeds)
+    for backend in BACKENDS:
+        with pytest.raises(webrnn.ShapeError):
+            webrnn.InferenceSession(data, backend=backend).run(None, feeds)
 
 
 def _refusal(case: Case) -> str:
@@ -273,6 +369,14 @@ def test_other_forms_are_refused():
     assert "activation" in _refusal(
         Case("FusedConv", [_floats(1, 1, 4), Constant(_floats(1, 1, 2))], {"activation": "Mish"})
     )
+    assert "past_sequence_length" in _refusal(
+        Case("MultiHeadAttention", [BSH] * 3 + [None] * 5 + [np.zeros(1, np.int32)], {"num_heads": 3})
+    )
+    weights = Constant(_floats(12, 36)), Constant(_floats(36))
+    shared = {"num_heads": 3, "past_present_share_buffer": 1}
+    assert "(Attention), attribute 'past_present_share_buffer'" in _refusal(Case("Attention", [BSH, *weights], shared))
+    sinks = _cached((2, 1), 9, [3, 6], 7, others=[None, None, _floats(4)])
+    assert "(GroupQueryAttention): input 11" in _refusal(sinks)
     nbits = {"K": 32, "N": 6, "bits": 4, "block_size": 16}
     message = _refusal(Case("MatMulNBits", [_floats(3, 32), _bytes(np.uint8, 6, 2, 8), Constant(_floats(12))], nbits))
     assert "(MatMulNBits): B has to be a constant" in message

@@ -97,7 +97,9 @@ def test_loops_draw_others_in_each_step():
     assert len(np.unique(wanted[0])) == 10
     assert not np.isin(wanted[1], wanted[0]).any()
     for backend in KERNELS:
-        for result, want in zip(webrnn.InferenceSession(_loop(), backend=backend).run(None, feeds), wanted, strict=True):
+        for result, want in zip(
+            webrnn.InferenceSession(_loop(), backend=backend).run(None, feeds), wanted, strict=True
+        ):
             assert (result == want).all()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from onnx import ModelProto, TensorProto
+from onnx import ModelProto
 from onnx.parser import parse_model
 
 import webrnn
@@ -16,11 +16,12 @@ from webrnn.onnx.controlflow import READERS
 from webrnn.onnx.opsets import SUPPORTED
 from webrnn.ops.rows import ROWS
 from webrnn.passes.over_all_steps.rewrite import RULES as OVER_ALL_STEPS
+from webrnn.plan.file import ELEMENT_TYPES
 
 PAGE = Path(__file__).parents[2] / "docs/ops.md"
 
-TYPES = {TensorProto.FLOAT, TensorProto.INT64, TensorProto.INT32, TensorProto.BOOL}
-"""Those that the VM has."""
+TYPES = set(ELEMENT_TYPES.values())
+"""Those that plans have."""
 
 MORE = (
     "(float[2, 3] x) => (int64[2, 3] y) { y = Cast <to = 7> (x) }",
@@ -40,8 +41,8 @@ HEAD = """# Ops
   than their types.
 - **time**: models with it may run by frames (`along_time/`). **steps**: it can leave a loop, to be done for all steps
   at once (`passes/over_all_steps/`).
-- **cases**: ONNX's own test cases, and webrnn's, that are one node of this op on tensors of float, int64, int32 and
-  bool. Operands that say how, such as axes, are constants, as they are in models.
+- **cases**: ONNX's own test cases, and webrnn's, that are one node of this op on tensors of the types that
+  plans have. Operands that say how, such as axes, are constants, as they are in models.
 - **plan**: how many of these become one plan, so that numpy runs nothing. **any length**: the same where the first size
   of each input is open. **all sizes**: the same where all sizes of all inputs are open, weights included; sizes that
   are equal in a case are one size, and 1 stays 1.

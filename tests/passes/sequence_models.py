@@ -81,6 +81,17 @@ MODELS = {
                            else_branch = e () => (float[2,4] o) {{ o = Identity(h0) }}>
             {_ROW} sum = Add(row, h) h2 = Tanh(sum) s2 = SequenceInsert(s, h2) c2 = Identity(c) }}>
         {_STACK} }}""",
+    "read_so_far": f"""g (float[T,B,4] x) => (y) {{ {_STEPS} start = SplitToSequence<axis=0, keepdims=0>(x)
+        all = Loop(steps, go, start) <body = b (int64 i, bool c, {_SEQ} s) => (bool c2, {_SEQ} s2) {{
+            h = SequenceAt(s, i) t = Tanh(h) s2 = SequenceInsert(s, t) c2 = Identity(c) }}>
+        {_STACK} }}""",
+    "attended_so_far": f"""g (float[T,2,4] x) => (y) {{ {_STEPS} {_EMPTY}
+        all = Loop(steps, go, empty) <body = b (int64 i, bool c, seq(float[2,4]) s) =>
+            (bool c2, seq(float[2,4]) s2) {{ {_ROW} p = Constant<value=int64 {{0}}>() t = Tanh(row)
+            s1 = SequenceInsert(s, t, p) m = ConcatFromSequence<axis=0, new_axis=1>(s1)
+            a = Constant<value=int64[1] {{0}}>() f = ReduceSum<keepdims=0>(m, a) s2 = SequenceInsert(s, f, p)
+            c2 = Identity(c) }}>
+        {_STACK} }}""",
     "parts_of_known_lengths": """g (float[2,7,4] x) => (y, z, count) {
         three = Constant<value=int64 {3}>() parts = SplitToSequence<axis=1>(x, three)
         two = Constant<value=int64 {2}>() y = SequenceAt(parts, two) count = SequenceLength(parts)
@@ -128,6 +139,14 @@ STAY = {
             c2 = Identity(c) }}>
         {_STACK} }}""",
         "it is not known how many elements a step leaves",
+    ),
+    "read_so_far_of_open_size": (
+        f"""g (float[T,B,4] x) => (y) {{ {_STEPS} {_EMPTY}
+        all = Loop(steps, go, empty) <body = b (int64 i, bool c, {_SEQ} s) => (bool c2, {_SEQ} s2) {{ {_ROW}
+            s1 = SequenceInsert(s, row) z = Constant<value=int64 {{0}}>() h = SequenceAt(s1, z) t = Tanh(h)
+            s2 = SequenceInsert(s, t) c2 = Identity(c) }}>
+        {_STACK} }}""",
+        "it reads the sequence that it inserts into",
     ),
 }
 """Models whose loops keep their sequences, and why."""

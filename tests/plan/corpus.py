@@ -72,6 +72,7 @@ def _by_index(b, x, i, boxes):
         b.op("CumSum", x, b.constant(1), reverse=1),
         b.op("ArgMax", x, axis=1),
         values,
+        b.op("Unique", i, axis=0),
         b.op("NonMaxSuppression", boxes, b.op("Cast", b.op("Unsqueeze", x, b.ints(1)), to=1), b.ints(2)),
     )
 
@@ -80,6 +81,18 @@ def _expressions(b, x, y, k):
     wide = b.op("Where", b.op("Less", x, y), b.op("Tanh", x), b.op("Div", x, y))
     count = b.op("Add", b.op("Cast", wide, to=7), k)
     return wide, count, b.op("Not", b.op("Equal", count, k)), b.op("Clip", y, b.constant(np.float32(-1)))
+
+
+def _types(b, h, d, v, c):
+    """Narrow numbers, doubles, and integers whose divisor may be 0."""
+    product = b.op("MatMul", h, b.constant(array(3, 2).astype(np.float16)))
+    return (
+        product,
+        b.op("Cast", b.op("Atan", b.op("Pow", d, d)), to=17, saturate=0),
+        b.op("BitShift", b.op("Div", v, v), v, direction="RIGHT"),
+        b.op("BitCast", b.op("BitwiseNot", c), to=2),
+        b.op("Cast", b.op("Tan", h), to=16),
+    )
 
 
 def _windows(b, x):
@@ -146,6 +159,7 @@ def _graphs() -> dict[str, tuple[Graph, frozenset[str]]]:
         "layouts": graph_of(_layouts, "f n 3 5"),
         "by index": graph_of(_by_index, "i n 3", "i n 3", "f n 3 4"),
         "expressions": graph_of(_expressions, "f n 3", "f 3", "i n 1"),
+        "types": graph_of(_types, "f16 n 3", "f64 n 3", "u64 n 3", "i8 n"),
         "windows": graph_of(_windows, "f n 2 4 5"),
         "images": graph_of(_images, "f 1 2 3 4", "f 1 2 n 2", "f 2 2 3", "f 2 4"),
         "drawn": graph_of(_drawn, "f n 3", "i"),

@@ -69,10 +69,10 @@ class _Writer:
         data_offset = -(-4 * n_words // 64) * 64
         meta = b'{"symbols":[],"inputs":[],"outputs":[],"nodes":[]}'
         header = {
-            "magic": opcodes.MAGIC, "version": opcodes.VERSION, "words": n_words, "symbols": 0, "sizes": LATE_PRODUCT + 1,
-            "buffers": len(self.buffers), "slots": 5, "tensors": len(self.tensors), "externals": 2,
-            "moves": self.n_moves, "code_words": len(code), "data_offset": data_offset, "data_bytes": 64,
-            "meta_offset": data_offset + 64, "meta_bytes": len(meta),
+            "magic": opcodes.MAGIC, "version": opcodes.VERSION, "words": n_words, "symbols": 0,
+            "sizes": LATE_PRODUCT + 1, "buffers": len(self.buffers), "slots": 5, "tensors": len(self.tensors),
+            "externals": 2, "moves": self.n_moves, "code_words": len(code), "data_offset": data_offset,
+            "data_bytes": 64, "meta_offset": data_offset + 64, "meta_bytes": len(meta),
         }  # fmt: skip
         words = [*(header[name] for name in opcodes.HEADER), *tables, *code]
         data = struct.pack(f"<{n_words}I", *(word & 0xFFFFFFFF for word in words))

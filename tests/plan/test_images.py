@@ -52,7 +52,7 @@ def test_resize(attrs, coordinates):
         _scaled("f n 2 t 4", 1, 1, 2, 0.5, **attrs),
         _sized("f 2 t 6", 2, 5, 9, **attrs),
     ):
-        check_graph(graph, sizes=SIZES[:2])
+        check_graph(graph, sizes=[*SIZES[:2], {"n": 1, "t": 5}])
 
 
 @pytest.mark.parametrize("policy", ["not_larger", "not_smaller"])

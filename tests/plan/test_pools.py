@@ -21,6 +21,8 @@ POOLS = (
     ("n 2 5 6 4", {"kernel_shape": [2, 3, 2], "strides": [2, 2, 1], "dilations": [2, 1, 2], "ceil_mode": 1}),
     ("n 2 t", {"kernel_shape": [3], "strides": [2], "auto_pad": "SAME_LOWER"}),
     ("n 2 t 4", {"kernel_shape": [2, 2], "strides": [2, 1], "pads": [1, 1, 0, 1]}),
+    ("n 2 t", {"kernel_shape": [3], "strides": [4], "pads": [1, 2], "ceil_mode": 1}),
+    ("n 2 3 t", {"kernel_shape": [2, 2], "pads": [2, 1, 2, 3]}),
     ("n 2 3 2 3 4", {"kernel_shape": [2, 1, 2, 3], "pads": [1, 0, 0, 1, 0, 0, 1, 1]}),
 )
 SIZES = [{"n": 2, "t": 7}, {"n": 1, "t": 4}, {"n": 0, "t": 3}]

@@ -113,3 +113,28 @@ def test_non_max_suppression(center):
     check_graph(graph_of(build, *shapes), *map(list, every))
     largest = lambda b, boxes, scores: build(b, boxes, scores, b.ints(2**40))  # noqa: E731
     check_graph(graph_of(largest, *shapes), *map(list, every))
+
+
+@pytest.mark.parametrize("is_sorted", [0, 1])
+@pytest.mark.parametrize("axis", [None, 0, 1, -1])
+def test_unique(axis, is_sorted):
+    attrs = {} if axis is None else {"axis": axis}
+
+    def build(b, x):
+        outputs = [b.value(name) for name in ("values", "first", "inverse", "counts")]
+        b.add(Node("Unique", [x], outputs, {"sorted": is_sorted, **attrs}))
+        return outputs
+
+    for kind in ("f", "i", "u16", "f64"):
+        graph = graph_of(build, f"{kind} n 3 2")
+        runs = []
+        for n in (6, 1):
+            (x,) = arguments_of(graph, {"n": n})
+            runs.append([(np.abs(x) > 1).astype(x.dtype)])
+        check_graph(graph, *runs)
+    special = np.array([1, np.nan, -0.0, 1, 0.0, np.nan, -np.inf], np.float32)
+    if axis in (None, 0):
+        check_graph(graph_of(build, "f n"), [special], [special[:0]])
+    if axis == 0:
+        rows = run_plan(plan_of(graph_of(build, "f n t")), BUILDS[0], [[np.zeros((3, 0), np.float32)]])[0]
+        assert [each.tolist() for each in rows[1:]] == [[0], [0, 0, 0], [3]]

@@ -53,7 +53,7 @@ def test_an_unchanged_target_is_not_built_again(
 
 
 def test_relaxed_module_is_small() -> None:
-    assert (kernels.FOLDER / "wasm_relaxed.wasm").stat().st_size <= 120 * 1024
+    assert (kernels.FOLDER / "wasm_relaxed.wasm").stat().st_size <= 160 * 1024
 
 
 def test_list_names_every_target(capsys: pytest.CaptureFixture[str]) -> None:

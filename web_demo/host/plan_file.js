@@ -206,7 +206,7 @@ export class PlanFile {
       const [input, output] = [inputs.get(to), outputs.get(from)];
       const pair = `the metadata carry '${shown(from)}' to '${shown(to)}', which`;
       if (!input || !output) throw new PlanError(`${pair} the plan does not have`);
-      if (input.type !== output.type || input.shape.length !== output.shape.length || output.isLate) {
+      if (input.type !== output.type || input.shape.length !== output.shape.length) {
         throw new PlanError(`${pair} is of another kind`);
       }
       const start = given === undefined ? null : readStart(given, input, bytes, header, left);

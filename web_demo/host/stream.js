@@ -35,6 +35,7 @@ export class Stream {
   #words; // view of #addresses
   #borrowed;
   #isBusy = false;
+  #isResized = false; // whether a state has changed its size from one step to the next
 
   constructor(vm, carry, sizes) {
     const { heap, file } = (this.#vm = vm);
@@ -58,7 +59,6 @@ export class Stream {
       if (!input || !output) throw new ShapeError(`carry: there is no ${input ? `output '${shown(from)}'` : `input '${to}'`}`);
       if (output.partner) throw new ShapeError(`carry: ${output.label} is carried to two inputs`);
       if (output.type !== input.type) throw new ShapeError(`carry: ${input.label} and ${output.label} differ in type`);
-      if (output.isLate) throw new ShapeError(`carry: how large ${output.label} is comes out while it runs`);
       output.partner = input;
       input.partner = output;
       input.start = starts.get(to) ?? null;
@@ -119,7 +119,11 @@ export class Stream {
 
   reset() {
     this.#enter();
-    for (const slot of this.#states) slot.loaded = null;
+    for (const slot of this.#states) {
+      slot.loaded = null;
+      if (this.#isResized) slot.resultShape = null;
+    }
+    if (this.#isResized) this.#symbols = null; // states begin as large as they were at first
     this.#origin = AT_START;
     this.#leave();
   }
@@ -229,9 +233,21 @@ export class Stream {
       const bytes = call.wr_plan_external_bytes(tables, external);
       this.#blocks[external] = heap.enlarged(this.#blocks[external], bytes);
     }
+    for (const { external, partner } of this.#states) this.#enlargeState(external, this.#blocks[partner.external].bytes);
     this.#age = -1;
     this.#refreshViews();
     this.#blocks.forEach((block, external) => (this.#words[external] = block.address));
+  }
+
+  /** A state's place becomes that of its next value, so it is as large. */
+  #enlargeState(external, bytes) {
+    const { heap } = this.#vm;
+    const block = this.#blocks[external];
+    if (block.bytes >= bytes) return;
+    const larger = heap.allocate(bytes);
+    heap.copy(block, larger);
+    heap.release(block);
+    this.#blocks[external] = larger;
   }
 
   #writeStates() {
@@ -264,11 +280,23 @@ export class Stream {
     const returned = this.#returned;
     for (let i = 0; i < returned.length; i++) returned[i].resultShape = this.#resultShape(returned[i]);
     for (let i = 0; i < states.length; i++) {
-      states[i].resultShape = states[i].shape;
+      const shape = this.#resultShape(states[i].partner);
       this.#exchange(states[i], states[i].partner);
+      if (!sameShape(shape, states[i].shape)) this.#resize(states[i], shape);
+      states[i].resultShape = states[i].shape;
+      if (states[i].partner.isLate) this.#age = -1; // the view of what was an output
     }
     if (this.#origin === LOADED) for (const slot of states) slot.loaded = null;
     this.#origin = IN_MEMORY;
+  }
+
+  /** A state that is of another size now: the next step binds that. */
+  #resize(slot, shape) {
+    slot.shape = shape;
+    slot.count = count(shape);
+    this.#age = -1;
+    this.#symbols = null;
+    this.#isResized = true;
   }
 
   /** The new state's place becomes that of the next step's input, and the other way round. */
@@ -348,8 +376,18 @@ export class Stream {
       const sizes = file.sizes(file.symbols.map((name) => found.get(name) ?? NaN));
       const known = open.filter(([, size]) => !Number.isNaN(sizes[size]));
       for (const [axis, size] of known) if (isOpen(axis)) found.set(axis, sizes[size]);
-      if (!known.length) found.set(open[0][0], 1);
+      if (!known.length) found.set(open[0][0], this.#grows(found, ...open[0]) ? 0 : 1);
     }
+  }
+
+  /** Whether a size, in a row of the table, is larger than that of an axis by a number, whatever that is. */
+  #grows(found, axis, row) {
+    const { file } = this.#vm;
+    const growth = (size) => {
+      const numbers = file.symbols.map((name) => (name === axis ? size : found.get(name) ?? NaN));
+      return file.sizes(numbers)[row] - size;
+    };
+    return growth(0) > 0 && growth(0) === growth(1);
   }
 
   /** Raises unless the states that were read fit the plan, as far as that can be told before feeds come. */
@@ -416,8 +454,9 @@ export class Stream {
       arenaBytes = call.wr_plan_arena_bytes(tables.address);
       this.#vm.reserveArena(arenaBytes);
       const fits = (block, bytes) => block?.bytes >= bytes;
+      const room = (bytes) => (this.#isResized ? bytes + (bytes >> 1) : bytes); // states that grow will do so again
       blocks = this.#neededBytes(sizes, shapes, tables).map((bytes, external) =>
-        fits(this.#blocks[external], bytes) ? this.#blocks[external] : allocate(bytes));
+        fits(this.#blocks[external], bytes) ? this.#blocks[external] : allocate(room(bytes)));
     } catch (error) {
       for (const block of made) heap.release(block);
       throw error;
@@ -469,7 +508,8 @@ export class Stream {
     const shapes = new Map(slots.map((slot) => [slot, slot.sizes.map((index) => sizes[index])]));
     for (const slot of this.#states) {
       const [now, next] = [shapes.get(slot), shapes.get(slot.partner)];
-      if (!sameShape(now, next)) {
+      const fits = (size, axis) => size === now[axis] || typeof slot.axes[axis] === "string" || Number.isNaN(size);
+      if (now.length !== next.length || !next.every(fits)) {
         throw new ShapeError(`carry: ${slot.partner.label} has shape [${next}], ${slot.label} has [${now}]`);
       }
       if (this.#origin === IN_MEMORY && !sameShape(now, slot.shape)) {

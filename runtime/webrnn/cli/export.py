@@ -113,5 +113,5 @@ def _about(path: str | None) -> dict[str, Any] | None:
 
 
 def _shape_text(port: PlanPort) -> str:
-    shape: list[object] = list(port.shape) if port.taken < 0 else ["?", *port.shape[1:]]
-    return "[" + ", ".join(map(str, shape)) + "]"
+    shape = ["?" if late else str(size) for size, late in zip(port.shape, port.late, strict=True)]
+    return f"[{', '.join(shape)}]"

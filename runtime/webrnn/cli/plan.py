@@ -5,8 +5,10 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from webrnn.engine.programs.obstacles import listed, obstacles, obstacles_for_some_shapes
+from webrnn.engine.programs.vm_program import with_shapes
 from webrnn.errors import PlanError
-from webrnn.ir import SymbolicDim
+from webrnn.ir import Graph, SymbolicDim
 from webrnn.onnx.reader import read_model
 from webrnn.passes import run_passes
 from webrnn.plan.encode import compile_graph
@@ -44,18 +46,24 @@ def _lowered(arguments: argparse.Namespace, numbers: dict[str, int]) -> bytes:
     graph = read_model(arguments.model, fixed_inputs(arguments.fixed))
     disable = pass_names(arguments.disable)
     options = frozenset({"fused_sequences"} if arguments.loops else ())
+    source = graph.copy()
+
+    def optimized(graph: Graph) -> Graph:
+        run_passes(graph, disable=disable)
+        return graph
+
     try:
-        general = graph.copy()
-        run_passes(general, disable=disable)
-        return compile_graph(with_named_sizes(general), options)
-    except NotLowered as refusal:
-        reason = refusal
+        return compile_graph(with_named_sizes(optimized(graph.copy())), options)
+    except NotLowered:
+        pass
     for value in graph.inputs:
         if value.shape is not None:
             value.shape = tuple(dim.substitute(numbers) if isinstance(dim, SymbolicDim) else dim for dim in value.shape)
-    run_passes(graph, disable=disable)
+    optimized(graph)
     try:
         return compile_graph(with_named_sizes(graph), options)
     except NotLowered as refusal:
-        hint = "" if numbers else "; there may be one for given sizes (--sizes NAME=N ...)"
-        raise PlanError(f"there is no plan for all of this model: {reason}{hint}") from refusal
+        found = obstacles(graph, options) or [str(refusal)]
+        with_sizes = obstacles_for_some_shapes(source, lambda shapes: optimized(with_shapes(source, shapes)), options)
+        hint = "for given sizes there is one: --sizes NAME=N ..." if with_sizes == [] else ""
+        raise PlanError(listed("there is no plan of all of this model", found, hint)) from refusal

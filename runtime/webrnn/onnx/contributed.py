@@ -79,6 +79,7 @@ MODULES: dict[tuple[str, str], str] = {
     },
     ("", "SimplifiedLayerNormalization"): "microsoft_fused",
     ("ai.onnx.ml", "ArrayFeatureExtractor"): "microsoft_fused",
+    ("ai.onnx.ml", "Binarizer"): "microsoft_fused",
 }
 """By domain and op, the module that has its function. onnxruntime puts SimplifiedLayerNormalization into ONNX's own
 domain."""

@@ -172,9 +172,16 @@ def _array_feature_extractor(c: Call) -> Results:
     return [c.op("Unsqueeze", y, c.b.ints(0)) if len(c.shape(x, "X")) == 1 else y]
 
 
+def _binarizer(c: Call) -> Results:
+    x, threshold = c.required(0), c.attribute("threshold", 0.0)
+    above = c.op("Greater", x, c.number(threshold, x))
+    return [c.op("Where", above, c.number(1, x), c.number(0, x))]
+
+
 FUNCTIONS: dict[str, Function] = {
     "ArrayFeatureExtractor": _array_feature_extractor,
     "BiasGelu": _bias_gelu,
+    "Binarizer": _binarizer,
     "ExpandDims": _expand_dims,
     "FastGelu": _fast_gelu,
     "FusedConv": _fused_conv,

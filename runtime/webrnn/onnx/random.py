@@ -131,7 +131,7 @@ class _Drawing:
         self.graph.constants[value] = array
         return value
 
-    def number(self, number: float) -> Value:
+    def number(self, number: float | np.floating[Any]) -> Value:
         return self.constant(np.float32(number))
 
     def random(self, shape: Value, normal: bool = False) -> Value:

@@ -260,7 +260,7 @@ MelWeightMatrix            signal       signal       .            .        2    
 
 [sort]
 TopK                       reductions   reductions   sorting      compute  1/in            T:number,:i64>2         first
-Unique                     .            reductions   .            .        .               T:any>4
+Unique                     reductions   reductions   sorting      .        .               T:any>4
 
 [text]
 StringConcat               .            elementwise  .            .        .               T:string,T

@@ -10,6 +10,7 @@ from __future__ import annotations
 from importlib import import_module
 
 from webrnn.ir import Graph, Node
+from webrnn.shapes.infer import infer_node
 
 from .base import Context, Pass, PassResult
 from .expansions.emitter import Declined, Emitter, Expansion
@@ -41,7 +42,7 @@ MODULES = {
     "QLinearConv": "quantize",
     "ConvInteger": "quantize",
     "MatMulInteger": "quantize",
-    "Gemm": "quantize",
+    "Gemm": "gemm",
 }
 """The module of `expansions` that has the expansion of an op."""
 
@@ -53,7 +54,10 @@ class ExpandOps(Pass):
         new = Additions(graph, context)
         nodes: list[Node] = []
         for node in graph.nodes:
-            nodes.extend(_expanded(graph, node, context, result, new) or [node])
+            made = _expanded(graph, node, context, result, new)
+            if made is None and result.rewrites and not any(node.subgraphs):
+                infer_node(node, context.facts)  # behind an op without a shape rule more is known now
+            nodes.extend(made or [node])
         graph.nodes = nodes
         new.drop_unused(nodes)
 

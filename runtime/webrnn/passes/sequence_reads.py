@@ -57,7 +57,8 @@ class LastRead:
         if branch is None:
             return False  # an index of the loop itself is never below 0
         producers = branch.graph.producers()
-        less = producers.get(_followed(position, producers))
+        source = _followed(position, producers)
+        less = None if source is None else producers.get(source)
         if less is None or not is_plain(less, "Sub") or self._context.facts.of(less.inputs[1]).ints != (1,):
             return False
         counted = _followed(less.inputs[0], producers)

@@ -42,8 +42,12 @@ class PlanPort:
     sizes: tuple[int, ...]
     """Indices into the table of sizes."""
     external: int
-    is_late: bool = False
-    """Whether a size is known only when the plan has run."""
+    late: tuple[bool, ...] = ()
+    """For each axis, whether its size is known only when the plan has run."""
+
+    @property
+    def is_late(self) -> bool:
+        return any(self.late)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -100,7 +104,7 @@ class PlanFile:
 
     def _port(self, row: Any) -> PlanPort:
         port = _port(row, self.size_rows, self.header["externals"])
-        return replace(port, is_late=any(self.is_late[size] for size in port.sizes))
+        return replace(port, late=tuple(self.is_late[size] for size in port.sizes))
 
     def _read_external_rows(self, words: np.ndarray) -> list[tuple[int, int, int]]:
         """(place, size, bytes of an element) of each buffer that is an external."""
@@ -292,7 +296,7 @@ def _read_state(row: Any, inputs: Mapping[str, PlanPort], outputs: Mapping[str, 
     if not isinstance(before, str) or not isinstance(after, str) or before not in inputs or after not in outputs:
         raise PlanError(f"the metadata carry {after!r} to {before!r}, which the plan does not have")
     port, source = inputs[before], outputs[after]
-    if port.dtype != source.dtype or len(port.shape) != len(source.shape) or source.is_late:
+    if port.dtype != source.dtype or len(port.shape) != len(source.shape):
         raise PlanError(f"the metadata carry {after!r} to {before!r}, which is of another kind")
     return PlanState(before, after, _read_start(row["start"], port, file) if "start" in row else None)
 

@@ -206,6 +206,8 @@ INSTRUCTIONS = (
         "corners:f32 scores:f32 order:i64 limit:i64 overlap:f32 least:f32 selected:i64! count:i64!",
         "reduction",
     ),
+    # x[n, width], order[2, n], first, inverse and counts [n]
+    _row("unique", "x:any order:i64! first:i64! inverse:i64! counts:i64! count:i64! sorted:int", "reduction"),
 
     # --- windows and images
     # x[outer, n, inner], y[outer, m, inner]

@@ -303,14 +303,6 @@ class _Walk(Lowering):
             raise NotLowered(node, "it has no instruction")
         found(self, node)
 
-    def lower_instead(self, node: Node) -> None:
-        infer_node(node, self.facts)
-        self._check(node)
-        found = rule.get(node.domain, node.op)
-        if found is None:
-            raise self.refuse(f"{node.op} has no instruction")
-        found(self, node)
-
     def _apply(self, function: Rule, node: Node) -> None:
         try:
             function(self, node)

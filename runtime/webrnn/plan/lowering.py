@@ -109,10 +109,6 @@ class Lowering:
         """Emit what the outputs of a graph need; its inputs have views already."""
         raise NotImplementedError
 
-    def lower_instead(self, node: Node) -> None:
-        """Emit another node in place of the one that is being lowered; its operands have views or are known."""
-        raise NotImplementedError
-
     def new_loop(self) -> int:
         self.n_loops += 1
         return self.n_loops - 1
@@ -380,7 +376,7 @@ class Lowering:
 
     def checkpoint(self) -> tuple[Any, ...]:
         """What `go_back` needs to undo all that was done since."""
-        tables = (self.views, self.destinations, self.arrays, self.late, self._ports)
+        tables: list[dict[Any, Any]] = [self.views, self.destinations, self.arrays, self.late, self._ports]
         numbers = len(self.block), self.n_loops, self.n_externals
         return *numbers, set(self._required), self.facts.copy(), *map(dict, tables)
 

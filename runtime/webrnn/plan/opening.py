@@ -15,7 +15,6 @@ from webrnn.shapes.facts import Fact
 
 from .lowering import Lowering, attribute, present, rule
 from .lowerings.expressions import Writer
-from .lowerings.pads import pad_by_index
 from .numbers import LEAST, MOST, Number, Numbers
 from .views import View, count_of
 
@@ -23,7 +22,7 @@ Opener = Callable[[Lowering, Node], bool]
 
 SIZE_OPERANDS = {
     "ConstantOfShape": 0, "Tile": 1, "TopK": 1, "OneHot": 1, "Split": 1, "MaxUnpool": 2,
-    "AffineGrid": 1, "HannWindow": 0, "HammingWindow": 0, "BlackmanWindow": 0, "DFT": 1,
+    "AffineGrid": 1, "HannWindow": 0, "HammingWindow": 0, "BlackmanWindow": 0,
 }  # fmt: skip
 """Which operand of an op is of sizes, and nothing else."""
 
@@ -137,8 +136,8 @@ def _slice(l: Lowering, node: Node) -> bool:
 
 
 def _sliced(l: Lowering, view: View, axis: int, start: Dim | View, end: Dim | View, step: Dim | View) -> View:
-    """A start is clamped to the elements that there are, an end to one before or behind them. Numbers beyond what a size
-    can be are as good as the largest one."""
+    """A start is clamped to the elements that there are, an end to one before or behind them. A number beyond what a
+    size can be is as good as the largest one."""
     numbers = Numbers(l)
     size = numbers.of(view.shape[axis])
     first, last, pace = (_clamped(numbers, number) for number in (start, end, step))
@@ -177,6 +176,8 @@ def _pad(l: Lowering, node: Node) -> bool:
     rows = _axis_numbers(l, view.rank, axes, [(side, 0) for side in sides])
     mode = attribute(node, "mode", "constant")
     if mode != "constant":
+        from .lowerings.pads import pad_by_index  # a page waits for what is imported
+
         pad_by_index(l, view, present(node.outputs[0]), rows, mode)
         return True
     return _padded(l, node, view, rows, filled)
@@ -262,7 +263,7 @@ def _range(l: Lowering, node: Node) -> bool:
     return _by_rule(l, node)
 
 
-# --- axes that come with the inputs --------------------------------------------------------------------------------------
+# --- axes that come with the inputs -----------------------------------------------------------------------------------
 
 
 def _flags(l: Lowering, rank: int, axes: Sequence[Dim | View]) -> list[View]:
@@ -329,7 +330,7 @@ def _squeeze(l: Lowering, node: Node) -> bool:
     value, axes = [*node.inputs, None][:2]
     if axes is None:
         raise l.refuse("which of its axes are of one element is known only while running")
-    view, output, named = l.view(present(value)), present(node.outputs[0]), l.elements(axes)
+    view, named = l.view(present(value)), l.elements(axes)
     flags = _flags(l, view.rank, named)
     numbers = Numbers(l)
     for size, flag in zip(view.shape, flags, strict=True):
@@ -413,6 +414,23 @@ def _col2im(l: Lowering, node: Node) -> bool:
     return True
 
 
+def _dft(l: Lowering, node: Node) -> bool:
+    length, axis = [*node.inputs[1:], None, None][:2]
+    if length is not None:
+        l.content_now(length)
+    if axis is None or l.facts.of(axis).ints is not None:
+        return False
+    from .lowerings.signal import open_dft  # a page waits for what is imported
+
+    return open_dft(l, node)
+
+
+def _stft(l: Lowering, node: Node) -> bool:
+    from .lowerings.signal import open_stft  # as above
+
+    return open_stft(l, node)
+
+
 OPENERS: dict[str, Opener] = {
     **dict.fromkeys(SIZE_OPERANDS, _read_sizes),
     **dict.fromkeys((*BINARY, *BITWISE, *COMPARISONS, *LOGICAL, *VARIADIC, "Pow", "BitShift", "Where"), _broadcast),
@@ -426,6 +444,8 @@ OPENERS: dict[str, Opener] = {
     **dict.fromkeys(REDUCTIONS, _reduce),
     "Squeeze": _squeeze,
     "Unsqueeze": _unsqueeze,
+    "DFT": _dft,
+    "STFT": _stft,
     "NonZero": _nonzero,
     "Compress": _compress,
     "Resize": _resize,

@@ -535,6 +535,20 @@ def _nms(
     )
 
 
+def _unique(
+    x: BoundTensor, order: BoundTensor, first: BoundTensor, inverse: BoundTensor, counts: BoundTensor,
+    count: BoundTensor, is_sorted: int,
+) -> bool:  # fmt: skip
+    return (
+        is_dense(x, 2)
+        and x.dtype in ORDERED
+        and is_dense(order, 2)
+        and order.shape == (2, x.shape[0])
+        and all(is_vector(each, x.shape[0]) for each in (first, inverse, counts))
+        and count.count == 1
+    )
+
+
 OPERAND_RULES: dict[str, Callable[..., bool]] = {
     "require": lambda size: size >= 0,
     "copy": _copy,
@@ -572,6 +586,7 @@ OPERAND_RULES: dict[str, Callable[..., bool]] = {
     "cumulate": _cumulate,
     "top": _top,
     "nms": _nms,
+    "unique": _unique,
     # --- windows and images
     "pool_axis": _pool_axis,
     "resize": _resize,

@@ -58,8 +58,8 @@ def _activation(name: str, op: str, alpha: float, beta: float, ulp: float = 0) -
     return OperationRow(name, name, ("f32",), "f32", "activation", ulp, op, (alpha, beta))
 
 
-def _binary(name: str, op: str) -> OperationRow:
-    return OperationRow(name, name, ("f32", "f32"), "f32", "binary", 0, op)
+def _binary(name: str, op: str, ulp: float = 0) -> OperationRow:
+    return OperationRow(name, name, ("f32", "f32"), "f32", "binary", ulp, op)
 
 
 def _compare(name: str, op: str) -> OperationRow:
@@ -133,6 +133,10 @@ OPERATIONS = (
     *_typed("neg abs sqrt floor round exp expm1 log log1p sin cos atan erf", "d", "tt"),
     *_typed("select", "d", "uttt"),
     *_typed("divisor", "i", "tt", flops=0),  # itself; a run in which it is 0 fails
+    _unary("atan", "Atan", 2),
+    _unary("hard_swish", "HardSwish"),
+    _binary("pow", "Pow", 1),
+    _binary("prelu", "PRelu"),
 )
 
 OPERATION_CODES = {row.name: code for code, row in enumerate(OPERATIONS) if row is not RETIRED}

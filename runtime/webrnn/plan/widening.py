@@ -62,7 +62,7 @@ def lower_widened(l: Lowering, node: Node, apply: Callable[[Node], None]) -> Non
     """Apply the rule of a node, to the node as it is or to one with wider operands."""
     values = [value for value in (*node.inputs, *node.outputs) if value is not None]
     narrow = {DTYPES.get(l.facts.dtype(value) or DType.STRING, "") for value in values} & {*WIDE, "bool", "u64"}
-    if not narrow or any(isinstance(each, Graph) for each in node.attrs.values()):
+    if not narrow or _takes_any_type(node) or any(isinstance(each, Graph) for each in node.attrs.values()):
         apply(node)
         return
     kept = l.checkpoint()
@@ -84,6 +84,12 @@ def lower_widened(l: Lowering, node: Node, apply: Callable[[Node], None]) -> Non
                 pass
     l.go_back(kept)
     raise reason
+
+
+def _takes_any_type(node: Node) -> bool:
+    """Whether its rule does: those of expressions, and of what only looks at its operand in another way."""
+    row = ROWS.get((node.domain, node.op))
+    return row is not None and (row.plan == "elementwise" or not row.traits.isdisjoint({"view", "reshape"}))
 
 
 def _is_about_types(node: Node) -> bool:

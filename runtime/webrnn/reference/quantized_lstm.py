@@ -98,6 +98,7 @@ def dynamic_quantize_lstm(
             new_h, new_c = _cell(total, c[d], peepholes[d], functions[d], clip, bool(input_forget))
             h[d], c[d] = np.where(active[:, None], new_h, h[d]), np.where(active[:, None], new_c, c[d])
             y[row[active], d, active.nonzero()[0]] = new_h[active]
+    h[:, lengths == 0] = c[:, lengths == 0] = 0
     return y, h, c
 
 

@@ -1,4 +1,7 @@
-"""The ops Random and Choose of webrnn's own domain. Random numbers are a function of a seed and of how many were drawn before, which `onnx/random.py` counts."""
+"""The ops Random and Choose of webrnn's own domain.
+
+Random numbers are a function of a seed and of how many were drawn before, which `onnx/random.py` counts.
+"""
 
 from __future__ import annotations
 

@@ -28,7 +28,9 @@ def test_losses(reduction, ignored, weighted):
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_what_is_wrong(backend):
     scores = np.zeros((2, 3, 4), np.float32)
-    session = webrnn.InferenceSession(proto_of("NegativeLogLikelihoodLoss", [scores, np.zeros((2, 4), np.int64)]), backend=backend)
+    session = webrnn.InferenceSession(
+        proto_of("NegativeLogLikelihoodLoss", [scores, np.zeros((2, 4), np.int64)]), backend=backend
+    )
     with pytest.raises(webrnn.ShapeError):
         session.run(None, {"x0": scores, "x1": np.full((2, 4), 3)})
     for target, weight in (((1, 4), 3), ((2, 3), 3), ((2, 4), 2)):

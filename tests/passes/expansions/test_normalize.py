@@ -52,12 +52,6 @@ def test_dropout_of_nothing():
 
 
 def test_declines():
-    vectors = [np.ones(3, np.float32)] * 4
-    for data in (
-        proto_of("BatchNormalization", [floats(2, 3), *vectors]),
-        proto_of("LpNormalization", [np.ones((2, 3))]),
-    ):
-        graph = read_model(data)
-        before = ops(graph)
-        apply(graph, "infer_shapes", "expand_ops")
-        assert ops(graph) == before
+    graph = read_model(proto_of("BatchNormalization", [floats(2, 3), *[np.ones(3, np.float32)] * 4]))
+    apply(graph, "infer_shapes", "expand_ops")
+    assert ops(graph) == {"BatchNormalization": 1}

@@ -175,7 +175,8 @@ def _are_arrays(values: list[Any]) -> bool:
 
 
 def _elements(spec: SequenceSpec, whole: np.ndarray, n_steps: int | None) -> Iterator[np.ndarray]:
-    along = np.moveaxis(whole, spec.axis, 0)[:n_steps]
+    """Without gaps, as a Gather gives them: a product of what has gaps may have other bits."""
+    along = np.ascontiguousarray(np.moveaxis(whole, spec.axis, 0)[:n_steps])
     return (np.asarray(along[index]) for index in (range(len(along))[::-1] if spec.reverse else range(len(along))))
 
 

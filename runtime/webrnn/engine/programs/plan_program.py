@@ -118,8 +118,7 @@ class PlanProgram:
 
     def signature(self) -> tuple[list[Value], list[Value]]:
         """The inputs and outputs as a session shows them."""
-        late = self.file.is_late
-        return [_value(port, late) for port in self.file.inputs], [_value(port, late) for port in self.file.outputs]
+        return [_value(port) for port in self.file.inputs], [_value(port) for port in self.file.outputs]
 
     @property
     def recent(self) -> PlanProgram:
@@ -411,9 +410,9 @@ def _n_bytes(port: PlanPort, sizes: Sequence[int]) -> int:
     return n_bytes
 
 
-def _value(port: PlanPort, is_late: Sequence[bool]) -> Value:
+def _value(port: PlanPort) -> Value:
     shape: list[Dim | None] = [
-        None if is_late[row] else Symbol(size) if isinstance(size, str) else size
-        for size, row in zip(port.shape, port.sizes, strict=True)
+        None if late else Symbol(size) if isinstance(size, str) else size
+        for size, late in zip(port.shape, port.late, strict=True)
     ]
     return Value(port.name, DType.of(np.empty(0, ARRAY_TYPES[port.dtype])), tuple(shape))

@@ -7,8 +7,8 @@ from math import prod
 
 from webrnn.errors import PlanError, ShapeError
 from webrnn.ir import Dim, Graph, Symbol, SymbolicDim
-from webrnn.ir.dims import Shape, TooComplex
-from webrnn.plan.file import NUMBER, PRODUCT, SYMBOL, PlanFile, evaluated
+from webrnn.ir.dims import LateName, Shape, TooComplex
+from webrnn.plan.file import LATE, NUMBER, PRODUCT, SYMBOL, PlanFile, evaluated
 from webrnn.shapes.infer import infer
 
 MOST_LETTERS = 10_000_000
@@ -108,9 +108,9 @@ def _dims(file: PlanFile) -> list[Dim]:
     """The table of sizes, as sizes of symbols; PlanError where they would grow without end."""
     found: list[Dim] = []
     total = 0
-    sizes = evaluated(file.size_rows, [Symbol(name) for name in file.symbols])
+    sizes = evaluated(file.size_rows, [Symbol(name) for name in file.symbols], _late)
     for kind, a, b in file.size_rows:
-        if kind not in (NUMBER, SYMBOL):
+        if kind not in (NUMBER, SYMBOL, LATE):
             total += _length(found[a]) * (_length(found[b]) if kind == PRODUCT else 1)
             if total > MOST_LETTERS:
                 raise PlanError("the sizes of the plan are too intricate")
@@ -118,6 +118,10 @@ def _dims(file: PlanFile) -> list[Dim]:
         if _largest(found[-1]) >= 2**63:
             raise PlanError("a size of the plan is too large")
     return found
+
+
+def _late(number: int) -> Dim:
+    return Symbol(LateName(f"late{number}"))
 
 
 def _length(dim: Dim) -> int:

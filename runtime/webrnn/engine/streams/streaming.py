@@ -59,18 +59,18 @@ class StreamingModel:
     ) -> StreamingModel:
         """`disable` names passes that are not to run before states are looked for."""
         initial = None
-        if carry != "internal":
-            carry = _named_pairs(carry, graph.inputs, graph.outputs, graph)
+        is_internal = carry == "internal"
+        named = {} if is_internal else _named_pairs(carry, graph.inputs, graph.outputs, graph)
         counter = expose_counter(graph)
-        if carry == "internal":
+        if is_internal:
             run_passes(graph, PLAIN_LOOPS, disable=disable)
             exposed = expose_states(graph)
             if not exposed.pairs:
                 raise ModelError('carry="internal": no loop of the model starts from constants')
-            carry, initial = dict(exposed.pairs), _initial_of(exposed.initial, limits, bool(counter))
+            named, initial = dict(exposed.pairs), _initial_of(exposed.initial, limits, bool(counter))
         inputs = [value.like(value.name) for value in graph.inputs]
         outputs = [value.like(value.name) for value in graph.outputs]
-        pairs = resolve({**carry, **counter}, inputs, outputs)
+        pairs = resolve({**named, **counter}, inputs, outputs)
         return StreamingModel(make_program(graph.copy()), inputs, outputs, pairs, initial, graph)
 
     @staticmethod

@@ -22,6 +22,7 @@ def _if(l: Lowering, node: Node) -> None:
         _hand_in(l, branch, operands)
         blocks.append(l.in_block(partial(l.lower_graph, branch)))
     set_inside = l.late_names(n_late)
+    written: list[tuple[list[View], View, list[int]]] = []
     for index, output in enumerate(node.outputs):
         if output is None:
             continue
@@ -32,9 +33,9 @@ def _if(l: Lowering, node: Node) -> None:
             l.facts.set(output, Fact(dtype, tuple(l.new_late() if size is None else size for size in sizes)))
         else:
             sizes = list(l.shape(output))
-        target = l.output(output)
-        for block, source in zip(blocks, sources, strict=True):
-            block += l.in_block(partial(_write, l, source, target, [size is None for size in sizes]))
+        written.append((sources, l.output(output), [axis for axis, size in enumerate(sizes) if size is None]))
+    for at, block in enumerate(blocks):
+        block += l.in_block(partial(_write, l, [(sources[at], target, late) for sources, target, late in written]))
     l.add(Instruction("branch", [l.dense(l.view(present(condition))).reshaped(())], blocks=blocks))
 
 
@@ -50,14 +51,18 @@ def _common_sizes(l: Lowering, sources: list[View], set_inside: frozenset[str]) 
     return [a if is_common(a, b) else None for a, b in zip(first.shape, second.shape, strict=True)]
 
 
-def _write(l: Lowering, source: View, target: View, is_open: list[bool]) -> None:
-    """Copy the result of a branch, and set the sizes that are open to those that it has here."""
-    late = [axis for axis, opened in enumerate(is_open) if opened]
-    l.set_sizes([target.shape[axis] for axis in late], [source.shape[axis] for axis in late])
-    for have, need, opened in zip(source.shape, target.shape, is_open, strict=True):
-        if not opened:
-            l.require_equal(have, need)
-    l.copy(source.relaid(target.shape, source.strides), target)
+def _write(l: Lowering, results: list[tuple[View, View, list[int]]]) -> None:
+    """Set the sizes that are open to those that they have here, all of them before memory is asked for, and copy the
+    results of a branch: (from, to, axes whose sizes are open)."""
+    l.set_sizes(
+        [target.shape[axis] for _, target, late in results for axis in late],
+        [source.shape[axis] for source, _, late in results for axis in late],
+    )
+    for source, target, late in results:
+        for axis, (have, need) in enumerate(zip(source.shape, target.shape, strict=True)):
+            if axis not in late:
+                l.require_equal(have, need)
+        l.copy(source.relaid(target.shape, source.strides), target)
 
 
 def _hand_in(l: Lowering, graph: Graph, operands: list[Value | None]) -> None:

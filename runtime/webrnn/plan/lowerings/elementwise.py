@@ -195,7 +195,9 @@ def _power(w: Writer, node: Node, operands: Operands) -> Register:
     number = None if known is None or known.size != 1 else float(_decoded(known))
     if number in _POWERS:
         return _POWERS[number](w, base)
-    return w.cast(w.op("pow", w.cast(base, "f64"), w.cast(exponent, "f64")), kind)
+    is_float = w.types[exponent] == "f32" or (number is not None and number == float(np.float32(number)))
+    computed_in = "f32" if kind == "f32" and is_float else "f64"
+    return w.cast(w.op("pow", w.cast(base, computed_in), w.cast(exponent, computed_in)), kind)
 
 
 def _decoded(array: np.ndarray) -> float:
@@ -261,6 +263,8 @@ def _prelu(w: Writer, node: Node, operands: Operands) -> Register:
     x, slope = operands
     if w.l.facts.dtype(present(node.inputs[0])) is DType.UINT64:
         return x
+    if w.types[x] == "f32":
+        return w.op("prelu", x, slope)
     return w.op("select", w.op("less", x, 0), w.op("mul", slope, x), x)
 
 
@@ -284,6 +288,8 @@ def _elu(w: Writer, x: Register, alpha: float) -> Register:
 
 def _hard_swish(w: Writer, node: Node, operands: Operands) -> Register:
     x = operands[0]
+    if w.types[x] == "f32":
+        return w.op("hard_swish", x)
     inside = w.op("add", w.op("div", x, 6.0), 0.5)
     return w.op("mul", x, w.op("min", w.op("max", inside, 0.0), 1.0))
 

@@ -13,11 +13,14 @@ from functools import cache
 import numpy as np
 
 from webrnn.ir import Dim
+from webrnn.ir.dims import floor_divide
 
 from ..instructions import FFT_SLACK, FFTS, MAX_FFT, MIN_FFT
 from ..lowering import Lowering
 from ..views import View
-from .formula import Formula, Register
+from .chirps import Complex, chirp_of, constants, parts, power_for, turns
+from .expressions import Register, Writer
+from .open_fourier import transform_open
 
 MOST_BY_MATRIX = 64
 MOST_PARTS = 75
@@ -47,8 +50,8 @@ def _circle(count: int, turn: int) -> np.ndarray:
 def transform(l: Lowering, kind: str, n: Dim, x: View, y: View) -> None:
     """Rows of x to rows of y, neither with gaps: n samples, or n // 2 + 1 or n pairs."""
     if not isinstance(n, int):
-        raise l.refuse(f"its length of {n} is not known")
-    if MIN_FFT <= n <= MAX_FFT and n.bit_count() == 1:
+        _open(l, kind, n, x, y)
+    elif MIN_FFT <= n <= MAX_FFT and n.bit_count() == 1:
         _by_powers(l, kind, n, x, y)
     elif n <= MOST_BY_MATRIX:
         if kind == "irfft":
@@ -74,6 +77,16 @@ def _matrix(kind: str, n: int) -> np.ndarray:
     function = np.fft.fft if kind == "fft" else np.fft.ifft
     numbers = function(np.eye(2 * n).view(np.complex128))
     return (numbers.real if kind == "irfft" else numbers.view(np.float64)).astype(np.float32)
+
+
+def _open(l: Lowering, kind: str, n: Dim, x: View, y: View) -> None:
+    rows, bins = x.shape[0], floor_divide(n, 2) + 1
+    if kind == "irfft":
+        pairs = _completed(l, l.reshaped(x, (rows, bins, 2)), n)
+        transform_open(l, n, pairs, l.reshaped(y, (rows, n, 1)), True)
+    else:
+        pairs = l.reshaped(x, (rows, n, 1 if kind == "rfft" else 2))
+        transform_open(l, n, pairs, l.reshaped(y, (rows, bins if kind == "rfft" else n, 2)), kind == "ifft")
 
 
 def _complex(l: Lowering, kind: str, n: int, x: View, y: View) -> None:
@@ -105,59 +118,49 @@ def as_complex(l: Lowering, view: View) -> View:
     return pairs
 
 
-def _completed(l: Lowering, half: View, n: int) -> View:
+def _completed(l: Lowering, half: View, n: Dim) -> View:
     """The spectrum of n real samples of its first half. The imaginary part of a number that stands for itself is 0."""
     rows, bins, _ = half.shape
     whole = l.temporary((rows, n, 2))
     l.emit("fill", whole, 0.0)
     l.copy(half.sliced(2, 0, 1), whole.sliced(1, 0, bins).sliced(2, 0, 1))
-    mirrored = n - n // 2 - 1
-    if mirrored:
+    mirrored = n - floor_divide(n, 2) - 1
+    if mirrored != 0:
         l.copy(half.sliced(1, 1, mirrored), whole.sliced(1, 1, mirrored))
         back = half.sliced(1, mirrored, mirrored, -1)
         l.copy(back.sliced(2, 0, 1), whole.sliced(1, n - mirrored, mirrored).sliced(2, 0, 1))
-        formula = Formula(l)
-        turned = formula.op("neg", formula.view(back.sliced(2, 1, 1)))
-        formula.write((whole.sliced(1, n - mirrored, mirrored).sliced(2, 1, 1), turned))
+        w = Writer(l)
+        turned = w.op("neg", w.view(back.sliced(2, 1, 1)))
+        w.write([(whole.sliced(1, n - mirrored, mirrored).sliced(2, 1, 1), turned)])
     return whole
 
 
-def _multiply(l: Lowering, x: View, factors: np.ndarray, real: View, imaginary: View) -> None:
-    """The parts of the products of x[..., 2] and complex constants; the results may lie where x does."""
-    formula = Formula(l)
-    parts = [formula.view(x.without_axis(x.rank - 1, index)) for index in (0, 1)]
-    constants = [formula.view(l.constant(_kept(part))) for part in (factors.real, factors.imag)]
+def _multiply(l: Lowering, x: View, factors: Complex, real: View, imaginary: View) -> None:
+    """The parts of the products of x[..., 2] and factors; the results may lie where x does."""
+    w = Writer(l)
+    numbers = [w.view(part) for part in parts(x)]
+    others = [w.view(part) for part in factors]
 
     def product(a: int, b: int) -> Register:
-        return formula.op("mul", parts[a], constants[b])
+        return w.op("mul", numbers[a], others[b])
 
-    difference = formula.op("sub", product(0, 0), product(1, 1))
-    formula.write((real, difference), (imaginary, formula.op("add", product(0, 1), product(1, 0))))
-
-
-def _kept(part: np.ndarray) -> np.ndarray:
-    return np.ascontiguousarray(part, np.float32)
-
-
-def _turns(steps: np.ndarray, turn: int, inverse: bool) -> np.ndarray:
-    """exp(-2 pi i steps / turn), or its conjugate."""
-    angles = 2 * np.pi * (steps % turn) / turn
-    return np.cos(angles) + (1j if inverse else -1j) * np.sin(angles)
+    difference = w.op("sub", product(0, 0), product(1, 1))
+    w.write([(real, difference), (imaginary, w.op("add", product(0, 1), product(1, 0)))])
 
 
 def _by_parts(l: Lowering, p: int, q: int, x: View, y: View, inverse: bool) -> None:
     """x[j p + r] for each r is transformed to q numbers; number k of part r, turned by r k steps, are the p numbers
     whose transform are the results k, k + q, k + 2 q ..."""
     rows = x.shape[0]
-    parts, spectra = l.temporary((rows * p, 2 * q)), l.temporary((rows * p, 2 * q))
-    l.copy(l.reshaped(x, (rows, q, p, 2)).transposed([0, 2, 1, 3]), l.reshaped(parts, (rows, p, q, 2)))
-    _by_powers(l, "ifft" if inverse else "fft", q, parts, spectra)
+    sources, spectra = l.temporary((rows * p, 2 * q)), l.temporary((rows * p, 2 * q))
+    l.copy(l.reshaped(x, (rows, q, p, 2)).transposed([0, 2, 1, 3]), l.reshaped(sources, (rows, p, q, 2)))
+    _by_powers(l, "ifft" if inverse else "fft", q, sources, spectra)
     turned = l.temporary((rows, q, 2, p))
     places = [turned.without_axis(2, index).transposed([0, 2, 1]) for index in (0, 1)]
-    turns = _turns(np.outer(np.arange(p), np.arange(q)), p * q, inverse)
-    _multiply(l, l.reshaped(spectra, (rows, p, q, 2)), turns, *places)
+    turned_by = constants(l, turns(np.outer(np.arange(p), np.arange(q)), p * q, inverse))
+    _multiply(l, l.reshaped(spectra, (rows, p, q, 2)), turned_by, *places)
     joined = l.temporary((rows * q, 2 * p))
-    matrix = _turns(np.outer(np.arange(p), np.arange(p)), p, inverse) / (p if inverse else 1)
+    matrix = turns(np.outer(np.arange(p), np.arange(p)), p, inverse) / (p if inverse else 1)
     l.emit("gemm", l.reshaped(turned, (rows * q, 2 * p)), l.packed(_real_matrix(matrix)), None, joined)
     l.copy(l.reshaped(joined, (rows, q, p, 2)).transposed([0, 2, 1, 3]), l.reshaped(y, (rows, p, q, 2)))
 
@@ -171,22 +174,15 @@ def _real_matrix(matrix: np.ndarray) -> np.ndarray:
 
 
 def _bluestein(l: Lowering, n: int, x: View, y: View, inverse: bool) -> None:
-    """-2 j k = (k - j)^2 - j^2 - k^2: the turned numbers are convolved with a chirp, and turned again."""
-    rows, steps = x.shape[0], np.arange(n)
-    m = 1 << (2 * n - 2).bit_length()
-    chirp = _turns(steps * steps, 2 * n, inverse)
-    wave = np.zeros(m, np.complex128)
-    wave[:n] = chirp.conj()
-    wave[m - n + 1 :] = chirp.conj()[:0:-1]
-    padded, spectrum = l.temporary((rows, m, 2)), l.temporary((rows, m, 2))
+    """See chirps.py."""
+    rows = x.shape[0]
+    chirp = chirp_of(l, n, inverse, twiddles(power_for(n), False))
+    m = chirp.m
+    padded, spectra = l.temporary((rows, m, 2)), l.temporary((rows, m, 2))
     l.emit("fill", padded, 0.0)
-
-    def parts(view: View) -> tuple[View, View]:
-        return view.without_axis(2, 0), view.without_axis(2, 1)
-
-    _multiply(l, x, chirp, *parts(padded.sliced(1, 0, n)))
-    flat = [l.reshaped(view, (rows, 2 * m)) for view in (padded, spectrum)]
+    _multiply(l, x, chirp.first, *parts(padded.sliced(1, 0, n)))
+    flat = [l.reshaped(view, (rows, 2 * m)) for view in (padded, spectra)]
     _by_powers(l, "fft", m, *flat)
-    _multiply(l, spectrum, np.fft.fft(wave), *parts(spectrum))
+    _multiply(l, spectra, chirp.wave, *parts(spectra))
     _by_powers(l, "ifft", m, *reversed(flat))
-    _multiply(l, padded.sliced(1, 0, n), chirp / (n if inverse else 1), *parts(y))
+    _multiply(l, padded.sliced(1, 0, n), chirp.last, *parts(y))

@@ -95,7 +95,7 @@ def _operation(base: str) -> Callable[[Writer, Register], Register]:
 
 FUNCTIONS: dict[str, Callable[..., Register]] = {
     "Tan": _in_double(_tan), "Asin": _in_double(_asin), "Acos": _in_double(_acos),
-    "Atan": _in_double(lambda w, x: w.op("atan", x)), "Sinh": _in_double(_sinh), "Cosh": _in_double(_cosh),
+    "Sinh": _in_double(_sinh), "Cosh": _in_double(_cosh),
     "Asinh": _in_double(_asinh), "Acosh": _in_double(_acosh), "Atanh": _in_double(_atanh), "Mish": _mish,
 }  # fmt: skip
 

@@ -6,8 +6,8 @@ from webrnn.ir import Dim, Node
 
 from ..lowering import Lowering, attribute, present, rule
 from ..views import View, count_of
-from .formula import Formula, compute
-from .reductions import reduce_groups, shaped
+from .expressions import Writer
+from .reductions import compute, reduce_groups, shaped
 
 
 @rule("LayerNormalization")
@@ -53,13 +53,13 @@ def _statistics(l: Lowering, x: View, epsilon: float, outputs: list[View | None]
     reduce_groups(l, groups, "mean", mean)
     if outputs[1] is None:
         return
-    formula, squares = Formula(l), l.temporary((rows, n))
-    deviation = formula.op("sub", formula.view(x), formula.view(mean))
-    formula.write((squares, formula.op("mul", deviation, deviation)))
+    w, squares = Writer(l), l.temporary((rows, n))
+    deviation = w.op("sub", w.view(x), w.view(mean))
+    w.write([(squares, w.op("mul", deviation, deviation))])
     reduce_groups(l, shaped(l, squares, rows, n, 1), "mean", variance)
-    formula = Formula(l)
-    root = formula.op("sqrt", formula.op("add", formula.view(variance), formula.number(epsilon)))
-    formula.write((variance, formula.op("reciprocal", root)))
+    w = Writer(l)
+    root = w.op("sqrt", w.op("add", w.view(variance), w.number(epsilon)))
+    w.write([(variance, w.op("reciprocal", root))])
 
 
 def _channels(l: Lowering, view: View) -> tuple[Dim, Dim, Dim]:

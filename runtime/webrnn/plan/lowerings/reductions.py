@@ -9,12 +9,19 @@ from webrnn.ir import Dim, Node
 from ..instructions import NUMBER_REDUCTIONS, NUMBERS, REDUCTIONS
 from ..lowering import Lowering, attribute, present, rule
 from ..views import View, count_of
-from .formula import Formula, compute
+from .expressions import Writer
 
 
 def shaped(l: Lowering, view: View, *shape: Dim) -> View:
     """The elements without gaps, in another shape."""
     return l.reshaped(l.dense(view), shape)
+
+
+def compute(l: Lowering, name: str, operands: Sequence[View], to: View) -> View:
+    """One operation of views."""
+    w = Writer(l)
+    w.write([(to, w.op(name, *(w.view(operand) for operand in operands)))])
+    return to
 
 
 _KINDS = {
@@ -96,16 +103,16 @@ def _log_sum_exp(l: Lowering, x: View, y: View) -> None:
     outer, _, inner = x.shape
     top = l.temporary((outer, inner))
     reduce_groups(l, x, "max", top)
-    formula = Formula(l)
-    largest = formula.view(top)
-    is_finite = formula.op("less", formula.op("abs", largest), formula.number(float("inf")))
-    formula.write((top, formula.op("select", is_finite, largest, formula.number(0.0))))
-    formula, terms = Formula(l), l.temporary(x.shape)
-    above = formula.op("sub", formula.view(x), formula.view(top.with_axis(1)))
-    formula.write((terms, formula.op("exp", above)))
+    w = Writer(l)
+    largest = w.view(top)
+    is_finite = w.op("less", w.op("abs", largest), w.number(float("inf")))
+    w.write([(top, w.op("select", is_finite, largest, w.number(0.0)))])
+    w, terms = Writer(l), l.temporary(x.shape)
+    above = w.op("sub", w.view(x), w.view(top.with_axis(1)))
+    w.write([(terms, w.op("exp", above))])
     reduce_groups(l, terms, "sum", y)
-    formula = Formula(l)
-    formula.write((y, formula.op("add", formula.op("log", formula.view(y)), formula.view(top))))
+    w = Writer(l)
+    w.write([(y, w.op("add", w.op("log", w.view(y)), w.view(top)))])
 
 
 def reduce_chosen(l: Lowering, node: Node, kept: Sequence[Dim], reduced: Sequence[Dim]) -> None:

@@ -120,7 +120,11 @@ def _non_max_suppression(l: Lowering, node: Node) -> None:
     classes = scores.shape[1]
     for have, need in ((four, 4), (scores.shape[0], batch), (scores.shape[2], n)):
         l.require_equal(have, need)
-    defaults = (np.zeros(1, np.int64), np.zeros(1, np.float32), np.full(1, -np.inf, np.float32))
+    defaults: tuple[np.ndarray, ...] = (
+        np.zeros(1, np.int64),
+        np.zeros(1, np.float32),
+        np.full(1, -np.inf, np.float32),
+    )
     limit, overlap, least = (
         l.constant(default) if value is None else l.reshaped(l.view(value), (1,))
         for value, default in zip(given, defaults, strict=False)
@@ -156,3 +160,35 @@ def _corners(l: Lowering, boxes: View, has_centers: int) -> View:
             corner = w.op(code, a, b)
         w.write([(found.sliced(2, at, 2), corner)])
     return found
+
+
+@rule("Unique")
+def _unique(l: Lowering, node: Node) -> None:
+    """Rows along an axis, or all elements; how many there are is known only while running."""
+    view, axis = l.view(present(node.inputs[0])), attribute(node, "axis", None)
+    if view.dtype not in ORDERED:
+        raise l.refuse(f"it is of {view.dtype}")
+    if axis is None:
+        view, axis = l.reshaped(view, (view.count,)), 0
+    axis %= view.rank
+    view = view.transposed([axis, *(other for other in range(view.rank) if other != axis)])
+    n, width = view.shape[0], count_of(view.shape[1:])
+    rows = l.reshaped(l.dense(view), (n, width))
+    values, *others = [*node.outputs, None, None, None][:4]
+    inverse = l.temporary((n,), "i64") if others[1] is None else l.dense_output(others[1])
+    first, counts = l.temporary((n,), "i64"), l.temporary((n,), "i64")
+    count = l.temporary((), "i64")
+    is_sorted = int(bool(attribute(node, "sorted", 1)))
+    l.emit("unique", rows, l.temporary((2, n), "i64"), first, inverse, counts, count, is_sorted)
+    length = l.late_size(count)
+    for output, vector in ((others[0], first), (others[2], counts)):
+        if output is not None:
+            l.set_shape(output, (length,))
+            l.views[output] = vector.sliced(0, 0, length)
+    if values is not None:
+        chosen = l.temporary((length, *view.shape[1:]), view.dtype)
+        shaped = chosen.reshaped((1, length, width))
+        l.emit("gather", l.reshaped(rows, (1, n, width)), first.sliced(0, 0, length), shaped)
+        chosen = chosen.transposed([*range(1, axis + 1), 0, *range(axis + 1, view.rank)])
+        l.set_shape(values, chosen.shape)
+        l.views[values] = chosen

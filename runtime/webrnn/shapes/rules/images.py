@@ -50,15 +50,14 @@ def deform_conv(node: Node, inputs: Sequence[Fact]) -> Sequence[Fact]:
 @rule("Col2Im")
 def col2im(node: Node, inputs: Sequence[Fact]) -> Sequence[Fact]:
     x, image, block = inputs[0], inputs[1], inputs[2]
-    lists = [fact.shape[0] for fact in (image, block) if fact.shape]
-    rank = next((length for length in lists if isinstance(length, int)), None)
-    if rank is None:
-        return [Fact(x.dtype)]
-    batch, columns = (None, None) if x.shape is None else x.shape[:2]
+    if image.content is None or x.shape is None:
+        rank = image.shape[0] if image.shape else None
+        return [Fact(x.dtype, unknown_sizes(rank + 2 if isinstance(rank, int) else None))]
+    batch, columns, _ = x.shape
     channels: Dim | None = None
     if block.ints is not None and columns is not None:
         channels = floor_divide(columns, prod(block.ints))
-    return [Fact(x.dtype, (batch, channels, *(image.content or (None,) * rank)))]
+    return [Fact(x.dtype, (batch, channels, *image.content))]
 
 
 @rule("MaxUnpool")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from webrnn.ir import WEBRNN, Dim, DType, Node, Shape
 from webrnn.ops.sets import REDUCTIONS
 
-from ..facts import Fact
+from ..facts import Fact, size_of
 from .registry import from_front, is_given, operand, rule, unknown_sizes
 
 
@@ -66,3 +66,17 @@ def top_k(node: Node, inputs: Sequence[Fact]) -> Sequence[Fact]:
     axis = from_front(node.attrs.get("axis", -1), len(x.shape))
     sizes = (*x.shape[:axis], k[0] if k else None, *x.shape[axis + 1 :])
     return [Fact(x.dtype, sizes), Fact(DType.INT64, sizes)]
+
+
+@rule("Unique")
+def unique(node: Node, inputs: Sequence[Fact]) -> Sequence[Fact]:
+    x, axis = inputs[0], node.attrs.get("axis")
+    sizes: Shape | None = (None,)
+    length = None if x.shape is None else size_of(x.shape)
+    if axis is not None:
+        sizes = x.shape
+        if sizes is not None:
+            axis = from_front(axis, len(sizes))
+            length = sizes[axis]
+            sizes = (*sizes[:axis], None, *sizes[axis + 1 :])
+    return [Fact(x.dtype, sizes), *(Fact(DType.INT64, (size,)) for size in (None, length, None))]

@@ -40,9 +40,11 @@ def window_counts(node: Node, spatial: Shape, kernel: Sequence[Dim | None]) -> S
 def _window_count(room: Dim, after: int, extent: int, stride: int, rounds_up: bool) -> Dim | None:
     if not rounds_up:
         return floor_divide(room, stride) + 1
-    # A last window that would start in the pads is left out; here none can.
-    never_in_pads = after + stride <= extent
-    return floor_divide(room + stride - 1, stride) + 1 if never_in_pads else None
+    if after >= extent:
+        return None
+    # One more, unless it would start in the pads behind the end.
+    starts = room + min(stride, extent - after)
+    return floor_divide(starts + stride - 1, stride)
 
 
 @rule("QLinearConv")
