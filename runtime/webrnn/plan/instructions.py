@@ -246,7 +246,8 @@ INSTRUCTIONS = (
 
     # --- random numbers
     _row("random", "counter:i64 y:f32! seed:int normal:int", "element-wise"),
-    _row("choose", "scores:f32 numbers:f32 y:i64!", "reduction"),  # scores[batch, classes], numbers[batch, n], y the same
+    # scores[batch, classes], numbers[batch, n], y the same
+    _row("choose", "scores:f32 numbers:f32 y:i64!", "reduction"),
 
     # --- end
 )  # fmt: skip

@@ -199,10 +199,7 @@ class Lowering:
             return [element for element in content if element is not None]
         where = self.reshaped(self.view(value), (count,))
         if where.dtype not in ("i64", "i32"):
-            from .lowerings.expressions import Writer  # which stands on this
-
-            writer, where = Writer(self), self.temporary((count,), "i64")
-            writer.write([(where, writer.cast(writer.view(self.reshaped(self.view(value), (count,))), "i64"))])
+            where = self.cast(where, "i64")
         return [where.without_axis(0, index) if element is None else element for index, element in enumerate(content)]
 
     def content_now(self, value: Value) -> list[Dim]:
