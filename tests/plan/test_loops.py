@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from onnx.parser import parse_model
 
+import webrnn
+from tests.backends import KERNELS
+from tests.passes.differential import floats
 from tests.passes.scans import ScanBuilder
 from tests.plan.harness import BUILDS, arguments_of, check_graph, graph_of, plan_of, run_plan
 from tests.plan.test_control import branches
@@ -364,3 +368,25 @@ def test_a_trace_that_is_used_further():
         s.b.op("Transpose", trace),
     ]
     check(graph)
+
+
+@pytest.mark.parametrize("backend", KERNELS)
+def test_the_last_steps_of_an_open_number(backend):
+    """Keras' `y[-1]` is a Slice and a Squeeze. The plan holds where there is a step; of none there is no last one."""
+    text = """<ir_version: 8, opset_import: ["": 17]>
+    g (float[T,B,2] x, float[1,9,2] first, float[1,9,3] again) => (y)
+        <int64[1] last = {-1}, int64[1] end = {2147483647}, int64[1] axis = {0}, int64[1] directions = {1}> {
+        all = GRU<hidden_size=3>(x, first, again) only = Squeeze(all, directions)
+        cut = Slice(only, last, end, axis) y = Squeeze(cut, axis) }"""
+    weights = floats(1, 9, 2), floats(1, 9, 3)
+    sessions = [
+        webrnn.InferenceSession(parse_model(text).SerializeToString(), backend=each) for each in (backend, "numpy")
+    ]
+    assert "a plan for all sizes" in sessions[0].report()
+    for steps in (1, 4):
+        feeds = {"x": floats(steps, 2, 2), "first": weights[0], "again": weights[1]}
+        result, wanted = (session.run(None, feeds)[0] for session in sessions)
+        np.testing.assert_allclose(result, wanted, atol=1e-6)
+    for session in sessions:
+        with pytest.raises(ShapeError, match="Squeeze"):
+            session.run(None, {"x": floats(0, 2, 2), "first": weights[0], "again": weights[1]})

@@ -58,7 +58,7 @@ class Bound:
         counts = {_count(each, first) for each in after}
         if most is not None and not (isinstance(most.offset, int) and most.offset >= MOST_STEPS):
             counts.add(most.offset)
-        return counts.pop() if len(counts) == 1 else None
+        return _least(counts)
 
     def _find(self, steps: Dim) -> tuple[Value, int, int] | None:
         """A tensor, an axis of it, and what has to be added to its size."""
@@ -91,6 +91,14 @@ class Bound:
         if difference:
             nodes.append(Node("Add", [number, new.ints(difference)], [total]))
         return nodes, total if difference else number
+
+
+def _least(counts: set[Dim | None]) -> Dim | None:
+    """The one that is not larger than any other, if that is known: a loop ends when one of its conditions does."""
+    known = [count for count in counts if count is not None]
+    if len(known) < len(counts):
+        return None
+    return next((count for count in known if all(is_nonnegative(other - count) for other in known)), None)
 
 
 def _is_certain(each: _Comparison) -> bool:

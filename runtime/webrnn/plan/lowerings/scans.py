@@ -119,6 +119,7 @@ class _Loop:
         for trace in traces:
             whole = present(trace.whole)
             if not l.is_open(trace.element) and self.length is None:
+                self._require_what_is_kept(trace)
                 continue
             if trace.spec != TraceSpec():
                 raise l.refuse("an output in another order is as long as it takes steps")
@@ -161,6 +162,15 @@ class _Loop:
         return _moving_element(
             self.l.view(sequence.whole), sequence.spec.axis, sequence.spec.reverse, self.most, self.id
         )
+
+    def _require_what_is_kept(self, trace: Trace) -> None:
+        """A trimmed trace of an open number of steps: let the plan hold only where there are as many as are kept."""
+        l, keep, element = self.l, trace.spec.keep, self.l.facts.of(trace.element)
+        if keep is None or self.n_steps is None or isinstance(self.n_steps, int) or element.shape is None:
+            return
+        l.require_not_negative(self.n_steps - keep)
+        axis = trace.spec.axis % (len(element.shape) + 1)
+        l.facts.set(present(trace.whole), Fact(element.dtype, (*element.shape[:axis], keep, *element.shape[axis:])))
 
     def _trace_element(self, trace: Trace) -> View:
         l = self.l
