@@ -44,7 +44,7 @@ export function misuse(model: Model, stream: Stream): void {
   // @ts-expect-error: feeds are typed arrays
   stream.step({ x: [1, 2, 3] });
   // @ts-expect-error: no such type of elements
-  stream.step({ x: new Float64Array(3) });
+  stream.step({ x: new DataView(new ArrayBuffer(4)) });
   // @ts-expect-error: a step is synchronous
   stream.step({}).then();
   // @ts-expect-error: states are pairs of names
