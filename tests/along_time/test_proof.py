@@ -144,7 +144,7 @@ def test_a_counter_that_is_an_output_counts_all_frames_so_far():
 @pytest.mark.parametrize(
     "other",
     [{"first": 1}, {"step": 2}, {"fewer": 1}, {"most": 4}, {"frame_of": "before"}],
-    ids=lambda other: [*other][0],
+    ids=lambda other: next(iter(other)),
 )
 def test_counters_that_leave_frames_out_are_refused_by_name(other, writes_by_index):
     proto = keras_loop(writes_by_index, **other)

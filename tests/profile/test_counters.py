@@ -28,6 +28,14 @@ def random_arguments(file, symbols):
     ]
 
 
+def arguments_for(sample):
+    """Shapes that come with the inputs have to fit them: [2] is that of an input of the sample."""
+    found = random_arguments(PlanFile(sample.data), sample.symbols)
+    if sample.name == "late sizes":
+        found[1][...] = 2
+    return found
+
+
 @pytest.mark.parametrize("spec", BUILDS)
 def test_as_often_as_the_plan_says(spec):
     """For all instructions of the corpus; what depends on data is tested below."""
@@ -38,7 +46,7 @@ def test_as_often_as_the_plan_says(spec):
             wanted = executed(tables, bound_sizes(tables, sample.symbols))
         except DependsOnData:
             continue
-        counters = counted(sample.data, random_arguments(PlanFile(sample.data), sample.symbols), spec, runs=3)
+        counters = counted(sample.data, arguments_for(sample), spec, runs=3)
         for instruction in walk(tables.code):
             assert counters.count(instruction.at) == 3 * wanted[instruction.at], (sample.name, instruction)
             if wanted[instruction.at]:
