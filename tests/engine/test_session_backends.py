@@ -8,7 +8,7 @@ import webrnn
 from tests.backends import BACKENDS, KERNELS, MAIN
 from tests.engine.stream_models import CARRY, HIDDEN, INPUTS, feed, growing, lookup, stateful
 from tests.models.fetch import model_path
-from tests.onnx.models import floats, initializer, integers, model
+from tests.onnx.models import floats, initializer, model
 
 
 def session(proto, backend, **options):

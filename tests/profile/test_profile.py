@@ -178,12 +178,9 @@ def test_there_is_no_profiling_in_pyodide():
         profiling_kernels("pyodide:relaxed")
 
 
-def _model(nodes, inputs, outputs, weights=(), integers=()):
+def _model(nodes, inputs, outputs, weights=()):
     given = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in inputs.items()]
-    made = [
-        helper.make_tensor_value_info(name, TensorProto.INT64 if name in integers else TensorProto.FLOAT, None)
-        for name in outputs
-    ]
+    made = [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in outputs]
     graph = helper.make_graph(nodes, "model", given, made, list(weights))
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8).SerializeToString()
 
