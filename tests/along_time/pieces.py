@@ -206,13 +206,23 @@ def walking_loop(b: Builder, x: str) -> str:
 
 def own_counter(b: Builder, x: str) -> str:
     """`while n < time`, as Keras' loops are exported: n is a state."""
+    return _counting_loop(b, x, [helper.make_node("Identity", ["n"], ["at"])])
+
+
+def next_frame_by_counter(b: Builder, x: str) -> str:
+    """x[n + 1] in step n, and x[0] in the last one."""
+    count = b.op("Squeeze", b.size(x, 1), b.ints(0))
+    return _counting_loop(b, x, [helper.make_node("Mod", ["n_next", count], ["at"])])
+
+
+def _counting_loop(b: Builder, x: str, index: list[Any]) -> str:
     frames = b.op("Transpose", x, perm=[1, 0, 2])
     count = b.op("Squeeze", b.size(frames, 0), b.ints(0))
     one = b.scalar(1)
     goes_on = [helper.make_node("Less", ["n_next", count], ["go_on"])]
     counted = [helper.make_node("Add", ["n", one], ["n_next"])]
     extra = ([], _info("n", TensorProto.INT64, []), _info("n_next", TensorProto.INT64, []))
-    body = _loop_body(b, frames, [helper.make_node("Identity", ["n"], ["at"]), *counted], goes_on, extra)
+    body = _loop_body(b, frames, [*counted, *index], goes_on, extra)
     return _loop(b, frames, body, b.scalar(2**31 - 1), b.op("Less", b.scalar(0), count), [b.scalar(0)])
 
 
@@ -382,6 +392,9 @@ RECURRENT = {
     "walking_loop": walking_loop,
 }
 
+BY_COUNTER = {"own_counter": own_counter}
+"""A plain walk only where the size that the counter is compared with is known to be that of time."""
+
 PLAIN = {
     piece.__name__: piece
     for piece in (
@@ -405,7 +418,7 @@ PLAIN = {
 NEEDS_MORE = {
     piece.__name__: piece
     for piece in (
-        own_counter,
+        next_frame_by_counter,
         backwards_by_hand,
         frame_before,
         step_number,

@@ -5,7 +5,7 @@ import pytest
 
 import webrnn
 
-from .pieces import NEEDS_MORE, PLAIN, RECURRENT, build
+from .pieces import BY_COUNTER, NEEDS_MORE, PLAIN, RECURRENT, build
 
 FRAMES, BATCH = 8, 2
 
@@ -49,11 +49,11 @@ def largest_difference(proto, rng, batch=BATCH, backend="numpy", disable=()):
     return np.abs(np.concatenate(parts, axis=axes["x"]) - whole).max()
 
 
-@pytest.mark.parametrize("name", [*PLAIN, *RECURRENT])
+@pytest.mark.parametrize("name", [*PLAIN, *RECURRENT, *BY_COUNTER])
 @pytest.mark.parametrize("batch", [1, "batch"])
 def test_piece_that_works_by_frames(name, batch):
     rng = np.random.default_rng(1)
-    pieces = [RECURRENT["gru"], (PLAIN | RECURRENT)[name], RECURRENT["lstm"]]
+    pieces = [RECURRENT["gru"], (PLAIN | RECURRENT | BY_COUNTER)[name], RECURRENT["lstm"]]
     difference = largest_difference(build(pieces, rng, batch=batch), rng, 1 if batch == 1 else BATCH)
     assert difference < 1e-5
 

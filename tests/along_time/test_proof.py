@@ -39,7 +39,7 @@ def one_output(b, value, **outputs):
     ("piece", "node", "reason"),
     [
         ("padded_conv", "causal", "looks at 3 frames at a time"),
-        ("own_counter", "own_loop", "no plain walk over the frames"),
+        ("next_frame_by_counter", "own_loop", "uses the number of the step"),
         ("backwards_by_hand", "own_loop", "runs backwards in time"),
         ("step_number", "own_loop", "uses the number of the step"),
         ("frame_before", "own_loop", "uses the number of the step"),
@@ -72,20 +72,22 @@ def test_a_loop_that_may_end_early_is_refused():
     assert "a condition decides when it ends" in refusal(build([early_exit], RNG)).message
 
 
-def keras_loop(writes_by_index):
+def keras_loop(writes_by_index, first=0, step=1, fewer=0, most=2**31 - 1, frame_of="n", start=0, has_count=False):
     """A `while i < time` of Keras: weights and the counter are states, frames are picked and written by the counter."""
     b = Builder(np.random.default_rng(3), batch=1)
     x = b.input("x", ["time", 1, WIDTH])
     count = b.op("Squeeze", b.size(x, 0), b.ints(0))
-    one, weights = b.scalar(1), b.weights(WIDTH, WIDTH)
+    end = b.op("Sub", count, b.scalar(fewer)) if fewer else count
+    one, weights = b.scalar(step), b.weights(WIDTH, WIDTH)
     nodes = [
-        helper.make_node("Gather", [x, "n"], ["frame"], axis=0),
+        helper.make_node("Sub", ["n", b.scalar(1)], ["before"]),
+        helper.make_node("Gather", [x, frame_of], ["frame"], axis=0),
         helper.make_node("MatMul", ["h", "w"], ["product"]),
         helper.make_node("Add", ["frame", "product"], ["sum"]),
         helper.make_node("Tanh", ["sum"], ["h_next"]),
         helper.make_node("Add", ["n", one], ["n_next"]),
         helper.make_node("Identity", ["w"], ["w_next"]),
-        helper.make_node("Less", ["n_next", count], ["go_on"]),
+        helper.make_node("Less", ["n_next", end], ["go_on"]),
     ]
     ins = [integers("i", []), helper.make_tensor_value_info("go", TensorProto.BOOL, [])]
     ins += [integers("n", []), floats("w", None), floats("h", None)]
@@ -95,28 +97,58 @@ def keras_loop(writes_by_index):
         floats("w_next", None),
     ]
     outs += [floats("h_next", None)]
-    inits = [b.scalar(0), weights, b.constant(np.zeros((1, WIDTH), np.float32))]
+    inits = [b.scalar(first), weights, b.constant(np.zeros((1, WIDTH), np.float32))]
     if writes_by_index:
         nodes += [
             helper.make_node("Reshape", ["n", b.ints(1, 1)], ["place"]),
             helper.make_node("Unsqueeze", ["h_next", b.ints(0)], ["row"]),
             helper.make_node("ScatterND", ["results", "place", "row"], ["results_next"]),
         ]
-        inits.append(b.op("ConstantOfShape", b.op("Shape", x)))
+        value = helper.make_tensor("value", TensorProto.FLOAT, [1], [start])
+        inits.append(b.op("ConstantOfShape", b.op("Shape", x), value=value))
         ins, outs = [*ins, floats("results", None)], [*outs, floats("results_next", None)]
     else:
         nodes.append(helper.make_node("Identity", ["h_next"], ["y_t"]))
         outs.append(floats("y_t", None))
     body = graph(nodes, ins, outs)
-    go = b.op("Less", b.scalar(0), count)
-    results = b.op("Loop", b.scalar(2**31 - 1), go, *inits, n_outputs=4, name="while_loop", body=body)
-    return one_output(b, results[3])
+    go = b.op("Less", b.scalar(first), end)
+    results = b.op("Loop", b.scalar(most), go, *inits, n_outputs=4, name="while_loop", body=body)
+    proto = one_output(b, results[3])
+    if has_count:
+        proto.graph.output.append(integers(results[0], []))
+    return proto
+
+
+@pytest.mark.parametrize("backend", ["numpy", "native"])
+@pytest.mark.parametrize("lengths", [[1] * 7, [3, 4], [2, 0, 5]])
+@pytest.mark.parametrize("writes_by_index", [False, True])
+def test_loops_with_a_counter_and_weights_as_states_walk_over_frames(writes_by_index, lengths, backend):
+    s, frames = session(keras_loop(writes_by_index), backend=backend), noise(7, 1, WIDTH)
+    stream = s.stream(carry="internal")
+    assert list(stream.carry) == ["while_loop.h"]
+    parts = [stream.step({"x": chunk})[0] for chunk in np.split(frames, np.cumsum(lengths)[:-1])]
+    np.testing.assert_array_equal(np.concatenate(parts), s.run(None, {"x": frames})[0])
+
+
+def test_a_counter_that_is_an_output_counts_all_frames_so_far():
+    s, frames = session(keras_loop(True, start=7, has_count=True)), noise(7, 1, WIDTH)
+    stream = s.stream(carry="internal")
+    for start, end in ((0, 1), (1, 4), (4, 7)):
+        y, count = stream.step({"x": frames[start:end]})
+        whole, whole_count = s.run(None, {"x": frames[:end]})
+        np.testing.assert_array_equal(y, whole[start:])
+        assert count == whole_count == end
 
 
 @pytest.mark.parametrize("writes_by_index", [False, True])
-def test_loops_with_a_counter_and_weights_as_states_are_refused_by_name(writes_by_index):
-    proto = keras_loop(writes_by_index)
-    assert session(proto).run(None, {"x": noise(5, 1, WIDTH)})[0].shape == (5, 1, WIDTH)
+@pytest.mark.parametrize(
+    "other",
+    [{"first": 1}, {"step": 2}, {"fewer": 1}, {"most": 4}, {"frame_of": "before"}],
+    ids=lambda other: next(iter(other)),
+)
+def test_counters_that_leave_frames_out_are_refused_by_name(other, writes_by_index):
+    proto = keras_loop(writes_by_index, **other)
+    assert len(session(proto).run(None, {"x": noise(5, 1, WIDTH)})[0])
     assert refusal(proto).node == "while_loop"
 
 

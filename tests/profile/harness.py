@@ -33,7 +33,7 @@ def entries_of(data: bytes, arguments: Sequence[np.ndarray], spec: str = "native
     """A plan with its instructions as a tree."""
     plan = TimedPlan(data, kernels(spec), arguments)
     _, counters = plan.profiled(runs)
-    tree = PlanTree(PlanFile(data), plan.symbols)
+    tree = PlanTree(PlanFile(data), plan.symbols, plan.sizes)
     return Entry("plan", "plan", children=tree.entries(counters, FREE_CLOCK, runs))
 
 

@@ -14,7 +14,7 @@ from webrnn.plan.decode import decode
 from webrnn.plan.file import PlanFile
 from webrnn.plan.instructions import ROWS
 from webrnn.plan.text import walk
-from webrnn.plan.verify import bound_sizes
+from webrnn.plan.verify import UNSET, bound_sizes
 from webrnn.profile.timed_plan import TimedPlan
 
 from .harness import BUILDS, counted, kernels
@@ -28,17 +28,34 @@ def random_arguments(file, symbols):
     ]
 
 
+def arguments_for(sample):
+    """Shapes that come with the inputs have to fit them: [2] is that of an input of the sample."""
+    found = random_arguments(PlanFile(sample.data), sample.symbols)
+    if sample.name == "late sizes":
+        found[1][...] = 2
+    return found
+
+
+def _holds(tables, sizes):
+    """Whether the plan is one for these sizes; some need a loop that takes a step."""
+    required = [sizes[each.operands[0]] for each in walk(tables.code) if each.name == "require"]
+    return all(size == UNSET or size >= 0 for size in required)
+
+
 @pytest.mark.parametrize("spec", BUILDS)
 def test_as_often_as_the_plan_says(spec):
     """For all instructions of the corpus; what depends on data is tested below."""
     seen = set()
     for sample in samples():
         tables = decode(sample.data)
+        sizes = bound_sizes(tables, sample.symbols)
         try:
-            wanted = executed(tables, bound_sizes(tables, sample.symbols))
+            wanted = executed(tables, sizes)
         except DependsOnData:
             continue
-        counters = counted(sample.data, random_arguments(PlanFile(sample.data), sample.symbols), spec, runs=3)
+        if not _holds(tables, sizes):
+            continue
+        counters = counted(sample.data, arguments_for(sample), spec, runs=3)
         for instruction in walk(tables.code):
             assert counters.count(instruction.at) == 3 * wanted[instruction.at], (sample.name, instruction)
             if wanted[instruction.at]:

@@ -128,12 +128,24 @@ def test_every_narrow_pattern_survives_a_round_trip(element_type):
     np.testing.assert_array_equal(narrow.to_bits(again)[is_number], narrow.to_bits(patterns)[is_number])
 
 
-def test_arithmetic_on_narrow_types_is_refused_not_wrong():
-    x = narrow.encode(np.float32([1, 2]), narrow.TYPES[16])
+@pytest.mark.parametrize("layout", [layout for layout in narrow.TYPES.values() if layout.name != "bfloat16"])
+def test_arithmetic_on_narrow_types_is_refused_not_wrong(layout):
+    x = narrow.encode(np.float32([0, 1]), layout)
     assert arrays.call("Reshape", "", [x, np.int64([2, 1])], {})[0].dtype == x.dtype
     for op_type, inputs in (("Equal", [x, x]), ("ArgMax", [x]), ("TopK", [x, np.int64([1])]), ("Add", [x, x])):
-        with pytest.raises(UnsupportedOp, match="bfloat16"):
+        with pytest.raises(UnsupportedOp, match=layout.name):
             arrays.call(op_type, "", inputs, {})
+
+
+def test_arithmetic_on_bfloat16_is_that_of_float32_rounded():
+    """1 + 2**-8 lies between two numbers of bfloat16, of which 1 is the even one; 2.015625 + 2**-7 goes up to one."""
+    layout = narrow.TYPES[16]
+    x, y = (narrow.encode(np.float32(values), layout) for values in ([1, -2, 2.015625], [2**-8, 1, 2**-7]))
+    (total,) = arrays.call("Add", "", [x, y], {})
+    assert total.dtype == layout.dtype
+    np.testing.assert_array_equal(narrow.decode(total), np.float32([1, -1, 2.03125]))
+    assert arrays.call("Less", "", [x, y], {})[0].tolist() == [False, True, False]
+    assert arrays.call("ArgMax", "", [x], {})[0].tolist() == [2]
 
 
 def test_mistakes_raise():

@@ -37,7 +37,7 @@ def _checked_tensor(value: Value, feed: Any, sizes: dict[str, int]) -> np.ndarra
         array = array_of(value, feed) if isinstance(feed, JsProxy) else np.asarray(feed)
     except ValueError as error:
         raise ShapeError(f"input {value.name!r} is not an array: {error}") from None
-    if isinstance(feed, bool | int | float | list | tuple):
+    if _is_of_python(feed):
         array = _of_numbers(value, array)
     array = from_ml_dtypes(array)
     if value.dtype is DType.STRING and array.dtype.kind in "US":
@@ -56,6 +56,13 @@ def _checked_tensor(value: Value, feed: Any, sizes: dict[str, int]) -> np.ndarra
     if value.shape is not None:
         _check_sizes(value, array, sizes)
     return array
+
+
+def _is_of_python(feed: Any) -> bool:
+    """Whether it is a number of Python's, or a list of such; numpy's numbers and arrays have a type of their own."""
+    while isinstance(feed, list | tuple) and len(feed):
+        feed = feed[0]
+    return isinstance(feed, bool | int | float | list | tuple) and not isinstance(feed, np.generic)
 
 
 def _of_numbers(value: Value, array: np.ndarray) -> np.ndarray:

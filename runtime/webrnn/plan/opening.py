@@ -328,9 +328,11 @@ def _reduce(l: Lowering, node: Node) -> bool:
 
 def _squeeze(l: Lowering, node: Node) -> bool:
     value, axes = [*node.inputs, None][:2]
-    if axes is None:
-        raise l.refuse("which of its axes are of one element is known only while running")
-    view, named = l.view(present(value)), l.elements(axes)
+    view, named = l.view(present(value)), [] if axes is None else l.elements(axes)
+    if not named:  # an empty list counts as not given
+        if not all(isinstance(size, int) for size in view.shape):
+            raise l.refuse("which of its axes are of one element is known only while running")
+        return _seen_as(l, node, view, [size for size in view.shape if size != 1])
     flags = _flags(l, view.rank, named)
     numbers = Numbers(l)
     for size, flag in zip(view.shape, flags, strict=True):

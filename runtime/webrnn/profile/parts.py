@@ -67,7 +67,7 @@ class PlanPart:
         self._clock = builds.clock
         self._plain = TimedPlan(plan.file.data, builds.plain, arguments, plan.limits)
         self._profiling = TimedPlan(plan.file.data, builds.profiling, arguments, plan.limits)
-        self._tree = PlanTree(plan.file, self._plain.symbols)
+        self._tree = PlanTree(plan.file, self._plain.symbols, self._plain.sizes)
         self._best: tuple[float, Counters, int] | None = None
 
     def timed(self, runs: int) -> Spent:

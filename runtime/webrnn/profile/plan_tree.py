@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from webrnn.plan.decode import Decoded, decode
 from webrnn.plan.file import PlanFile
 from webrnn.plan.text import instruction_texts
-from webrnn.plan.verify import bound_sizes
 
 from .clock import Clock
 from .costs import Costs
@@ -19,11 +18,11 @@ from .entry import Entry
 class PlanTree:
     """The instructions of a plan whose sizes are bound, to be filled with what was counted."""
 
-    def __init__(self, file: PlanFile, symbols: Sequence[int]):
+    def __init__(self, file: PlanFile, symbols: Sequence[int], sizes: Sequence[int]):
         tables = decode(file.data)
         self.code = tables.code
         self._labels = dict(file.nodes)
-        self._costs = Costs(file.data, tables, bound_sizes(tables, symbols))
+        self._costs = Costs(file.data, tables, sizes)
         self._texts = instruction_texts(file.data, dict(zip(file.symbols, symbols, strict=True)))
 
     def entries(self, counters: Counters, clock: Clock, runs: int) -> list[Entry]:

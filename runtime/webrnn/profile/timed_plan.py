@@ -33,6 +33,8 @@ class TimedPlan(PlanProgram):
         self.bind(tuple(argument.shape for argument in arguments))
         for place, argument in zip(self.inputs, arguments, strict=True):
             place[...] = argument
+        if any(self.file.is_late):
+            self.execute()  # so that there is all the memory that these inputs need
         self._empty_call = Spent(0.0, 0.0)
         empty = [self._timed("plan_repeat", 0) for _ in range(EMPTY_CALLS)]
         self._empty_call = Spent(min(each.seconds for each in empty), min(each.processor for each in empty))
@@ -41,6 +43,15 @@ class TimedPlan(PlanProgram):
     def symbols(self) -> list[int]:
         """The sizes that are bound."""
         return self.file.symbols_of([place.shape for place in self.inputs])
+
+    @property
+    def sizes(self) -> list[int]:
+        """All sizes; late ones as the last run has set them, 0 where it has not."""
+        size_of, late = self._kernels.function("plan_size"), self.file.is_late
+        return [
+            max(size_of(self._tables.address, row), 0) if late[row] else size
+            for row, size in enumerate(self.bound.sizes)
+        ]
 
     def timed(self, times: int) -> Spent:
         """What `times` runs take."""
