@@ -22,6 +22,7 @@ from .draft import Draft, Port
 from .lowering import DTYPES, Lowering, NotLowered, Rule, attribute, foreign_reason, present, rule
 from .opening import KNOW_MORE_WHILE_RUNNING, OPENERS
 from .views import Storage, count_of, dense_view
+from .widening import lower_widened
 
 _PLAIN_TYPES = {DType.FLOAT, DType.DOUBLE, DType.INT32, DType.INT64}
 """What all arithmetic is done in."""
@@ -285,10 +286,8 @@ class _Walk(Lowering):
     def _lower_in_any_type(self, node: Node, apply: Callable[[Node], None]) -> None:
         if all(self.facts.dtype(value) in _PLAIN_TYPES for value in (*node.inputs, *node.outputs) if value is not None):
             apply(node)
-            return
-        from .widening import lower_widened  # most models have floats only
-
-        lower_widened(self, node, apply)
+        else:
+            lower_widened(self, node, apply)
 
     def _lower_open(self, node: Node, found: Rule | None) -> None:
         """By its rule; if that does not know enough before it runs, by what is found out while running."""
