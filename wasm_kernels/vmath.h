@@ -266,7 +266,8 @@ typedef double vd __attribute__((vector_size(8 * VL)));
 typedef int64_t vl __attribute__((vector_size(8 * VL)));
 typedef uint64_t vul __attribute__((vector_size(8 * VL)));
 
-INLINE vd vdsel(vl mask, vd yes, vd no) { return (vd)((mask & (vl)yes) | (~mask & (vl)no)); }
+/* No function: as an argument, a vector that is wider than registers has an ABI of which clang warns. */
+#define DOUBLE_CHOICE(mask, yes, no) ((vd)(((mask) & (vl)(yes)) | (~(mask) & (vl)(no))))
 
 /* In double and without fused multiply-adds, so that all targets have the same bits; special values as C99 has them */
 INLINE vf vpow(vf x, vf y) {
@@ -283,7 +284,8 @@ INLINE vf vpow(vf x, vf y) {
   r = r * z + 2.0 / 5;
   r = r * z + 2.0 / 3;
   vd t = b * (k * 0.693147180559945309 + (s + s + s * z * r));
-  t = vdsel(t > 100.0, (vd){0} + 100.0, t), t = vdsel(t < -120.0, (vd){0} - 120.0, t);
+  t = DOUBLE_CHOICE(t > 100.0, (vd){0} + 100.0, t);
+  t = DOUBLE_CHOICE(t < -120.0, (vd){0} - 120.0, t);
   const vd shifted = t * 1.44269504088896340736 + 6755399441055744.0, n = shifted - 6755399441055744.0;
   const vd q = t - n * 0.693147180559945309;
   vd e = q * (1.0 / 40320) + 1.0 / 5040;

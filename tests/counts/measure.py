@@ -21,7 +21,6 @@ from webrnn.engine.random_feeds import random_input
 from webrnn.ir import Value
 from webrnn.plan.decode import Tables, decode
 from webrnn.plan.text import walk
-from webrnn.plan.verify import arena_bytes, bound_sizes
 from webrnn.profile.counters import Counters
 from webrnn.profile.timed_plan import TimedPlan, profiling_kernels
 
@@ -44,7 +43,7 @@ def of_model(name: str) -> dict[str, Any]:
         "instructions": sum(1 for _ in walk(tables.code)),
         "plan_words": tables.header["words"],
         "weight_bytes": tables.header["data_bytes"],
-        "arena_bytes": arena_bytes(tables, bound_sizes(tables, plan.symbols)),
+        "arena_bytes": plan.needed_bytes,
     }
 
 

@@ -58,7 +58,11 @@ def test_the_bits_of_plain_ops(op, form, dtype, backend):
             plain = webrnn.InferenceSession(data, backend=backend)
         whole = webrnn.InferenceSession(data, backend=backend)
         (expected,), (found,) = plain.run(None, feeds(dtype)), whole.run(None, feeds(dtype))
-        np.testing.assert_array_equal(found, expected)
+        if dtype is np.float16 and backend != "numpy":
+            # A cell is computed in float and rounded once; plain ops are rounded one by one.
+            np.testing.assert_allclose(found, expected, rtol=0, atol=4 * np.finfo(dtype).eps)
+        else:
+            np.testing.assert_array_equal(found, expected)
 
 
 @pytest.mark.parametrize(("op", "form"), CASES)

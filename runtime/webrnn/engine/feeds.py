@@ -9,7 +9,6 @@ import numpy as np
 
 from webrnn.errors import ShapeError
 from webrnn.ir import DType, SymbolicDim, Value
-from webrnn.reference.narrow import TYPES, decode, from_bits, to_bits
 
 from .javascript import JsProxy, array_of
 
@@ -74,6 +73,7 @@ def _of_numbers(value: Value, array: np.ndarray) -> np.ndarray:
     if array.size and array.dtype.kind not in ("biuf" if is_float else "iu" if target.kind != "b" else "b"):
         return array
     from webrnn.reference.cast import convert  # a page waits for what is imported
+    from webrnn.reference.narrow import decode
 
     made = convert(array, target)
     if not is_float and not np.array_equal(made if target.kind != "V" else decode(made), array):
@@ -99,6 +99,8 @@ def from_ml_dtypes(array: np.ndarray) -> np.ndarray:
     dtype = ml_dtype_of(array)
     if dtype is None:
         return array
+    from webrnn.reference.narrow import TYPES, from_bits
+
     layout = TYPES[dtype]
     bits = np.ascontiguousarray(array).view(layout.dtype[0]).reshape(array.shape)
     return from_bits(bits & ((1 << layout.bits) - 1), layout)
@@ -114,7 +116,11 @@ def like_feeds(results: list[Any], feeds: Iterable[Any]) -> list[Any]:
 
 def _as_ml_dtype(array: np.ndarray, foreign: Mapping[DType, np.dtype[Any]]) -> np.ndarray:
     wanted = foreign.get(DType.of(array))
-    return array if wanted is None else to_bits(array).astype(f"u{wanted.itemsize}").view(wanted)
+    if wanted is None:
+        return array
+    from webrnn.reference.narrow import to_bits
+
+    return to_bits(array).astype(f"u{wanted.itemsize}").view(wanted)
 
 
 def _is_default_of_32_bits(array: np.ndarray) -> bool:

@@ -12,7 +12,6 @@ import numpy as np
 from webrnn.errors import ModelError, UnsupportedOp
 from webrnn.ir import WEBRNN, GraphBuilder, Node, Value
 from webrnn.ir.activations import ACTIVATION_ROWS, ActivationRow
-from webrnn.reference.narrow import TYPES, encode
 from webrnn.reference.registry import call
 
 from .operands import expect_shape
@@ -176,6 +175,8 @@ def scalar_like(b: GraphBuilder, number: float, value: Value) -> Value:
     if value.dtype is not None:
         if not value.dtype.is_narrow:
             return b.constant(np.array(number, value.dtype.array_type), "scalar")
+        from webrnn.reference.narrow import TYPES, encode  # few models have such types
+
         return b.constant(encode(np.array(number), TYPES[value.dtype]), "scalar")
     return b.op("CastLike", b.constant(np.float32(number), "scalar"), value)
 

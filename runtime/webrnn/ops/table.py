@@ -116,8 +116,8 @@ ConvTranspose              windows      windows      windows      compute  conv_
 ConvInteger                windows      windows      .            compute  conv            T1:byte,T2:byte,T1,T2   product
 
 [detection]
-NonMaxSuppression          indexing     .            sorting      .        .               :f32,:f32,:i64,:f32,:f32
-RoiAlign                   images       images       images       .        .               T1:float,T1,T2:i64
+NonMaxSuppression          indexing     .            sorting      .        1/in            :f32,:f32,:i64,:f32,:f32
+RoiAlign                   images       images       images       .        9               T1:float,T1,T2:i64
 
 [gather_scatter]
 Gather                     indexing     indexing     indexing     layout   0               T:any,Tind:index        view
@@ -131,16 +131,16 @@ NonZero                    indexing     .            .            .        0    
 
 [image]
 GridSample                 images       images       images       .        9               T1:any,T2:float
-AffineGrid                 images       images       images       .        .               T1:float,T2:i64
-DeformConv                 images       images       images       .        .               T:float,T,T,T,T
-Col2Im                     images       images       images       .        .               T:any,:i64,:i64
+AffineGrid                 images       images       images       .        5               T1:float,T2:i64
+DeformConv                 images       images       images       .        conv            T:float,T,T,T,T
+Col2Im                     images       images       images       .        1/in            T:any,:i64,:i64
 
 [linear]
 MatMul                     linear       linear       linear       compute  matmul          T:wide,T                product weights total
 Gemm                       linear       linear       .            compute  gemm            T:wide,T,T              product weights total
 Einsum                     linear       linear       .            compute  einsum          T:number*               product
 MatMulInteger              linear       linear       integers     compute  matmul          T1:byte,T2:byte,T1,T2   product
-Det                        images       linear       images       .        .               T:float
+Det                        images       linear       images       .        det             T:float
 
 [logic]
 Equal                      elementwise  elementwise  elementwise  compute  1               T:number+bool+string,T  comparison total
@@ -162,8 +162,8 @@ IsInf                      elementwise  .            elementwise  compute  1    
 Where                      elementwise  elementwise  elementwise  compute  1               B:bool,T:any,T          elementwise total
 
 [loss]
-NegativeLogLikelihoodLoss  reductions   reductions   .            .        .               T:float,Tind:index,T
-SoftmaxCrossEntropyLoss    reductions   reductions   .            .        .               T:float,Tind:index,T>2
+NegativeLogLikelihoodLoss  reductions   reductions   .            .        1/in            T:float,Tind:index,T
+SoftmaxCrossEntropyLoss    reductions   reductions   .            .        5/in            T:float,Tind:index,T>2
 
 [normalize]
 BatchNormalization         elementwise  normalize    normalize    compute  4               T:float,T1:float,T1,T2:float,T2>3 total
@@ -183,14 +183,14 @@ LpPool                     windows      windows      pools        compute  pool 
 GlobalAveragePool          windows      windows      pools        compute  1/in            T:float
 GlobalMaxPool              windows      windows      pools        compute  1/in            T:float
 GlobalLpPool               windows      windows      pools        compute  2/in            T:float
-MaxUnpool                  images       windows      pools        .        .               T1:float,T2:i64,T2
+MaxUnpool                  images       windows      pools        .        0               T1:float,T2:i64,T2
 
 [quantize]
 QuantizeLinear             elementwise  quantize     .            compute  3               T1:float-double+i32,T2:scale+i32,T3:bits
 DequantizeLinear           elementwise  quantize     .            compute  2               T1:bits+int32,T2:scale,T1
-DynamicQuantizeLinear      elementwise  .            .            compute  .               T1:f32>3
+DynamicQuantizeLinear      elementwise  .            .            compute  4               T1:f32>3
 QLinearMatMul              linear       quantize     .            compute  matmul          T1:quantized,TS:float-double,T1,T2:quantized,TS,T2,TS,T3:quantized product
-QLinearConv                windows      windows      .            compute  .               T1:byte,:f32,T1,T2:byte,:f32,T2,:f32,T3:byte,T4:i32 product
+QLinearConv                windows      windows      .            compute  conv            T1:byte,:f32,T1,T2:byte,:f32,T2,:f32,T3:byte,T4:i32 product
 
 [quantized_lstm]
 com.microsoft:DynamicQuantizeLSTM .            .            .            .        .               .
@@ -223,9 +223,9 @@ SequenceConstruct          sequences    .            .            .        0    
 SequenceEmpty              sequences    .            .            .        0               .
 SequenceAt                 sequences    .            .            .        0               _,I:index
 SequenceInsert             sequences    .            .            .        0               _,T:any,I:index
-SequenceErase              sequences    .            .            .        .               _,I:index
+SequenceErase              sequences    .            .            .        0               _,I:index
 SequenceLength             sequences    .            .            .        0               .
-ConcatFromSequence         sequences    .            .            .        .               .
+ConcatFromSequence         sequences    .            .            .        0               .
 SplitToSequence            sequences    .            .            .        0               T:any,I:index
 Optional                   .            .            .            .        0               .
 OptionalHasElement         .            .            .            .        0               .
@@ -244,7 +244,7 @@ Concat                     layout       layout       layout       layout   0    
 Split                      layout       layout       layout       layout   0               T:any,:i64>many         view first total
 Slice                      indexing     layout       layout       layout   0               T:any,Tind:index,Tind,Tind,Tind view first
 Pad                        layout       layout       pads         layout   0               T:any,:i64,T,Tind:index first
-CenterCropPad              layout       layout       pads         .        .               T:any,Tind:index        first
+CenterCropPad              layout       layout       pads         .        0               T:any,Tind:index        first
 DepthToSpace               layout       layout       pads         .        0               T:any
 SpaceToDepth               layout       layout       pads         .        0               T:any
 Trilu                      elementwise  layout       indexing     compute  0               T:any,:i64              like
@@ -260,7 +260,7 @@ MelWeightMatrix            signal       signal       .            .        2    
 
 [sort]
 TopK                       reductions   reductions   sorting      compute  1/in            T:number,:i64>2         first
-Unique                     reductions   reductions   sorting      .        .               T:any>4
+Unique                     reductions   reductions   sorting      .        1/in            T:any>4
 
 [text]
 StringConcat               .            elementwise  .            .        .               T:string,T

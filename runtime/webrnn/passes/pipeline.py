@@ -19,6 +19,7 @@ from webrnn.checks.graphs import check_signatures
 from webrnn.errors import Error, ModelError, OptionError
 from webrnn.ir import Graph, Scan, Value, is_scan
 from webrnn.ir.check import check as check_graph
+from webrnn.ir.fused import is_cell
 from webrnn.ops.sets import ELEMENTWISE, RESHAPES
 
 from .base import Context, Decline, Pass, PassResult, Semantics, open_graphs
@@ -115,7 +116,7 @@ PLAIN_LOOPS: tuple[Step, ...] = tuple(step for step in PASSES if step.name in _M
 output needs is gone: the analysis along time looks at a model then.
 """
 
-LAST_RESORTS: tuple[Step, ...] = (Step("unroll_loops", "Scan"),)
+LAST_RESORTS: tuple[Step, ...] = (Step("unroll_loops", "unsteady"),)
 """These run only when those above have come to rest: they make larger what others may make smaller."""
 
 FUSIONS: tuple[Step, ...] = (
@@ -322,8 +323,9 @@ def features_of(graph: Graph) -> frozenset[str]:
 
 def _features_of_loop(graph: Graph, scan: Scan) -> Iterator[str]:
     """It may be "conditional": it can end early; "counting": it reads the number of its step; "bounded": it is told how
-    many steps to take. It may have "constants" that are handed in, "frozen" states, something "twice", states that are
-    "rearranged", and work for "each" step that needs no step before it, for "all" steps, or for "traces" only.
+    many steps to take; "unsteady": it may have states that change their shape, or sequences. It may have "constants"
+    that are handed in, "frozen" states, something "twice", states that are "rearranged", and work for "each" step that
+    needs no step before it, for "all" steps, or for "traces" only.
     """
     if scan.body_cond is not None or scan.cond is not None:
         yield from ("conditional", "each")
@@ -336,6 +338,10 @@ def _features_of_loop(graph: Graph, scan: Scan) -> Iterator[str]:
         yield "constants"
     if any(state.body_out in state.body_in for state in scan.states):
         yield "frozen"
+    steady = {value for node in scan.body.nodes if is_cell(node) for value in node.outputs}
+    inside = (value for node in scan.body.nodes for value in (*node.inputs, *node.outputs) if value is not None)
+    if any(state.body_out not in steady for state in scan.states) or any(value.container for value in inside):
+        yield "unsteady"
     results = [trace.element for trace in scan.traces]
     nexts = [state.body_out for state in scan.states]
     if any(len({*values}) < len(values) for values in (handed_in, results, nexts)):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 
 import numpy as np
@@ -24,6 +24,8 @@ from .opening import KNOW_MORE_WHILE_RUNNING, OPENERS
 from .views import Storage, count_of, dense_view
 from .widening import lower_widened
 
+_PLAIN_TYPES = {DType.FLOAT, DType.DOUBLE, DType.INT32, DType.INT64}
+"""What all arithmetic is done in."""
 _READS_FIRST_ONLY = with_trait("first")
 _READS_TOO = {"Pad": 2}
 """Of these, another operand whose elements are read: the value of what is added."""
@@ -275,11 +277,17 @@ class _Walk(Lowering):
             found = rule.get(node.domain, node.op)
             if found is None and node.op not in OPENERS:
                 raise NotLowered(node, "it has no instruction")
-            lower_widened(self, node, partial(self._apply, lambda _, each: self._lower_open(each, found)))
+            self._lower_in_any_type(node, partial(self._apply, lambda _, each: self._lower_open(each, found)))
             for output in node.outputs:
                 if output is not None:
                     self._settle(output)
         self.node = outer
+
+    def _lower_in_any_type(self, node: Node, apply: Callable[[Node], None]) -> None:
+        if all(self.facts.dtype(value) in _PLAIN_TYPES for value in (*node.inputs, *node.outputs) if value is not None):
+            apply(node)
+        else:
+            lower_widened(self, node, apply)
 
     def _lower_open(self, node: Node, found: Rule | None) -> None:
         """By its rule; if that does not know enough before it runs, by what is found out while running."""

@@ -53,6 +53,11 @@ class TimedPlan(PlanProgram):
             for row, size in enumerate(self.bound.sizes)
         ]
 
+    @property
+    def needed_bytes(self) -> int:
+        """What the values inside of the plan need in the arena; those of late sizes, in the last run."""
+        return self._kernels.function("plan_arena_bytes")(self._tables.address)
+
     def timed(self, times: int) -> Spent:
         """What `times` runs take."""
         return self._timed("plan_repeat", times)

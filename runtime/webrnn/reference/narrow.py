@@ -54,6 +54,7 @@ TYPES = {
     27: NarrowType("float6e2m3", 6, 2, 3, 1),
     28: NarrowType("float6e3m2", 6, 3, 2, 3),
 }
+BFLOAT16 = TYPES[16]
 DTYPES: dict[int, np.dtype[Any]] = {element_type: layout.dtype for element_type, layout in TYPES.items()}
 _by_dtype = {layout.dtype: layout for layout in TYPES.values()}
 

@@ -20,10 +20,10 @@ from webrnn.ops.registry import Registry
 from webrnn.ops.sets import ELEMENTWISE
 
 from .arrays import Array
-from .narrow import TYPES, decode, encode
 from .sizes import check_broadcast
 
-BFLOAT16 = TYPES[16]
+_BFLOAT16_FIELDS = ("bfloat16",)
+"""Of arrays that carry it (see `narrow`)."""
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 FUNCTIONS: Registry[Callable[..., Any]] = Registry("numpy", f"{__package__}.{{}}")
@@ -132,9 +132,11 @@ def call(
 
 def _in_float32(function: Callable[..., Any], op_type: str, inputs: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
     """The function; numpy computes bfloat16 in float32, and results are rounded to it."""
-    narrow = [isinstance(value, np.ndarray) and value.dtype == BFLOAT16.dtype for value in inputs]
+    narrow = [isinstance(value, np.ndarray) and value.dtype.names == _BFLOAT16_FIELDS for value in inputs]
     if function in _any_type or not any(narrow):
         return function(*inputs, **keywords)
+    from .narrow import BFLOAT16, decode, encode  # few models have it
+
     result = function(*(decode(value) if is_ else value for value, is_ in zip(inputs, narrow, strict=True)), **keywords)
     if not (narrow[0] or op_type == "OneHot"):
         return result
@@ -212,7 +214,7 @@ def _is_of_kind(value: Any, annotation: str) -> bool:
 
 def _check_types(function: Callable[..., Any], op_type: str, inputs: Sequence[Any]) -> None:
     for value in inputs:
-        foreign = isinstance(value, np.ndarray) and value.dtype.kind in "Vc" and value.dtype != BFLOAT16.dtype
+        foreign = isinstance(value, np.ndarray) and value.dtype.kind in "Vc" and value.dtype.names != _BFLOAT16_FIELDS
         if foreign and function not in _any_type:
             raise UnsupportedOp(
                 f"tensors of {(value.dtype.names or [value.dtype])[0]} are not supported here", op=op_type

@@ -100,9 +100,16 @@ def _gemm(node: Node, facts: Facts) -> Dim | None:
 
 
 def _conv(node: Node, facts: Facts) -> Dim | None:
-    weights = facts.shape(node.inputs[1])
+    weights_at, bias_at = {"QLinearConv": (3, 8), "DeformConv": (1, 3)}.get(node.op, (1, 2))
+    weights = facts.shape(node.inputs[weights_at])
     window = None if weights is None else size_of(weights[1:])
-    return _plus(_times(2, _size(node, facts), window), _size(node, facts) if _has(node, 2) else 0)
+    return _plus(_times(2, _size(node, facts), window), _size(node, facts) if _has(node, bias_at) else 0)
+
+
+def _det(node: Node, facts: Facts) -> Dim | None:
+    """About n³ for each matrix."""
+    shape = facts.shape(node.inputs[0])
+    return _times(size_of(shape), _axis(shape, -1))
 
 
 def _conv_transpose(node: Node, facts: Facts) -> Dim | None:
@@ -178,6 +185,7 @@ _ESTIMATES: dict[str, Estimate] = {
     "cell": _cell,
     "conv": _conv,
     "conv_transpose": _conv_transpose,
+    "det": _det,
     "dft": _dft,
     "einsum": _einsum,
     "expression": _expression,

@@ -12,8 +12,7 @@ from webrnn import reference
 from webrnn.checks.arrays import call
 from webrnn.errors import ShapeError
 from webrnn.ir.activations import ACTIVATION_ROWS
-from webrnn.reference.narrow import decode, encode
-from webrnn.reference.registry import BFLOAT16
+from webrnn.reference.narrow import BFLOAT16, decode, encode
 
 Array: TypeAlias = np.ndarray
 Fused: TypeAlias = Callable[[list[Any], dict[str, Any]], list[Any]]

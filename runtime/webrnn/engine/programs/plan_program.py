@@ -248,6 +248,8 @@ class PlanProgram:
     def repeat(self, times: int) -> None:
         """`execute` again and again in one call: what is timed then is the runs, not the call."""
         with self._lock:
+            if any(self.file.is_late):
+                self._run(self._externals)  # makes the room of which only a run knows how large it is
             self._raise_for(self._kernels.function("plan_repeat")(*self.run_arguments, times))
 
     @property

@@ -97,8 +97,12 @@ def match_cell(l: Lowering, scan: Scan) -> CellLoop | None:
     if weights not in known or any(value is not None and value not in known for value in (bias, peephole)):
         return None
     extra = [int(node.attrs["couple"])] if c is not None else []
-    others = [None if array is None else widened(array, "f32") for array in map(known.get, (bias, peephole))]
-    return CellLoop(node, sequences[0], h, c, n_steps, widened(known[weights], "f32"), others[0], others[1], extra)
+    others = [None if array is None else _in_floats(array) for array in map(known.get, (bias, peephole))]
+    return CellLoop(node, sequences[0], h, c, n_steps, _in_floats(known[weights]), others[0], others[1], extra)
+
+
+def _in_floats(array: np.ndarray) -> np.ndarray:
+    return array if array.dtype == np.float32 else widened(array, "f32")
 
 
 class _Arrays:
