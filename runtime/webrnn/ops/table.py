@@ -216,7 +216,7 @@ CumSum                     elementwise  reductions   sorting      compute  1    
 CumProd                    elementwise  reductions   sorting      compute  1               T:wide,T2:index         like
 
 [resize]
-Resize                     resize       .            images       compute  7               T1:any,T2:float-bfloat16,:f32,:i64
+Resize                     resize       images       images       compute  7               T1:any,T2:float-bfloat16,:f32,:i64
 
 [sequence]
 SequenceConstruct          sequences    .            .            .        0               T:any*
