@@ -44,12 +44,7 @@ def _count(c: Check, index: int) -> Dim | None:
     if not c.given(index):
         return 0
     shape = c.shape(index)
-    total: Dim = 1
-    for size in shape or ():
-        if size is None:
-            return None
-        total = size * total
-    return None if shape is None else total
+    return None if shape is None else _product(shape)
 
 
 @check("GridSample")
@@ -75,6 +70,20 @@ def affine_grid(c: Check) -> None:
     for entry in size:
         c.at_least(entry, 0, f"size {spell(size)} is not a shape")
     c.has_shape(0, (size[0], len(size) - 2, len(size) - 1), "theta")
+
+
+@check("NonMaxSuppression")
+def non_max_suppression(c: Check) -> None:
+    c.has_rank(0, "boxes", 3)
+    c.has_rank(1, "scores", 3)
+    boxes, scores = c.shape(0), c.shape(1)
+    if boxes is not None and scores is not None:
+        message = f"boxes {spell(boxes)} and scores {spell(scores)} do not fit"
+        for have, need in ((boxes[2], 4), (scores[0], boxes[0]), (scores[2], boxes[1])):
+            c.equal(have, need, message)
+    for index, name in ((2, "max_output_boxes_per_class"), (3, "iou_threshold"), (4, "score_threshold")):
+        if c.given(index):
+            c.is_single(index, name)
 
 
 @check("RoiAlign")

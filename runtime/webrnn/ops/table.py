@@ -116,7 +116,7 @@ ConvTranspose              windows      windows      windows      compute  conv_
 ConvInteger                windows      windows      .            compute  conv            T1:byte,T2:byte,T1,T2   product
 
 [detection]
-NonMaxSuppression          indexing     .            sorting      .        .               :f32,:f32,:i64,:f32,:f32
+NonMaxSuppression          indexing     images       sorting      .        .               :f32,:f32,:i64,:f32,:f32
 RoiAlign                   images       images       images       .        .               T1:float,T1,T2:i64
 
 [gather_scatter]
