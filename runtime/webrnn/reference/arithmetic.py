@@ -63,7 +63,7 @@ def power(base: Array, exponent: Array) -> Array:
         return np.power(base, exponent).astype(base.dtype, copy=False)
     if exponent.dtype.kind not in "iu":
         return np.power(base.astype(np.float64), exponent).astype(base.dtype)
-    whole = np.power(base, np.maximum(exponent, 0).astype(base.dtype, copy=False))
+    whole = np.power(base.astype(np.int64), np.maximum(exponent, 0).astype(np.int64)).astype(base.dtype)
     if not np.any(exponent < 0):
         return whole
     return np.where(exponent < 0, np.power(base.astype(np.float64), exponent).astype(base.dtype), whole)
