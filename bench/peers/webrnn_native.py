@@ -47,7 +47,7 @@ class PlanInC:
         names = [port.name for port in self.program.file.outputs]
         self.order = [names.index(entry["name"]) for entry in case.entry["outputs"]]
         run: Any = kernels.load("native").function("plan_run")
-        addresses = (ctypes.cast(run, ctypes.c_void_p).value, *self.program.bound.arguments)
+        addresses = (ctypes.cast(run, ctypes.c_void_p).value, *self.program.run_arguments)
         self.arguments = [ctypes.c_void_p(address) for address in addresses]
         self.plan_loop = loop_library().plan_loop
 

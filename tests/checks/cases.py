@@ -77,6 +77,7 @@ BAD: list[Case] = [
     case("DepthToSpace", f(1, 4, 2, 2), blocksize=2, mode="XYZ"),
     case("DepthToSpace", f(4, 2, 2), blocksize=2),
     case("SpaceToDepth", f(1, 1, 3, 2), blocksize=2),
+    case("SpaceToDepth", f(1, 1, 4, 2), blocksize=2, mode="linear"),
     case("ReverseSequence", f(3, 2, 2), c(1, 2), batch_axis=2),
     case("ReverseSequence", f(3, 2), c(1, 2), batch_axis=0, time_axis=0),
     case("ReverseSequence", f(3, 2), c(1, 2, 3)),
@@ -267,6 +268,17 @@ BAD: list[Case] = [
     case("Resize", f(1, 1, 2, 2), None, Const(np.float32([1, 1, 2, 2])), nearest_mode="up"),
     case("Resize", f(1, 1, 2, 2), None, Const(np.float32([1, 1, 2, 2])), coordinate_transformation_mode="any"),
     case("Resize", f(1, 1, 2, 2), None, Const(np.float32([1, 1, 2]))),
+    case("Resize", f(1, 1, 2, 2), None, Const(np.float32([1, 1, 2, -1]))),
+    case("Resize", f(1, 1, 2, 2), None, Const(np.float32([1, 1, 2, 2])), c(1, 1, 4, 4)),
+    case("Resize", f(1, 1, 2, 2), None, None, c(1, 1, 4)),
+    case("Resize", f(1, 1, 2, 2), None, None, c(1, 1, -4, 4)),
+    case("Resize", f(1, 1, 2, 2), None, None, Const(np.int64([[1, 1, 4, 4]]))),
+    case("Resize", f(1, 1, 2, 2), None, None, c(-4, 8), axes=[2, 3], keep_aspect_ratio_policy="not_smaller"),
+    case("Resize", f(1, 1, 2, 2), None, None, c(4, 4), axes=[2, -2]),
+    case("Resize", f(1, 1, 0, 2), None, None, c(1, 1, 0, 2)),
+    case("NonMaxSuppression", f(1, 3, 4), f(1, 3)),
+    case("NonMaxSuppression", f(1, 3, 4), f(1, 1, 2)),
+    case("NonMaxSuppression", f(1, 3, 4), f(1, 1, 3), Const(np.int64([]))),
     # quantization
     case("QuantizeLinear", f(2, 3), f(2), Const(np.zeros(2, np.uint8)), axis=1),
     case("QuantizeLinear", f(2, 3), f(3), axis=2),
@@ -336,6 +348,10 @@ GOOD: list[Case] = [
 _FLAG = "any number but 1, or but 0, counts as the other; the specification has no third"
 _TWICE = "an axis that is named twice counts once; the specification leaves it open, numpy refuses"
 ONNXRUNTIME_TAKES = {
+    "Resize(float32[1,1,2,2],-,-,int64[1,4]=[[1,1,4,4]];)": "sizes may have any rank",
+    "Resize(float32[1,1,2,2],-,-,int64[2]=[-4,8];axes=[2,3],keep_aspect_ratio_policy=not_smaller)": "the largest counts",
+    "Resize(float32[1,1,0,2],-,-,int64[4]=[1,1,0,2];)": "an empty axis has no scale",
+    "NonMaxSuppression(float32[1,3,4],float32[1,1,3],int64[0]=[];)": "what is empty counts as left out",
     "Reshape(float32[2,3],int64[2]=[2,3];allowzero=2)": _FLAG,
     "Squeeze(float32[1,1],int64[2]=[0,-2];)": _TWICE,
     "ReduceSum(float32[2,3],int64[2]=[0,-2];)": _TWICE,

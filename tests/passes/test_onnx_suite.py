@@ -4,9 +4,9 @@ from functools import cache
 
 import pytest
 
-from tests.conformance.suite import ROUNDING, uses_loops
+from tests.conformance.suite import ROUNDING, assert_expected, uses_loops
 from tests.passes.examine import assert_is_fixpoint
-from tests.reference.onnx_cases import assert_same, node_cases, to_webrnn
+from tests.reference.onnx_cases import node_cases, to_webrnn
 from webrnn.engine.executor.executor import Executor
 from webrnn.errors import Error
 from webrnn.onnx.reader import read_model
@@ -27,7 +27,7 @@ def run_optimized(case, disable=()):
     assert run_passes(graph, disable=disable, check=True).reached_fixpoint
     for values, (_, expected) in zip(arguments, case.data_sets, strict=True):
         for result, wanted in zip(Executor(graph).run(values), expected, strict=True):
-            assert_same(result, to_webrnn(wanted), case.rtol, ROUNDING.get(case.name, case.atol))
+            assert_expected(case, result, to_webrnn(wanted), ROUNDING.get(case.name, case.atol))
     return True
 
 

@@ -113,6 +113,16 @@ def test_pads_that_come_with_the_inputs():
     )
 
 
+@pytest.mark.parametrize("axes", [[1, 1], [-1, 1], [2, 0]])
+def test_axes_that_come_with_the_inputs_are_there_and_named_once(axes):
+    x, numbers = np.ones((3, 4), np.float32), np.zeros(4, INTS)
+    pad = graph_of(lambda b, x, pads, axes: b.op("Pad", x, pads, None, axes), "f 3 n", "i 4", "i 2")
+    cut = graph_of(lambda b, x, starts, axes: b.op("Slice", x, starts, starts, axes), "f 3 n", "i 2", "i 2")
+    for graph, given in ((pad, numbers), (cut, numbers[:2])):
+        with pytest.raises(ShapeError, match="do not fit"):
+            run_plan(plan_of(graph), FAST[0], [[x, given, np.array(axes, INTS)]])
+
+
 def test_sizes_that_come_with_the_inputs():
     check(
         lambda b, shape: b.op("ConstantOfShape", shape),

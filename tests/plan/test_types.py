@@ -123,6 +123,11 @@ def test_mod(kind, fmod):
     check_graph(graph, [x, y], tolerance=0, builds=BUILDS)
 
 
+def test_powers_of_integers_wrap_whatever_the_exponents_of_others_are():
+    graph = graph_of(lambda b, x, y: b.op("Pow", x, y), "i 5", "i 5")
+    check_graph(graph, [np.int64([3, -2, -1, -1, 4]), np.int64([10**18, -3, -3, -2, 8])], builds=BUILDS)
+
+
 @pytest.mark.parametrize("exponent", ["f", "i", "j", "f16", "f64", "u8"])
 @pytest.mark.parametrize("base", ["f", "i", "j", "f16", "f64"])
 def test_powers(base, exponent):

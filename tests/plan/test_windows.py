@@ -113,6 +113,11 @@ def test_transposed_convolution_with_weights_that_are_an_input(shape, weights, a
             ["f 1 1 t"],
             "cut off depends on a size",
         ),
+        (
+            lambda b, x: b.op("ConvTranspose", x, b.constant(array(1, 1, 3)), strides=[1 << 32]),
+            ["f 1 1 t"],
+            "a stride of 4294967296",
+        ),
     ],
 )
 def test_reasons_to_refuse(build, shapes, reason):

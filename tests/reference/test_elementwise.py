@@ -104,6 +104,14 @@ def test_bit_shift_beyond_the_width():
         assert left.tolist() == [0, 0, 0]
 
 
+@pytest.mark.parametrize(
+    ("direction", "wanted"), [("RIGHT", [2**64 - 1, 2**63 - 1, 0]), ("LEFT", [2**64 - 1, 2**64 - 2, 0])]
+)
+def test_bit_shift_keeps_all_bits(direction, wanted):
+    x, amount = np.array([2**64 - 1] * 3, np.uint64), np.array([0, 1, 64], np.uint64)
+    assert arrays.call("BitShift", "", [x, amount], {"direction": direction})[0].tolist() == wanted
+
+
 def test_scalars_stay_arrays():
     (y,) = arrays.call("Add", "", [np.float32(1).reshape(()), np.float32(2).reshape(())], {})
     assert isinstance(y, np.ndarray)

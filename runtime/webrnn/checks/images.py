@@ -2,14 +2,49 @@
 
 from __future__ import annotations
 
-from math import prod
+from math import isfinite, prod
 
+from webrnn.errors import ModelError
 from webrnn.ir import Dim
 from webrnn.ir.dims import floor_divide
 
 from .check import ANY, Check, spell
 from .registry import check
 from .windows import bias, fits, kernel_of, pads, per_axis, spatial_rank
+
+
+@check("Resize")
+def resize(c: Check) -> None:
+    x, axes = c.shape(0), c.attribute("axes")
+    chosen = c.axes(axes or (None if x is None else range(len(x))), c.rank(0), attribute="axes")
+    counts = [_count(c, index) for index in (1, 2, 3)]
+    if None not in counts[1:]:
+        has_one = (counts[1] == 0) != (counts[2] == 0)
+        c.that(has_one, "exactly one of scales and sizes is required", kind=ModelError)
+    if c.given(3) and counts[2] != 0:
+        c.is_list(3, "sizes")
+        for size in c.content(3) or ():
+            c.at_least(size, 0, f"sizes hold {size}")
+    factors = c.fact(2).floats or ()
+    c.that(all(isfinite(factor) and factor > 0 for factor in factors), f"scales {list(factors)} are not positive")
+    if x is None or chosen is None:
+        return
+    for name, count in zip(("scales", "sizes"), counts[1:], strict=True):
+        if count != 0:
+            c.equal(count, len(chosen), f"{count} {name} for {len(chosen)} axes")
+    if c.attribute("coordinate_transformation_mode", "half_pixel") == "tf_crop_and_resize":
+        c.equal(counts[0], 2 * len(chosen), "tf_crop_and_resize needs a roi with the start and end of each axis")
+    if counts[2] is not None and counts[2] != 0:
+        for axis in chosen:
+            c.at_least(x[axis], 1, f"an input of shape {spell(x)} has an empty axis")
+
+
+def _count(c: Check, index: int) -> Dim | None:
+    """How many elements an operand has; none if it is left out."""
+    if not c.given(index):
+        return 0
+    shape = c.shape(index)
+    return None if shape is None else _product(shape)
 
 
 @check("GridSample")
@@ -35,6 +70,20 @@ def affine_grid(c: Check) -> None:
     for entry in size:
         c.at_least(entry, 0, f"size {spell(size)} is not a shape")
     c.has_shape(0, (size[0], len(size) - 2, len(size) - 1), "theta")
+
+
+@check("NonMaxSuppression")
+def non_max_suppression(c: Check) -> None:
+    c.has_rank(0, "boxes", 3)
+    c.has_rank(1, "scores", 3)
+    boxes, scores = c.shape(0), c.shape(1)
+    if boxes is not None and scores is not None:
+        message = f"boxes {spell(boxes)} and scores {spell(scores)} do not fit"
+        for have, need in ((boxes[2], 4), (scores[0], boxes[0]), (scores[2], boxes[1])):
+            c.equal(have, need, message)
+    for index, name in ((2, "max_output_boxes_per_class"), (3, "iou_threshold"), (4, "score_threshold")):
+        if c.given(index):
+            c.is_single(index, name)
 
 
 @check("RoiAlign")

@@ -122,6 +122,7 @@ CHOICES: dict[tuple[str, str], tuple[str | int, ...]] = {
     ("Pad", "mode"): ("constant", "reflect", "edge", "wrap"),
     ("Resize", "mode"): ("nearest", "linear", "cubic"),
     ("RoiAlign", "mode"): ("avg", "max"),
+    ("SpaceToDepth", "mode"): ("DCR", "CRD"),
     ("ScatterElements", "reduction"): ("none", "add", "mul", "max", "min"),
     ("ScatterND", "reduction"): ("none", "add", "mul", "max", "min"),
     ("SoftmaxCrossEntropyLoss", "reduction"): ("none", "sum", "mean"),

@@ -116,7 +116,7 @@ ConvTranspose              windows      windows      windows      compute  conv_
 ConvInteger                windows      windows      .            compute  conv            T1:byte,T2:byte,T1,T2   product
 
 [detection]
-NonMaxSuppression          indexing     .            sorting      .        1/in            :f32,:f32,:i64,:f32,:f32
+NonMaxSuppression          indexing     images       sorting      .        1/in            :f32,:f32,:i64,:f32,:f32
 RoiAlign                   images       images       images       .        9               T1:float,T1,T2:i64
 
 [gather_scatter]
@@ -216,7 +216,7 @@ CumSum                     elementwise  reductions   sorting      compute  1    
 CumProd                    elementwise  reductions   sorting      compute  1               T:wide,T2:index         like
 
 [resize]
-Resize                     resize       .            images       compute  7               T1:any,T2:float-bfloat16,:f32,:i64
+Resize                     resize       images       images       compute  7               T1:any,T2:float-bfloat16,:f32,:i64
 
 [sequence]
 SequenceConstruct          sequences    .            .            .        0               T:any*

@@ -8,6 +8,7 @@ and the rule of the op goes on from there.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import combinations
 
 from webrnn.ir import Dim, DType, Node, Value
 from webrnn.ops.sets import BINARY, BITWISE, COMPARISONS, LOGICAL, REDUCTIONS, VARIADIC
@@ -106,6 +107,9 @@ def _axis_numbers(
         for axis in named:
             number = numbers.of(axis)
             numbers.demand((number >= -rank) & (number < rank))
+        places = [numbers.where(numbers.of(axis) < 0, numbers.of(axis) + rank, numbers.of(axis)) for axis in named]
+        for first, second in combinations(places, 2):  # none is named twice
+            numbers.demand((first < second) | (second < first))
     for axis in range(rank):
         row: list[Dim | View] = []
         for each, (_, default) in zip(elements, given, strict=True):

@@ -61,9 +61,12 @@ def power(base: Array, exponent: Array) -> Array:
     """The result has the type of the base; the exponent may have another one."""
     if base.dtype.kind == "f":
         return np.power(base, exponent).astype(base.dtype, copy=False)
-    if exponent.dtype.kind in "iu" and not np.any(exponent < 0):
-        return np.power(base, exponent.astype(base.dtype, copy=False))
-    return np.power(base.astype(np.float64), exponent).astype(base.dtype)
+    if exponent.dtype.kind not in "iu":
+        return np.power(base.astype(np.float64), exponent).astype(base.dtype)
+    whole = np.power(base.astype(np.int64), np.maximum(exponent, 0).astype(np.int64)).astype(base.dtype)
+    if not np.any(exponent < 0):
+        return whole
+    return np.where(exponent < 0, np.power(base.astype(np.float64), exponent).astype(base.dtype), whole)
 
 
 @op("Max")

@@ -35,9 +35,9 @@ def bit_shift(x: Array, amount: Array, *, direction: str) -> Array:
     within = (amount >= 0) & (amount < width)
     safe_amount = np.where(within, amount, 0).astype(x.dtype)
     if direction == "LEFT":
-        return np.where(within, x << safe_amount, 0).astype(x.dtype)
+        return np.where(within, x << safe_amount, x.dtype.type(0))
     if direction == "RIGHT":
-        return np.where(within, x >> safe_amount, np.where(x < 0, -1, 0)).astype(x.dtype)
+        return np.where(within, x >> safe_amount, np.where(x < 0, -1, 0).astype(x.dtype))
     raise UnsupportedOp(f"{direction!r} is neither LEFT nor RIGHT", attribute="direction")
 
 

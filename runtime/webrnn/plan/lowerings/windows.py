@@ -25,6 +25,9 @@ MOST = 1 << 15
 """What the numbers of a window of `conv` and `pool` are below."""
 
 
+MOST_PHASES = 1 << 10
+"""Of a transposed convolution along an axis: each is a convolution of its own."""
+
 FEW_FILTERS = 16
 """Fewer do not fill the vectors of a product."""
 
@@ -308,7 +311,10 @@ def _phases(l: Lowering, kernel: int, stride: int, dilation: int, cut: int, size
     """Result o reads tap t of element (o + cut - t * dilation) / stride, where that is an integer."""
     found = []
     common = gcd(stride, dilation)
-    for first in range(min(stride, length) if isinstance(length, int) else stride):
+    count = min(stride, length) if isinstance(length, int) else stride
+    if count > MOST_PHASES:
+        raise l.refuse(f"a stride of {stride}")
+    for first in range(count):
         positions = floor_divide(length - first + stride - 1, stride)
         l.require_not_negative(positions)
         taps = [t for t in range(kernel) if (first + cut - t * dilation) % stride == 0][::-1]
