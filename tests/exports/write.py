@@ -11,6 +11,7 @@ import contextlib
 import importlib
 import json
 import multiprocessing
+import multiprocessing.connection
 import os
 import shutil
 import time
@@ -159,28 +160,58 @@ def main() -> None:
         for exporter in each.exporters
         if arguments.only in f"{each.family}/{each.name}" and arguments.exporter in (None, exporter)
     ]
-    global _work
-    _work = [(architecture, exporter, framework, arguments.output) for architecture, exporter in todo]
-    # Exporters keep things from one model to the next, and then fail where they alone would not: a process for each.
     framework.warm_up()
-    with multiprocessing.get_context("fork").Pool(arguments.jobs, maxtasksperchild=1) as pool:
-        for index, (seconds, lines) in enumerate(pool.imap_unordered(_write_one, range(len(todo)), chunksize=1)):
-            print(f"[{index + 1}/{len(todo)}] {seconds:.1f} s  {lines[0]}", flush=True)
-            for line in lines[1:]:
-                print(f"    {line}", flush=True)
+    work = [(architecture, exporter, framework, arguments.output) for architecture, exporter in todo]
+    for index, (seconds, lines) in enumerate(_in_processes(work, arguments.jobs)):
+        print(f"[{index + 1}/{len(todo)}] {seconds:.1f} s  {lines[0]}", flush=True)
+        for line in lines[1:]:
+            print(f"    {line}", flush=True)
 
 
-_work: list[tuple[Architecture, str, Any, Path]] = []
+Work = tuple[Architecture, str, Any, Path]
 
 
-def _write_one(index: int) -> tuple[float, list[str]]:
-    start = time.monotonic()
-    architecture, exporter, framework, folder = _work[index]
+def _in_processes(work: list[Work], jobs: int) -> Iterator[tuple[float, list[str]]]:
+    """A process for each model: exporters keep things from one to the next, and then fail where alone they would not;
+    and onnxruntime may crash."""
+    context = multiprocessing.get_context("fork")
+    left, running = work[::-1], []
+    while left or running:
+        while left and len(running) < jobs:
+            item = left.pop()
+            receiver, sender = context.Pipe(duplex=False)
+            process = context.Process(target=_write_one, args=(item, sender))
+            process.start()
+            sender.close()
+            running.append((item, process, receiver, time.monotonic()))
+        multiprocessing.connection.wait([receiver for _, _, receiver, _ in running])
+        for entry in [entry for entry in running if entry[2].poll()]:
+            running.remove(entry)
+            item, process, receiver, start = entry
+            try:
+                lines = receiver.recv()
+            except EOFError:
+                lines = _after_a_crash(item)
+            process.join()
+            yield time.monotonic() - start, lines
+
+
+def _after_a_crash(item: Work) -> list[str]:
+    architecture, exporter, _, folder = item
+    said = []
+    for made in sorted(folder.glob(f"{architecture.name}.{exporter}*")):
+        if not (made / "about.json").exists():
+            reason = "onnxruntime ends the process that runs it"
+            (made / "about.json").write_text(json.dumps({"not_exportable": reason, "states": {}}))
+            said.append(f"{made.name}: {reason}")
+    return said or [f"{architecture.name}.{exporter}: its process ended"]
+
+
+def _write_one(item: Work, sender: Any) -> None:
     with open(os.devnull, "w") as nowhere, contextlib.redirect_stdout(nowhere), contextlib.redirect_stderr(nowhere):
         for stream in (1, 2):  # what C++ says, too
             os.dup2(nowhere.fileno(), stream)
-        lines = write(architecture, exporter, framework, folder)
-    return time.monotonic() - start, lines
+        sender.send(write(*item))
 
 
 if __name__ == "__main__":
