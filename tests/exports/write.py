@@ -35,8 +35,10 @@ def architectures(framework: str) -> Iterator[Architecture]:
         yield from importlib.import_module(f"{package}.{name}").family.architectures
 
 
-def write(architecture: Architecture, exporter: str, framework: Any, folder: Path) -> list[str]:
-    """Write one export and its versions. What was written, or why nothing was, a line each."""
+def write(
+    architecture: Architecture, exporter: str, framework: Any, folder: Path, crashed: frozenset[str] = frozenset()
+) -> list[str]:
+    """Write one export and its versions but for those that `crashed`. What was written, or why not, a line each."""
     name = f"{architecture.name}.{exporter}"
     module = framework.make(architecture)
     runs = [architecture.feeds(EXPORTED, 1), architecture.feeds(OTHERS if architecture.is_open else EXPORTED, 2)]
@@ -60,7 +62,7 @@ def write(architecture: Architecture, exporter: str, framework: Any, folder: Pat
         (target / "about.json").write_text(json.dumps({**about, "not_exportable": reason}, indent=1))
         return [f"{name}: not exportable: {reason[:120]}"]
     said = [finish(target, about)]
-    for version in architecture.versions:
+    for version in [each for each in architecture.versions if each not in crashed]:
         made = _empty(folder / f"{name}.{version}")
         convert, tolerance = VERSIONS[version]
         try:
@@ -161,14 +163,14 @@ def main() -> None:
         if arguments.only in f"{each.family}/{each.name}" and arguments.exporter in (None, exporter)
     ]
     framework.warm_up()
-    work = [(architecture, exporter, framework, arguments.output) for architecture, exporter in todo]
-    for index, (seconds, lines) in enumerate(_in_processes(work, arguments.jobs)):
+    work = [(architecture, exporter, framework, arguments.output, frozenset[str]()) for architecture, exporter in todo]
+    for index, (seconds, lines) in enumerate(_in_processes(work, arguments.jobs or 1)):
         print(f"[{index + 1}/{len(todo)}] {seconds:.1f} s  {lines[0]}", flush=True)
         for line in lines[1:]:
             print(f"    {line}", flush=True)
 
 
-Work = tuple[Architecture, str, Any, Path]
+Work = tuple[Architecture, str, Any, Path, frozenset[str]]
 
 
 def _in_processes(work: list[Work], jobs: int) -> Iterator[tuple[float, list[str]]]:
@@ -189,22 +191,23 @@ def _in_processes(work: list[Work], jobs: int) -> Iterator[tuple[float, list[str
             running.remove(entry)
             item, process, receiver, start = entry
             try:
-                lines = receiver.recv()
+                yield time.monotonic() - start, receiver.recv()
             except EOFError:
-                lines = _after_a_crash(item)
+                left += _after_a_crash(item)
             process.join()
-            yield time.monotonic() - start, lines
 
 
-def _after_a_crash(item: Work) -> list[str]:
-    architecture, exporter, _, folder = item
-    said = []
-    for made in sorted(folder.glob(f"{architecture.name}.{exporter}*")):
-        if not (made / "about.json").exists():
+def _after_a_crash(item: Work) -> list[Work]:
+    """Note what crashed; what is still to do."""
+    architecture, exporter, framework, folder, crashed = item
+    name = f"{architecture.name}.{exporter}"
+    for version in ("", *architecture.versions):
+        made = folder / f"{name}.{version}".rstrip(".")
+        if made.exists() and not (made / "about.json").exists():
             reason = "onnxruntime ends the process that runs it"
             (made / "about.json").write_text(json.dumps({"not_exportable": reason, "states": {}}))
-            said.append(f"{made.name}: {reason}")
-    return said or [f"{architecture.name}.{exporter}: its process ended"]
+            return [(architecture, exporter, framework, folder, crashed | {version})] if version else []
+    raise RuntimeError(f"the process that exports {name} ended")
 
 
 def _write_one(item: Work, sender: Any) -> None:
