@@ -239,7 +239,6 @@ INSTRUCTIONS = (
     _row("reduce_numbers", "x:any y:any! kind:number_reduction", "reduction"),  # as reduce
 
     # --- integers and quantized numbers
-
     # x[m, k] of bytes, zero[1] or [m], packed: integer_panels, shift[n], y[m, n] = (x - zero)(weights - shift)
     _row("integer_gemm", "x:any zero:any? packed:i8 shift:i32? y:i32! scratch:i16!", "matrix"),
     _row("plain_matmul", "a:any b:any y:any!", "matrix"),  # a[b, m, k], b[b, k, n], y[b, m, n] of integers or f64
@@ -248,8 +247,6 @@ INSTRUCTIONS = (
     _row("random", "counter:i64 y:f32! seed:int normal:int", "element-wise"),
     # scores[batch, classes], numbers[batch, n], y the same
     _row("choose", "scores:f32 numbers:f32 y:i64!", "reduction"),
-
-    # --- end
 )  # fmt: skip
 
 HAS_SIZES = ("sizes", "flat_index")

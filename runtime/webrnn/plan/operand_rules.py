@@ -8,86 +8,13 @@ VM asks the same: check_<name> in wasm_kernels/instructions.c.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from math import prod
 
 from webrnn.ir.activations import ACTIVATIONS
 
-from .instructions import (
-    COORDINATES,
-    CUMULATIONS,
-    FFT_SLACK,
-    FFTS,
-    INTERPOLATIONS,
-    MAX_FFT,
-    MIN_FFT,
-    NEAREST_MODES,
-    NUMBER_REDUCTIONS,
-    NUMBERS,
-    PADDINGS,
-    POOLINGS,
-    REDUCTIONS,
-    SCATTERS,
-    UNITS,
-)
-from .opcodes import DTYPES, GRAIN, INTEGER_PANEL, INTEGER_ROWS, ITEM_BYTES, PANEL
-
-INT_MAX = 2**31 - 1
-
-
-@dataclass(frozen=True, slots=True)
-class BoundTensor:
-    dtype: str
-    shape: tuple[int, ...]
-    strides: tuple[int, ...]
-    buffer: int
-    offset: int
-
-    @property
-    def rank(self) -> int:
-        return len(self.shape)
-
-    @property
-    def count(self) -> int:
-        return prod(self.shape)
-
-    @property
-    def is_contiguous(self) -> bool:
-        dense = 1
-        for size, stride in zip(reversed(self.shape), reversed(self.strides), strict=True):
-            if size != 1 and stride != dense:
-                return False
-            if dense <= INT_MAX:
-                dense *= size
-        return True
-
-
-Maybe = BoundTensor | None
-
-
-def is_dense(t: BoundTensor, rank: int) -> bool:
-    return t.rank == rank and t.is_contiguous
-
-
-def is_vector(t: BoundTensor, n: int) -> bool:
-    return t.is_contiguous and t.count == n
-
-
-def has_rows(t: BoundTensor) -> bool:
-    """Rows without gaps, which may be apart."""
-    return t.rank == 2 and (t.strides[1] == 1 or t.shape[1] == 1)
-
-
-def is_block(t: BoundTensor, rows: int, width: int) -> bool:
-    return is_dense(t, 2) and t.shape == (rows, width)
-
-
-def fits(number: int) -> bool:
-    return 0 <= number <= INT_MAX
-
-
-def packed_floats(n: int, k: int) -> int:
-    return -(-n // GRAIN) * GRAIN * k
+from . import image_rules, index_rules
+from .bound import INT_MAX, BoundTensor, Maybe, fits, has_rows, is_block, is_dense, is_vector, packed_floats
+from .instructions import FFT_SLACK, FFTS, MAX_FFT, MIN_FFT, NUMBER_REDUCTIONS, NUMBERS, POOLINGS, REDUCTIONS
+from .opcodes import DTYPES, INTEGER_PANEL, INTEGER_ROWS, ITEM_BYTES, PANEL
 
 
 def _copy(x: BoundTensor, y: BoundTensor) -> bool:
@@ -320,95 +247,6 @@ def _pool(x: BoundTensor, y: BoundTensor, kind: int, *window: int) -> bool:
     )
 
 
-def _along_axis(x: BoundTensor, y: BoundTensor) -> bool:
-    """[outer, n, inner] and [outer, m, inner]"""
-    return is_dense(x, 3) and is_dense(y, 3) and (x.shape[0], x.shape[2]) == (y.shape[0], y.shape[2])
-
-
-def _pool_axis(
-    x: BoundTensor, places: Maybe, y: BoundTensor, index: Maybe, kind: int, kernel: int, stride: int, dilation: int,
-    pad: int, after: int, scale: int, plane: int,
-) -> bool:  # fmt: skip
-    return (
-        _along_axis(x, y)
-        and 0 <= kind < len(POOLINGS)
-        and min(kernel, stride, dilation) > 0
-        and min(pad, after) >= 0
-        and (places is None or (places.is_contiguous and places.shape == x.shape))
-        and (index is None or (index.is_contiguous and index.shape == y.shape))
-    )
-
-
-def _overlap_add(x: BoundTensor, y: BoundTensor, stride: int, dilation: int, pad: int) -> bool:
-    if not (is_dense(x, 5) and is_dense(y, 4) and min(stride, dilation) > 0 and pad >= 0):
-        return False
-    outer, _, middle, _, inner = x.shape
-    return (outer, middle, inner) == (y.shape[0], y.shape[1], y.shape[3])
-
-
-def _resize(
-    x: BoundTensor, scale: Maybe, roi: Maybe, y: BoundTensor, mode: int, nearest: int, coordinates: int, *numbers: int
-) -> bool:
-    names = ((mode, INTERPOLATIONS), (nearest, NEAREST_MODES), (coordinates, COORDINATES))
-    return (
-        _along_axis(x, y)
-        and x.dtype == y.dtype
-        and (x.shape[1] > 0 or y.count == 0)
-        and all(0 <= number < len(known) for number, known in names)
-        and (scale is None or scale.count == 1)
-        and (roi is not None) == (COORDINATES[coordinates] == "tf_crop_and_resize")
-        and (roi is None or roi.shape == (2,))
-        and (x.dtype == "f32" or (mode == 0 and roi is None))
-    )
-
-
-def _grid_sample(x: BoundTensor, grid: BoundTensor, y: BoundTensor, mode: int, padding: int, units: int) -> bool:
-    return (
-        x.rank >= 3
-        and x.is_contiguous
-        and is_dense(grid, 3)
-        and is_dense(y, 3)
-        and (x.count > 0 or y.count == 0)
-        and y.shape == (x.shape[0], x.shape[1], grid.shape[1])
-        and (grid.shape[0], grid.shape[2]) == (x.shape[0], x.rank - 2)
-        and 0 <= mode < len(INTERPOLATIONS)
-        and 0 <= padding < len(PADDINGS)
-        and 0 <= units < len(UNITS)
-    )
-
-
-def _affine_grid(theta: BoundTensor, y: BoundTensor, align_corners: int) -> bool:
-    axes = y.rank - 2
-    return (
-        axes >= 1
-        and is_dense(theta, 3)
-        and y.is_contiguous
-        and theta.shape == (y.shape[0], axes, axes + 1)
-        and y.shape[-1] == axes
-    )
-
-
-def _roi_align(x: BoundTensor, rois: BoundTensor, images: BoundTensor, y: BoundTensor, *numbers: int) -> bool:
-    return (
-        is_dense(x, 4)
-        and is_dense(y, 4)
-        and is_block(rois, y.shape[0], 4)
-        and is_vector(images, y.shape[0])
-        and x.shape[1] == y.shape[1]
-        and (x.count > 0 or y.count == 0)
-    )
-
-
-def _det(x: BoundTensor, scratch: BoundTensor, y: BoundTensor) -> bool:
-    return (
-        is_dense(x, 3)
-        and x.shape[1] == x.shape[2]
-        and is_vector(y, x.shape[0])
-        and is_dense(scratch, 1)
-        and scratch.count >= x.shape[1] ** 2
-    )
-
-
 def _integer_gemm(
     x: BoundTensor, zero: Maybe, packed: BoundTensor, shift: Maybe, y: BoundTensor, scratch: BoundTensor
 ) -> bool:
@@ -470,85 +308,6 @@ def _choose(scores: BoundTensor, numbers: BoundTensor, y: BoundTensor) -> bool:
     )
 
 
-def _nonzero(x: BoundTensor, y: Maybe, count: Maybe) -> bool:
-    return (
-        x.is_contiguous
-        and (y is not None or count is not None)
-        and (count is None or count.count == 1)
-        and (y is None or (is_dense(y, 2) and y.shape[0] == x.rank))
-    )
-
-
-SUMMED = ("f32", "i64", "i32", "f64")
-"""The element types that scatter and cumulate calculate with."""
-ORDERED = DTYPES[: DTYPES.index("u64") + 1]
-"""The element types that have an order: not those that numpy lacks."""
-
-
-def _flat_index(index: BoundTensor, y: BoundTensor, *sizes: int) -> bool:
-    return (
-        index.rank == y.rank + 1
-        and y.is_contiguous
-        and index.shape[:-1] == y.shape
-        and len(sizes) == y.rank + 2 * index.shape[-1]
-    )
-
-
-def _scatter(index: BoundTensor, updates: BoundTensor, y: BoundTensor, kind: int) -> bool:
-    return (
-        is_dense(updates, 2)
-        and is_dense(y, 2)
-        and updates.dtype == y.dtype
-        and updates.shape[1] == y.shape[1]
-        and is_vector(index, updates.shape[0])
-        and 0 <= kind < len(SCATTERS)
-        and (SCATTERS[kind] == "none" or y.dtype in SUMMED)
-    )
-
-
-def _cumulate(x: BoundTensor, y: BoundTensor, kind: int, exclusive: int) -> bool:
-    return x.rank == 3 and _copy(x, y) and x.dtype in SUMMED and 0 <= kind < len(CUMULATIONS)
-
-
-def _top(x: BoundTensor, values: Maybe, indices: BoundTensor, smallest: int, last: int, nan_first: int) -> bool:
-    return (
-        is_dense(x, 3)
-        and is_dense(indices, 3)
-        and (x.shape[0], x.shape[2]) == (indices.shape[0], indices.shape[2])
-        and indices.shape[1] <= x.shape[1]
-        and x.dtype in ORDERED
-        and (values is None or (is_dense(values, 3) and (values.dtype, values.shape) == (x.dtype, indices.shape)))
-    )
-
-
-def _nms(
-    corners: BoundTensor, scores: BoundTensor, order: BoundTensor, limit: BoundTensor, overlap: BoundTensor,
-    least: BoundTensor, selected: BoundTensor, count: BoundTensor,
-) -> bool:  # fmt: skip
-    return (
-        all(is_dense(each, 3) for each in (corners, scores, order))
-        and scores.shape == order.shape
-        and corners.shape == (scores.shape[0], scores.shape[2], 4)
-        and is_dense(selected, 2)
-        and selected.shape[1] == 3
-        and all(each.count == 1 for each in (limit, overlap, least, count))
-    )
-
-
-def _unique(
-    x: BoundTensor, order: BoundTensor, first: BoundTensor, inverse: BoundTensor, counts: BoundTensor,
-    count: BoundTensor, is_sorted: int,
-) -> bool:  # fmt: skip
-    return (
-        is_dense(x, 2)
-        and x.dtype in ORDERED
-        and is_dense(order, 2)
-        and order.shape == (2, x.shape[0])
-        and all(is_vector(each, x.shape[0]) for each in (first, inverse, counts))
-        and count.count == 1
-    )
-
-
 OPERAND_RULES: dict[str, Callable[..., bool]] = {
     "require": lambda size: size >= 0,
     "copy": _copy,
@@ -577,24 +336,24 @@ OPERAND_RULES: dict[str, Callable[..., bool]] = {
     # --- sizes that are known only while running
     "let": lambda size, value, least: value.count == 1,
     "demand": lambda condition: condition.is_contiguous,
-    "nonzero": _nonzero,
+    "nonzero": index_rules.nonzero,
     # --- indexing and sorting
-    "flat_index": _flat_index,
-    "scatter": _scatter,
+    "flat_index": index_rules.flat_index,
+    "scatter": index_rules.scatter,
     "in_range": lambda x, least, most: x.is_contiguous,
     "iota": lambda y: y.is_contiguous,
-    "cumulate": _cumulate,
-    "top": _top,
-    "nms": _nms,
-    "unique": _unique,
+    "cumulate": index_rules.cumulate,
+    "top": index_rules.top,
+    "nms": index_rules.nms,
+    "unique": index_rules.unique,
     # --- windows and images
-    "pool_axis": _pool_axis,
-    "resize": _resize,
-    "grid_sample": _grid_sample,
-    "affine_grid": _affine_grid,
-    "roi_align": _roi_align,
-    "det": _det,
-    "overlap_add": _overlap_add,
+    "pool_axis": image_rules.pool_axis,
+    "resize": image_rules.resize,
+    "grid_sample": image_rules.grid_sample,
+    "affine_grid": image_rules.affine_grid,
+    "roi_align": image_rules.roi_align,
+    "det": image_rules.det,
+    "overlap_add": image_rules.overlap_add,
     # --- reductions, normalizations and transforms
     "reduce_numbers": _reduce_numbers,
     # --- integers and quantized numbers
@@ -603,6 +362,5 @@ OPERAND_RULES: dict[str, Callable[..., bool]] = {
     # --- random numbers
     "random": lambda counter, y, seed, normal: counter.count == 1 and y.is_contiguous,
     "choose": _choose,
-    # --- end
 }
 """Not of "expression" and "loop", whose operands are lists: verify.py has theirs."""

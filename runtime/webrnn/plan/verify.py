@@ -15,10 +15,11 @@ from dataclasses import dataclass, field
 
 from webrnn.errors import PlanError
 
+from .bound import INT_MAX, BoundTensor
 from .decode import Decoded, Move, Tables, decode
 from .file import SYMBOL, PlanFile, evaluated, late_rows
 from .opcodes import DTYPES, ITEM_BYTES, LATE_BYTES
-from .operand_rules import INT_MAX, OPERAND_RULES, BoundTensor
+from .operand_rules import OPERAND_RULES
 
 UNSET = -(2**31)
 """What a late size is before it runs."""

@@ -12,9 +12,9 @@ from itertools import pairwise
 from webrnn.ir import WEBRNN, Dim, Node, Value
 from webrnn.ir.dims import is_nonnegative
 
+from ..index_rules import SUMMED
 from ..instructions import SCATTERS
 from ..lowering import Lowering, attribute, present, rule
-from ..operand_rules import SUMMED
 from ..views import View, count_of, dense_strides
 from .expressions import Writer
 from .positions import converted, number_of, positions

@@ -7,9 +7,9 @@ import numpy as np
 from webrnn.ir import Dim, Node
 
 from ..draft import Instruction
+from ..index_rules import ORDERED, SUMMED
 from ..instructions import CUMULATIONS
 from ..lowering import Lowering, attribute, present, rule
-from ..operand_rules import ORDERED, SUMMED
 from ..views import View, count_of
 from .expressions import Writer
 from .positions import converted, positions

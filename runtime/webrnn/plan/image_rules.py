@@ -1,0 +1,95 @@
+"""operand_rules.py for windows and images."""
+
+from __future__ import annotations
+
+from .bound import BoundTensor, Maybe, is_block, is_dense, is_vector
+from .instructions import COORDINATES, INTERPOLATIONS, NEAREST_MODES, PADDINGS, POOLINGS, UNITS
+
+
+def along_axis(x: BoundTensor, y: BoundTensor) -> bool:
+    """[outer, n, inner] and [outer, m, inner]"""
+    return is_dense(x, 3) and is_dense(y, 3) and (x.shape[0], x.shape[2]) == (y.shape[0], y.shape[2])
+
+
+def pool_axis(
+    x: BoundTensor, places: Maybe, y: BoundTensor, index: Maybe, kind: int, kernel: int, stride: int, dilation: int,
+    pad: int, after: int, scale: int, plane: int,
+) -> bool:  # fmt: skip
+    return (
+        along_axis(x, y)
+        and 0 <= kind < len(POOLINGS)
+        and min(kernel, stride, dilation) > 0
+        and min(pad, after) >= 0
+        and (places is None or (places.is_contiguous and places.shape == x.shape))
+        and (index is None or (index.is_contiguous and index.shape == y.shape))
+    )
+
+
+def overlap_add(x: BoundTensor, y: BoundTensor, stride: int, dilation: int, pad: int) -> bool:
+    if not (is_dense(x, 5) and is_dense(y, 4) and min(stride, dilation) > 0 and pad >= 0):
+        return False
+    outer, _, middle, _, inner = x.shape
+    return (outer, middle, inner) == (y.shape[0], y.shape[1], y.shape[3])
+
+
+def resize(
+    x: BoundTensor, scale: Maybe, roi: Maybe, y: BoundTensor, mode: int, nearest: int, coordinates: int, *numbers: int
+) -> bool:
+    names = ((mode, INTERPOLATIONS), (nearest, NEAREST_MODES), (coordinates, COORDINATES))
+    return (
+        along_axis(x, y)
+        and x.dtype == y.dtype
+        and (x.shape[1] > 0 or y.count == 0)
+        and all(0 <= number < len(known) for number, known in names)
+        and (scale is None or scale.count == 1)
+        and (roi is not None) == (COORDINATES[coordinates] == "tf_crop_and_resize")
+        and (roi is None or roi.shape == (2,))
+        and (x.dtype == "f32" or (mode == 0 and roi is None))
+    )
+
+
+def grid_sample(x: BoundTensor, grid: BoundTensor, y: BoundTensor, mode: int, padding: int, units: int) -> bool:
+    return (
+        x.rank >= 3
+        and x.is_contiguous
+        and is_dense(grid, 3)
+        and is_dense(y, 3)
+        and (x.count > 0 or y.count == 0)
+        and y.shape == (x.shape[0], x.shape[1], grid.shape[1])
+        and (grid.shape[0], grid.shape[2]) == (x.shape[0], x.rank - 2)
+        and 0 <= mode < len(INTERPOLATIONS)
+        and 0 <= padding < len(PADDINGS)
+        and 0 <= units < len(UNITS)
+    )
+
+
+def affine_grid(theta: BoundTensor, y: BoundTensor, align_corners: int) -> bool:
+    axes = y.rank - 2
+    return (
+        axes >= 1
+        and is_dense(theta, 3)
+        and y.is_contiguous
+        and theta.shape == (y.shape[0], axes, axes + 1)
+        and y.shape[-1] == axes
+    )
+
+
+def roi_align(x: BoundTensor, rois: BoundTensor, images: BoundTensor, y: BoundTensor, *numbers: int) -> bool:
+    return (
+        is_dense(x, 4)
+        and is_dense(y, 4)
+        and is_block(rois, y.shape[0], 4)
+        and is_vector(images, y.shape[0])
+        and x.shape[1] == y.shape[1]
+        and (x.count > 0 or y.count == 0)
+    )
+
+
+def det(x: BoundTensor, scratch: BoundTensor, y: BoundTensor) -> bool:
+    return (
+        is_dense(x, 3)
+        and x.shape[1] == x.shape[2]
+        and is_vector(y, x.shape[0])
+        and is_dense(scratch, 1)
+        and scratch.count >= x.shape[1] ** 2
+    )
