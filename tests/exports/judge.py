@@ -114,8 +114,9 @@ def _why(session: webrnn.InferenceSession, plan: str) -> str:
 
 
 def _one_line(text: str) -> str:
-    """Without the names of nodes and values, which exporters number."""
-    return " ".join(re.sub(r"'[^']*' \(", "(", text).split())[:200]
+    """Without the names of nodes and values, which exporters number, without paths and advice."""
+    text = re.split(r"\{|\. Please|Load model from", re.sub(r"'[^']*' \(", "(", text))[0]
+    return " ".join(re.sub(r"\S*/[^\s:]*", "...", text).split())[:160]
 
 
 def _difference(results: list[Any], expected: list[np.ndarray], tolerance: float) -> str:

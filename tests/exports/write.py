@@ -11,6 +11,7 @@ import contextlib
 import importlib
 import json
 import multiprocessing
+import multiprocessing.connection
 import os
 import shutil
 import time
@@ -34,8 +35,10 @@ def architectures(framework: str) -> Iterator[Architecture]:
         yield from importlib.import_module(f"{package}.{name}").family.architectures
 
 
-def write(architecture: Architecture, exporter: str, framework: Any, folder: Path) -> list[str]:
-    """Write one export and its versions. What was written, or why nothing was, a line each."""
+def write(
+    architecture: Architecture, exporter: str, framework: Any, folder: Path, crashed: frozenset[str] = frozenset()
+) -> list[str]:
+    """Write one export and its versions but for those that `crashed`. What was written, or why not, a line each."""
     name = f"{architecture.name}.{exporter}"
     module = framework.make(architecture)
     runs = [architecture.feeds(EXPORTED, 1), architecture.feeds(OTHERS if architecture.is_open else EXPORTED, 2)]
@@ -59,7 +62,7 @@ def write(architecture: Architecture, exporter: str, framework: Any, folder: Pat
         (target / "about.json").write_text(json.dumps({**about, "not_exportable": reason}, indent=1))
         return [f"{name}: not exportable: {reason[:120]}"]
     said = [finish(target, about)]
-    for version in architecture.versions:
+    for version in [each for each in architecture.versions if each not in crashed]:
         made = _empty(folder / f"{name}.{version}")
         convert, tolerance = VERSIONS[version]
         try:
@@ -159,28 +162,59 @@ def main() -> None:
         for exporter in each.exporters
         if arguments.only in f"{each.family}/{each.name}" and arguments.exporter in (None, exporter)
     ]
-    global _work
-    _work = [(architecture, exporter, framework, arguments.output) for architecture, exporter in todo]
-    # Exporters keep things from one model to the next, and then fail where they alone would not: a process for each.
     framework.warm_up()
-    with multiprocessing.get_context("fork").Pool(arguments.jobs, maxtasksperchild=1) as pool:
-        for index, (seconds, lines) in enumerate(pool.imap_unordered(_write_one, range(len(todo)), chunksize=1)):
-            print(f"[{index + 1}/{len(todo)}] {seconds:.1f} s  {lines[0]}", flush=True)
-            for line in lines[1:]:
-                print(f"    {line}", flush=True)
+    work = [(architecture, exporter, framework, arguments.output, frozenset[str]()) for architecture, exporter in todo]
+    for index, (seconds, lines) in enumerate(_in_processes(work, arguments.jobs or 1)):
+        print(f"[{index + 1}/{len(todo)}] {seconds:.1f} s  {lines[0]}", flush=True)
+        for line in lines[1:]:
+            print(f"    {line}", flush=True)
 
 
-_work: list[tuple[Architecture, str, Any, Path]] = []
+Work = tuple[Architecture, str, Any, Path, frozenset[str]]
 
 
-def _write_one(index: int) -> tuple[float, list[str]]:
-    start = time.monotonic()
-    architecture, exporter, framework, folder = _work[index]
+def _in_processes(work: list[Work], jobs: int) -> Iterator[tuple[float, list[str]]]:
+    """A process for each model: exporters keep things from one to the next, and then fail where alone they would not;
+    and onnxruntime may crash."""
+    context = multiprocessing.get_context("fork")
+    left, running = work[::-1], []
+    while left or running:
+        while left and len(running) < jobs:
+            item = left.pop()
+            receiver, sender = context.Pipe(duplex=False)
+            process = context.Process(target=_write_one, args=(item, sender))
+            process.start()
+            sender.close()
+            running.append((item, process, receiver, time.monotonic()))
+        multiprocessing.connection.wait([receiver for _, _, receiver, _ in running])
+        for entry in [entry for entry in running if entry[2].poll()]:
+            running.remove(entry)
+            item, process, receiver, start = entry
+            try:
+                yield time.monotonic() - start, receiver.recv()
+            except EOFError:
+                left += _after_a_crash(item)
+            process.join()
+
+
+def _after_a_crash(item: Work) -> list[Work]:
+    """Note what crashed; what is still to do."""
+    architecture, exporter, framework, folder, crashed = item
+    name = f"{architecture.name}.{exporter}"
+    for version in ("", *architecture.versions):
+        made = folder / f"{name}.{version}".rstrip(".")
+        if made.exists() and not (made / "about.json").exists():
+            reason = "onnxruntime ends the process that runs it"
+            (made / "about.json").write_text(json.dumps({"not_exportable": reason, "states": {}}))
+            return [(architecture, exporter, framework, folder, crashed | {version})] if version else []
+    raise RuntimeError(f"the process that exports {name} ended")
+
+
+def _write_one(item: Work, sender: Any) -> None:
     with open(os.devnull, "w") as nowhere, contextlib.redirect_stdout(nowhere), contextlib.redirect_stderr(nowhere):
         for stream in (1, 2):  # what C++ says, too
             os.dup2(nowhere.fileno(), stream)
-        lines = write(architecture, exporter, framework, folder)
-    return time.monotonic() - start, lines
+        sender.send(write(*item))
 
 
 if __name__ == "__main__":

@@ -386,7 +386,8 @@ def test_real_models(name, expected):
 def test_a_token_that_a_loop_hands_on_beside_a_state_is_a_doubt():
     """A greedy decoder: `token_out` is the next `token_in`, but a caller may as well feed tokens."""
     text = """<ir_version: 8, opset_import: ["": 17]>
-    greedy (float[T,2,4] x, float[2,4] h_in, int64[2] token_in) => (float[T,2,4] y, float[2,4] h_out, int64[2] token_out) {
+    greedy (float[T,2,4] x, float[2,4] h_in, int64[2] token_in) =>
+           (float[T,2,4] y, float[2,4] h_out, int64[2] token_out) {
         shape = Shape<start=0, end=1>(x) steps = Squeeze(shape) go = Constant<value=bool {1}>()
         h_out, token_out, y = Loop(steps, go, h_in, token_in) <body = b (int64 i, bool c, float[2,4] h, int64[2] t) =>
             (bool c2, float[2,4] h2, int64[2] t2, float[2,4] o) {
