@@ -7,14 +7,23 @@
 #include "window.c"
 #include "copy.c"
 #include "fft.c"
+
+/* What is rare, or done once for each binding, is compiled for size. */
+#pragma clang attribute push(__attribute__((minsize)), apply_to = function)
 #include "plan.c"
+#pragma clang attribute pop
+
 #include "expression.c"
 #include "instructions.c"
+#include "integers.c"
+
+#pragma clang attribute push(__attribute__((minsize)), apply_to = function)
 #include "late.c"
 #include "indexing.c"
 #include "numbers.c"
-#include "integers.c"
 #include "images.c"
+#pragma clang attribute pop
+
 #include "vm.c"
 #include "limits.c"
 
