@@ -125,3 +125,11 @@ def test_streams_carry_the_counter(backend, tmp_path):
         session.export(tmp_path / "model.rnn", carry={"h": "h_next"})
         again = webrnn.InferenceSession(tmp_path / "model.rnn", backend=backend).stream()
         assert [(again.step(x)[0] == want).all() for want in (first, second, third)] == [True] * 3
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("attrs", [{"seed": [1.0]}, {"shape": ["a"]}, {"shape": [0.5]}, {"low": "x"}, {"dtype": 0.5}])
+def test_attributes_of_other_types_are_refused(attrs, backend):
+    nodes = [helper.make_node("RandomUniform", [], ["y"], **({"shape": [2]} | attrs))]
+    with pytest.raises(webrnn.ModelError, match=next(iter(attrs))):
+        _session(nodes, [], [floats("y", [2])], backend).run(None, {})

@@ -113,6 +113,12 @@ def test_pads_that_come_with_the_inputs():
     )
 
 
+def test_many_axes_that_come_with_the_inputs():
+    build = lambda b, x, pads, axes: b.op("Pad", x, pads, None, axes)  # noqa: E731
+    x, pads = np.ones((1, 2, 1, 3, 2), np.float32), np.arange(10)
+    check(build, ["f 1 2 1 n 2", "i 10", "i 5"], [x, pads, np.array([0, -1, 2, -2, 1])])
+
+
 @pytest.mark.parametrize("axes", [[1, 1], [-1, 1], [2, 0]])
 def test_axes_that_come_with_the_inputs_are_there_and_named_once(axes):
     x, numbers = np.ones((3, 4), np.float32), np.zeros(4, INTS)

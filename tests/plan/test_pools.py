@@ -28,6 +28,13 @@ POOLS = (
 SIZES = [{"n": 2, "t": 7}, {"n": 1, "t": 4}, {"n": 0, "t": 3}]
 
 
+@pytest.mark.parametrize("p", [4095, 4096, 2**63 - 1])
+def test_large_powers(p):
+    x = np.float32([[[1, -1, 0.5, 2, 1, 0]]])
+    with np.errstate(over="ignore"):
+        check_graph(graph_of(lambda b, x: b.op("LpPool", x, kernel_shape=[2], p=p), "f 1 1 6"), [x])
+
+
 @pytest.mark.parametrize(("shape", "attrs"), POOLS)
 def test_pooling(shape, attrs):
     kinds = (

@@ -46,6 +46,7 @@ def arg_extreme(c: Check) -> None:
 
 @check("CumSum", "CumProd")
 def running(c: Check) -> None:
+    c.has_rank(0, "x", 1, ANY)
     c.is_single(1, "axis")
     for axis in c.ints(1) or ():
         c.axis(axis, c.rank(0))

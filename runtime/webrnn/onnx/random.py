@@ -18,6 +18,9 @@ import numpy as np
 from webrnn.errors import ModelError
 from webrnn.ir import WEBRNN, DType, Graph, Node, Scan, Value, is_scan
 
+_INTEGERS = ("dtype", "sample_size", "shape")
+"""Attributes of these; all others are numbers."""
+
 COUNTER, NEXT = "random_counter", "random_counter.next"
 
 DEFAULT_SEED = 0.0
@@ -115,7 +118,13 @@ class _Drawing:
 
     def attribute(self, name: str, default: Any = None) -> Any:
         value = self.node.attrs.get(name)
-        return default if value is None else value
+        if value is None:
+            return default
+        items = value if name == "shape" and isinstance(value, list) else [value]
+        if not all(isinstance(item, int if name in _INTEGERS else (int, float)) for item in items):
+            message = f"{value!r} is of another type"
+            raise ModelError(message, node=self.node.label, op=self.node.op, attribute=name)
+        return value
 
     def output(self, index: int = 0) -> Value | None:
         return self.node.outputs[index] if index < len(self.node.outputs) else None

@@ -103,12 +103,15 @@ def _axis_numbers(
     found: list[list[Dim | View]] = []
     known = [axis % rank if isinstance(axis, int) else None for axis in named]
     if axes is not None and None in known:
-        numbers = Numbers(l)
         for axis in named:
+            numbers = Numbers(l)
             number = numbers.of(axis)
             numbers.demand((number >= -rank) & (number < rank))
-        places = [numbers.where(numbers.of(axis) < 0, numbers.of(axis) + rank, numbers.of(axis)) for axis in named]
-        for first, second in combinations(places, 2):  # none is named twice
+        for pair in combinations(named, 2):  # none is named twice
+            numbers = Numbers(l)
+            first, second = (
+                numbers.where(numbers.of(axis) < 0, numbers.of(axis) + rank, numbers.of(axis)) for axis in pair
+            )
             numbers.demand((first < second) | (second < first))
     for axis in range(rank):
         row: list[Dim | View] = []

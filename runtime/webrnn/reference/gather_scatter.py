@@ -7,6 +7,7 @@ import numpy as np
 from webrnn.errors import ModelError, ShapeError, UnsupportedOp
 
 from .arrays import Array, normalize_axis, require_rank, require_rank_at_least
+from .narrow import decode, narrow_type
 from .registry import op
 from .sizes import check_size
 
@@ -137,6 +138,7 @@ def compress(x: Array, condition: Array, *, axis: int | None = None) -> Array:
     return np.take(x, chosen, axis=axis)
 
 
-@op("NonZero")
+@op("NonZero", any_type=True)
 def non_zero(x: Array) -> Array:
+    x = decode(x) if narrow_type(x.dtype) else x
     return np.array(np.nonzero(np.atleast_1d(x)), np.int64).reshape(max(x.ndim, 1), -1)

@@ -127,9 +127,17 @@ def _max_unpool(l: Lowering, node: Node) -> None:
 # --- powers ----------------------------------------------------------------------------------------------------------
 
 
+MOST_BY_PRODUCTS = 1 << 12
+"""A power that is larger takes more operations than expressions have room for."""
+
+
 def _powers(l: Lowering, x: View, p: int) -> View:
     """|x| to the power of p."""
     made = l.temporary(x.shape)
+    if p >= MOST_BY_PRODUCTS:
+        large = [ExpressionOp("abs", (0,)), ExpressionOp("pow", (2, 1))]
+        l.expression([x], [(made, 3)], [("f32", float(p))], large)
+        return made
     ops, last = [ExpressionOp("abs", (0,))], 1
     for bit in bin(p)[3:]:  # square and multiply, from the second bit on
         ops.append(ExpressionOp("mul", (last, last)))
