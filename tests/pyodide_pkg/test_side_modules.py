@@ -95,7 +95,7 @@ def limited(module: Path, folder: Path) -> list[str]:
     """What ends a plan that does not end, for limits of each kind."""
     (folder / "nested.rnn").write_bytes(nested_loops(EXACT, EXACT))
     core.run(SCRIPT.with_name("run_limited.py"), module, folder / "nested.rnn", folder / "returned.json")
-    return [ERRORS[number] for number in json.loads((folder / "returned.json").read_text())]
+    return [ERROR_ROWS[number].text for number in json.loads((folder / "returned.json").read_text())]
 
 
 ENDED = [row.text for row in ERROR_ROWS if row.limit]
