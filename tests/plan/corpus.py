@@ -14,10 +14,12 @@ from tests.plan.test_control import branches
 from tests.plan.test_fused_sequences import GATES, array, recurrence
 from tests.plan.test_late_sizes import growing_states
 from tests.plan.test_loops import _counting, _nested
+from webrnn.errors import PlanError
 from webrnn.ir import WEBRNN, Graph, Node
 from webrnn.ir.scan import TraceSpec
 from webrnn.plan.file import PlanFile
 from webrnn.plan.lowering import NotLowered
+from webrnn.plan.verify import verify
 
 LOOP = frozenset({"fused_sequences"})
 SIZE_NUMBERS = {"n": 2, "t": 3, "steps": 3}
@@ -199,8 +201,9 @@ def samples() -> list[Sample]:
         case = random_graph(seed)
         try:
             data = plan_of(case.graph)
-        except NotLowered:
+            symbols = PlanFile(data).symbols_of([argument.shape for argument in case.arguments])
+            verify(data, dict(zip(PlanFile(data).symbols, symbols, strict=True)))
+        except (NotLowered, PlanError):  # a plan that does not hold for these sizes is no good sample
             continue
-        symbols = PlanFile(data).symbols_of([argument.shape for argument in case.arguments])
         found.append(Sample(f"random {seed}", data, tuple(symbols)))
     return found
