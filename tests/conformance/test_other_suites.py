@@ -10,6 +10,7 @@ from onnx import numpy_helper
 from onnx.backend.test.loader import load_model_tests
 
 import webrnn
+from tests.backends import MAIN
 from tests.reference.onnx_cases import assert_same, to_webrnn
 
 REFUSED = {
@@ -34,7 +35,7 @@ def test_all_of_them(kind):
             with pytest.raises(webrnn.UnsupportedOp, match=refusal):
                 webrnn.InferenceSession(str(folder / "model.onnx"))
             continue
-        session = webrnn.InferenceSession(str(folder / "model.onnx"), backend="native")
+        session = webrnn.InferenceSession(str(folder / "model.onnx"), backend=MAIN)
         for data_set in glob.glob(str(folder / "test_data_set_*")):
             feeds = dict(zip((i.name for i in session.get_inputs()), tensors(data_set, "input"), strict=True))
             for result, wanted in zip(session.run(None, feeds), tensors(data_set, "output"), strict=True):

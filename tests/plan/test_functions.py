@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 
+from tests.backends import KERNELS, MAIN
 from tests.plan.harness import graph_of, plan_of, run_plan
 
 WIDE = np.longdouble
@@ -50,7 +51,7 @@ def _worst(result: np.ndarray, wanted: np.ndarray) -> float:
 def test_errors(op, kind, dtype):
     x = _arguments(op, dtype)
     data = plan_of(graph_of(lambda b, x: b.op(op, x), f"{kind} {x.size}"))
-    (result,) = run_plan(data, "native", [[x]])[0]
+    (result,) = run_plan(data, MAIN, [[x]])[0]
     assert _worst(result, FUNCTIONS[op](x.astype(WIDE))) < BOUNDS[kind]
     np.testing.assert_array_equal(result, run_plan(data, "wasm:relaxed", [[x]])[0][0])
 
@@ -58,7 +59,7 @@ def test_errors(op, kind, dtype):
 def test_the_error_function_of_doubles():
     rng = np.random.default_rng(1)
     x = np.concatenate([rng.standard_normal(1000) * 10.0 ** rng.integers(-5, 1, 1000), SPECIAL])
-    (result,) = run_plan(plan_of(graph_of(lambda b, x: b.op("Erf", x), f"f64 {x.size}")), "native", [[x]])[0]
+    (result,) = run_plan(plan_of(graph_of(lambda b, x: b.op("Erf", x), f"f64 {x.size}")), MAIN, [[x]])[0]
     assert _worst(result, np.array([math.erf(number) for number in x], WIDE)) < 20
 
 
@@ -72,7 +73,7 @@ def test_halves():
         return b.op("Cast", x, to=1), b.op("Cast", y, to=10), b.op("Cast", z, to=10)
 
     graph = graph_of(build, f"f16 {1 << 16}", f"f {1 << 16}", f"f {1 << 16}")
-    for spec in ("native", "wasm:relaxed"):
+    for spec in KERNELS:
         results = run_plan(plan_of(graph), spec, [[halves, floats, around]])[0]
         wanted = [halves.astype(np.float32), floats.astype(np.float16), around.astype(np.float16)]
         for result, want in zip(results, wanted, strict=True):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tests.backends import KERNELS
+from tests.backends import KERNELS, MAIN
 from tests.passes.sequence_models import MODELS, STAY, model
 from webrnn.engine.session import InferenceSession
 
@@ -27,7 +27,7 @@ def test_what_stays_says_why(name):
     graph, arguments = model(name)
     feeds = dict(zip((value.name for value in graph.inputs), arguments, strict=True))
     expected = InferenceSession(graph, backend="numpy", disable=["all"]).run(None, feeds)
-    session = InferenceSession(graph, backend="native")
+    session = InferenceSession(graph, backend=MAIN)
     for want, got in zip(expected, session.run(None, feeds), strict=True):
         np.testing.assert_allclose(got, want, atol=1e-6)
     assert f"the loop carries a sequence, s; {STAY[name][1]}" in session.report()

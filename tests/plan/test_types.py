@@ -7,6 +7,7 @@ import pytest
 from onnx import helper, numpy_helper
 
 import webrnn
+from tests.backends import KERNELS, MAIN
 from tests.onnx.models import floats, model, recurrent
 from tests.plan.harness import assert_close, check_graph, graph_of, plan_of, run_plan
 from webrnn.ir import DType
@@ -16,7 +17,7 @@ from webrnn.reference.cast import convert
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
-BUILDS = ("native", "wasm:relaxed")
+BUILDS = KERNELS
 FLOATS = {"f16": 2e-3, "bf16": 2e-2, "f64": 1e-12}
 INTEGERS = ("u8", "i8", "u16", "i16", "u32", "u64")
 SPECIAL = np.array(
@@ -50,7 +51,7 @@ def test_casts_that_saturate(to, saturate):
         return [b.op("Cast", x, to=int(ELEMENT_TYPES[to]), saturate=saturate, round_mode=mode) for mode in modes]
 
     x = SPECIAL.astype(np.float32)
-    results = run_plan(plan_of(graph_of(build, f"f {x.size}")), "native", [[x]])[0]
+    results = run_plan(plan_of(graph_of(build, f"f {x.size}")), MAIN, [[x]])[0]
     for mode, result in zip(modes, results, strict=True):
         assert_close([result], [convert(x, ELEMENT_TYPES[to].array_type, bool(saturate), mode)], 0)
 
@@ -192,19 +193,19 @@ def test_recurrent_layers(kind, op, attrs):
     data = _cast_model(recurrent(op, **attrs), dtype)
     feeds = {"X": convert(np.random.default_rng(1).standard_normal((3, 2, 4)), dtype.array_type)}
     expected = webrnn.InferenceSession(data, backend="numpy").run(None, feeds)
-    session = webrnn.InferenceSession(data, backend="native")
+    session = webrnn.InferenceSession(data, backend=MAIN)
     assert_close(session.run(None, feeds), expected, 2 * FLOATS[kind])
     assert "numpy" not in session.report()
 
 
 def test_python_numbers_are_feeds():
     proto = model([helper.make_node("Add", ["x", "n"], ["y"])], [floats("x", [2]), floats("n", [])], [floats("y", [2])])
-    session = webrnn.InferenceSession(proto.SerializeToString(), backend="native")
+    session = webrnn.InferenceSession(proto.SerializeToString(), backend=MAIN)
     assert session.run(None, {"x": [1, 2.5], "n": 3})[0].tolist() == [4, 5.5]
     with pytest.raises(webrnn.ShapeError, match="input 'x'"):
         session.run(None, {"x": ["a", "b"], "n": 3})
     whole = model([helper.make_node("Neg", ["x"], ["y"])], [_values("x", DType.INT8, 2)], [_values("y", DType.INT8, 2)])
-    session = webrnn.InferenceSession(whole.SerializeToString(), backend="native")
+    session = webrnn.InferenceSession(whole.SerializeToString(), backend=MAIN)
     assert session.run(None, {"x": (1, -2)})[0].tolist() == [-1, 2]
     for wrong in ([1, 200], [1, 0.5]):
         with pytest.raises(webrnn.ShapeError, match="input 'x'"):
@@ -225,7 +226,7 @@ def test_arrays_of_ml_dtypes_are_feeds():
     for dtype, foreign in kinds.items():
         node = helper.make_node("Concat", ["x", "x"], ["y"], axis=0)
         proto = model([node], [_values("x", dtype, 2)], [_values("y", dtype, 4)])
-        session = webrnn.InferenceSession(proto.SerializeToString(), backend="native")
+        session = webrnn.InferenceSession(proto.SerializeToString(), backend=MAIN)
         (result,) = session.run(None, {"x": np.array([2, -3], foreign)})
         assert result.dtype == foreign
         assert result.astype(np.float32).tolist() == [2, -3, 2, -3]

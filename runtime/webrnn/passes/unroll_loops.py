@@ -96,7 +96,7 @@ class _Steps:
     def _join(self, trace: Trace, elements: list[Value]) -> None:
         if trace.whole is None:
             return
-        axes = new_constant(self.graph, np.array([trace.spec.axis]), self.names.fresh("axes"), self.context)
+        axes = new_constant(self.graph, np.array([trace.spec.axis], np.int64), self.names.fresh("axes"), self.context)
         rows = [self._op("Unsqueeze", element, axes) for element in elements]
         ordered = rows[::-1] if trace.spec.reverse else rows
         self.made.append(Node("Concat", [*ordered], [trace.whole], {"axis": trace.spec.axis}))

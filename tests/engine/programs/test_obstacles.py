@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from tests.backends import MAIN
 from tests.passes.differential import graph_of
 from webrnn.engine.programs.obstacles import MOST_LISTED, listed, obstacles, obstacles_for_some_shapes
 from webrnn.engine.programs.vm_program import with_shapes
@@ -32,7 +33,7 @@ def test_all_that_has_no_instruction_is_said_once_and_the_rest_runs_on_the_vm():
         """g (string[2] s, float[n] x) => (y, t, z) { a = StringConcat(s, s) y = StringConcat(a, s)
         t = StringConcat(s, y) z = Relu(x) }"""
     )
-    session = InferenceSession(graph, backend="native")
+    session = InferenceSession(graph, backend=MAIN)
     x = np.float32([-1, 2])
     assert session.run(["z"], {"s": np.array(["a", "b"], object), "x": x})[0].tolist() == [0, 2]
     lines = [line for line in session.report().splitlines() if line.startswith("in numpy: ")]

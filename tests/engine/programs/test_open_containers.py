@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tests.backends import BACKENDS
+from tests.backends import BACKENDS, MAIN
 from tests.passes.differential import floats, graph_of
 from webrnn.engine.session import InferenceSession
 
@@ -42,7 +42,7 @@ def test_a_trace_as_a_sequence(backend):
 
 
 def test_results_are_the_callers_own():
-    session = InferenceSession(graph_of(TRACE), backend="native")
+    session = InferenceSession(graph_of(TRACE), backend=MAIN)
     (first,) = session.run(None, {"x": floats(2, 2)})
     kept = [row.copy() for row in first]
     session.run(None, {"x": floats(2, 2, seed=5)})

@@ -50,7 +50,7 @@ def _spread(e: Emitter, parameter: Value, x: Value, node: Node) -> Value:
         return e.op("Reshape", parameter, e.ints()) if shape else parameter
     axis = node.attrs.get("axis", 1) % rank
     if block:
-        return e.op("Gather", parameter, e.constant(np.arange(e.size(x, axis)) // block), axis=axis)
+        return e.op("Gather", parameter, e.constant(np.arange(e.size(x, axis), dtype=np.int64) // block), axis=axis)
     return e.op("Reshape", parameter, e.ints(-1, *[1] * (rank - 1 - axis)))
 
 

@@ -48,7 +48,7 @@ def parts(pairs: View) -> Complex:
 
 
 def chirp_of(l: Lowering, n: int, inverse: bool, twiddles: np.ndarray) -> Chirp:
-    m, steps = power_for(n), np.arange(n)
+    m, steps = power_for(n), np.arange(n, dtype=np.int64)
     chirp = turns(steps * steps, 2 * n, inverse)
     wave = np.zeros(m, np.complex128)
     wave[:n] = chirp.conj()
