@@ -140,7 +140,7 @@ def gates(b: Builder, x: str) -> str:
 
 def cut_and_joined(b: Builder, x: str) -> str:
     low = b.op("Slice", x, b.ints(0), b.ints(2), b.ints(2))
-    high = b.op("Gather", x, b.constant(np.array([5, 4, 3, 2])), axis=2)
+    high = b.op("Gather", x, b.constant(np.array([5, 4, 3, 2], np.int64)), axis=2)
     return b.op("Concat", low, high, axis=-1)
 
 

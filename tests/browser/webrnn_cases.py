@@ -187,7 +187,7 @@ def every_type() -> ModelProto:
 
 
 def every_feed() -> Arrays:
-    return {name: convert(np.array([1, 3, 2]), dtype.array_type) for name, dtype in ELEMENT_TYPES.items()}
+    return {name: convert(np.array([1, 3, 2], np.int64), dtype.array_type) for name, dtype in ELEMENT_TYPES.items()}
 
 
 def tensor(name: str, kind: int, *shape: int | str) -> ValueInfoProto:

@@ -143,7 +143,7 @@ BAD: list[Case] = [
     case("ArgMax", f(0, 3), axis=0),
     case("ArgMax", f(2, 3), keepdims=-1),
     case("CumSum", f(2, 3), Const(np.int64(2))),
-    case("CumSum", f(), np.array(0)),
+    case("CumSum", f(), np.array(0, np.int64)),
     case("Range", *(np.float16(each) for each in (1, 5, 2)), stash_type=64, opset=27),
     case("CumSum", f(2, 3), Const(np.int64(0)), reverse=2),
     case("TopK", f(2, 3), c(4), outputs=2),

@@ -159,8 +159,8 @@ def _static_cache_cases():
     yield _cached((2, 4), 9, [3, 1], 4, local_window_size=1, softcap=1.5)
     yield _cached((2, 4), 9, [3, 1], 4, others=[None, _floats(1, 4, 4, 4)])
     yield _cached((2, 1), 9, [3, 6], 7, others=[None, _floats(2, 1, 1, 7)])
-    yield _cached((2, 1), 9, [3, 6], 7, True, [np.array([[1], [8]])])
-    yield _cached((2, 4), 9, [3, 3], 4, True, [np.array([[2, 3, 4, 5], [7, 1, 1, 1]])])
+    yield _cached((2, 1), 9, [3, 6], 7, True, [np.array([[1], [8]], np.int64)])
+    yield _cached((2, 4), 9, [3, 3], 4, True, [np.array([[2, 3, 4, 5], [7, 1, 1, 1]], np.int64)])
 
 
 def _embedding_cases():

@@ -263,7 +263,7 @@ class _Generator:
     def _counted(self, b: GraphBuilder, body: GraphBuilder, scan: Scan, axis: int, whole: Value) -> Value:
         """Let a Scan count its steps and pick the elements of a tensor itself; the element."""
         fewer = self.rng.random() < 0.3
-        length = b.op("Gather", b.op("Shape", whole), b.constant(np.array(axis)))
+        length = b.op("Gather", b.op("Shape", whole), b.constant(np.array(axis, np.int64)))
         scan.n_steps = b.constant(np.array(self.steps - 1), "n_steps") if fewer else length
         scan.iteration = body.value("iteration")
         scan.invariants.append(Invariant(whole, body.value("table")))
@@ -346,10 +346,10 @@ class _Generator:
         b.add(Node("SequenceConstruct", [init], [start]))
         after = body.value("longer", container=SEQUENCE)
         if kind == "items":
-            before = body.op("SequenceAt", state, body.constant(np.array(-1)))
+            before = body.op("SequenceAt", state, body.constant(np.array(-1, np.int64)))
             body.add(Node("SequenceConstruct", [body.op("Tanh", body.op("Add", before, new))], [after]))
         else:
-            place = [] if self.rng.random() < 0.7 else [body.constant(np.array(0))]
+            place = [] if self.rng.random() < 0.7 else [body.constant(np.array(0, np.int64))]
             body.add(Node("SequenceInsert", [state, new, *place], [after]))
         scan.states.append(State(StateSpec(), start, [state], after, final))
         return b.op("ReduceSum", b.op("ConcatFromSequence", final, axis=0, new_axis=1), b.ints(0), keepdims=0)

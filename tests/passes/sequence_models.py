@@ -164,5 +164,5 @@ def _argument(value) -> np.ndarray:
     if value.name == "p":
         return np.array(True)
     if value.name == "k":
-        return np.array(-1)
+        return np.array(-1, np.int64)
     return floats(*(dim if isinstance(dim, int) else SIZES[str(dim)] for dim in value.shape))

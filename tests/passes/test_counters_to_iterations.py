@@ -52,7 +52,7 @@ def test_declines():
     step = s.invariant("step", s.b.op("ReduceMax", s.b.op("Cast", s.b.input("n", shape=(1,)), to=7), keepdims=0))
     count = s.body.value("count")
     s.scan.states.append(
-        State(StateSpec(), s.b.constant(np.array(0)), [count], s.body.op("Add", count, step), s.b.value("final"))
+        State(StateSpec(), s.b.constant(0), [count], s.body.op("Add", count, step), s.b.value("final"))
     )
     graph = s.finish(traces=[s.body.op("Gather", s.invariant("table", shape=(9, 3)), count)])
     s.b.graph.inputs[0].dtype = s.b.graph.inputs[1].dtype

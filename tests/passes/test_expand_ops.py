@@ -59,7 +59,7 @@ MASK = (RNG.integers(0, 2, (2, 1, 3, 5)).astype(bool), (N, 1, T, Symbol("k")))
         ([Q, K, K, MASK], {"softcap": 0.7, "outputs": 4, "qk_matmul_output_mode": 1}),
         ([Q, K, K, None, PAST, PAST], {"is_causal": 1, "outputs": 3}),
         ([Q, K, K, (floats(3, 5), (T, Symbol("k")))], {"left_window_size": 1, "right_window_size": 1}),
-        ([Q, K, K, None, None, None, (np.array([5, 3]), (N,))], {"is_causal": 1}),
+        ([Q, K, K, None, None, None, (np.array([5, 3], np.int64), (N,))], {"is_causal": 1}),
         ([(floats(2, 3, 24), (N, T, 24)), (floats(2, 5, 12), (N, 5, 12)), (floats(2, 5, 6), (N, 5, 6)), floats(3, 4)],
          {"q_num_heads": 6, "kv_num_heads": 3, "outputs": 4}),
     ],

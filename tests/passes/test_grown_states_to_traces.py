@@ -50,5 +50,5 @@ def test_declines_a_shape_that_changes():
     after = s.body.op("Concat", so_far, positive, axis=0)
     init = s.b.input("init", DType.INT64, (1,))
     s.scan.states.append(State(StateSpec(), init, [so_far], after, s.b.value("grown")))
-    outcome = assert_keeps_results(s.finish(), [floats(4, 3), np.array([7])], NAME)
+    outcome = assert_keeps_results(s.finish(), [floats(4, 3), np.array([7], np.int64)], NAME)
     assert reasons(outcome, NAME) == {"the shape of what it appends may change from step to step"}

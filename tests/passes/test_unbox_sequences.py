@@ -16,7 +16,7 @@ def branches(then, other, before="s = SequenceConstruct(x, a)"):
 
 
 def arguments(condition=True):
-    return [floats(2), np.array(condition), np.array(0)]
+    return [floats(2), np.array(condition), np.array(0, np.int64)]
 
 
 @pytest.mark.parametrize("condition", [True, False])

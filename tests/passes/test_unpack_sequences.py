@@ -53,7 +53,7 @@ def test_the_length_of_items_and_slices():
 )
 def test_declines(body, reason):
     graph = graph_of(f"g (seq(float[2]) s, float[2] x, int64 k) => (y) {{ {body} }}")
-    outcome = assert_keeps_results(graph, [[floats(2), floats(2)], floats(2), np.array(0)], NAME)
+    outcome = assert_keeps_results(graph, [[floats(2), floats(2)], floats(2), np.array(0, np.int64)], NAME)
     assert reasons(outcome, NAME) == ({reason} if reason else set())
 
 
@@ -62,7 +62,7 @@ def test_parts_whose_number_is_not_known_stay():
         """g (float[n] x, int64 k) => (y) { two = Constant<value=int64 {2}>() s = SplitToSequence<axis=0>(x, two)
         y = SequenceAt(s, k) }"""
     )
-    outcome = assert_keeps_results(graph, [floats(5), np.array(0)], NAME)
+    outcome = assert_keeps_results(graph, [floats(5), np.array(0, np.int64)], NAME)
     assert "how many parts there are is not known" in reasons(outcome, NAME)
 
 

@@ -42,8 +42,8 @@ def test_positions_outside_of_the_cache(backend):
     ]
     proto = model([node], inputs, [floats("y", None)], opset=23)
     session = webrnn.InferenceSession(proto.SerializeToString(), backend=backend)
-    feeds = {"x": _array(1, 2, 16), "cos": _array(9, 4), "sin": _array(9, 4), "at": np.array([[0, 8]])}
+    feeds = {"x": _array(1, 2, 16), "cos": _array(9, 4), "sin": _array(9, 4), "at": np.array([[0, 8]], np.int64)}
     before = session.run(None, feeds)[0]
     with pytest.raises(webrnn.ShapeError, match="turn"):
-        session.run(None, {**feeds, "at": np.array([[0, 9]])})
+        session.run(None, {**feeds, "at": np.array([[0, 9]], np.int64)})
     assert np.array_equal(session.run(None, feeds)[0], before)

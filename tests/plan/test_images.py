@@ -125,7 +125,7 @@ def test_regions(mode, samples):
             ),
             "f 2 3 8 6", "f n 4", "i n",
         )  # fmt: skip
-        check_graph(graph, [array(2, 3, 8, 6), rois, np.array([0, 1, -1, 0])])
+        check_graph(graph, [array(2, 3, 8, 6), rois, np.array([0, 1, -1, 0], np.int64)])
 
 
 def test_regions_of_images_that_are_not_there():
@@ -137,7 +137,7 @@ def test_regions_of_images_that_are_not_there():
     for backend in BACKENDS:
         session = webrnn.InferenceSession(proto.SerializeToString(), backend=backend)
         with pytest.raises(webrnn.ShapeError) as raised:
-            session.run(None, {"x": array(2, 1, 4, 4), "rois": array(1, 4), "images": np.array([2])})
+            session.run(None, {"x": array(2, 1, 4, 4), "rois": array(1, 4), "images": np.array([2], np.int64)})
         verdicts.add(raised.value.node)
     assert len(verdicts) == 1
 

@@ -104,7 +104,7 @@ def test_scatter_nd(reduction):
 
 def test_scatter_takes_in_what_is_no_number():
     x, updates = np.array([1, np.nan, -0.0, 3], np.float32), np.array([np.nan, 2, 0.0, np.inf, 1], np.float32)
-    index = np.array([[0], [1], [2], [3], [3]])
+    index = np.int64([[0], [1], [2], [3], [3]])
     for reduction in ("max", "min", "add"):
         graph = graph_of(lambda b, x, i, u, r=reduction: b.op("ScatterND", x, i, u, reduction=r), "f 4", "i 5 1", "f 5")
         check_graph(graph, [x, index, updates])
@@ -202,26 +202,30 @@ def test_gather_of_what_is_known_is_a_view():
 
 
 REFUSED = {
-    "gather": (lambda b, x, i: b.op("Gather", x, i), ("f 3 2", "i 2"), [np.array([0, 3])]),
-    "gather elements": (lambda b, x, i: b.op("GatherElements", x, i), ("f 3 2", "i 1 2"), [np.array([[0, -4]])]),
-    "gather nd": (lambda b, x, i: b.op("GatherND", x, i), ("f 3 2", "i 1 2"), [np.array([[0, 2]])]),
+    "gather": (lambda b, x, i: b.op("Gather", x, i), ("f 3 2", "i 2"), [np.int64([0, 3])]),
+    "gather elements": (
+        lambda b, x, i: b.op("GatherElements", x, i),
+        ("f 3 2", "i 1 2"),
+        [np.int64([[0, -4]])],
+    ),
+    "gather nd": (lambda b, x, i: b.op("GatherND", x, i), ("f 3 2", "i 1 2"), [np.int64([[0, 2]])]),
     "scatter elements": (
         lambda b, x, i: b.op("ScatterElements", x, i, b.constant(np.zeros((1, 2), np.float32))),
         ("f 3 2", "i 1 2"),
-        [np.array([[0, 3]])],
+        [np.int64([[0, 3]])],
     ),
     "scatter nd": (
         lambda b, x, i: b.op("ScatterND", x, i, b.constant(np.zeros(1, np.float32))),
         ("f 3 2", "i 1 2"),
-        [np.array([[1, -3]])],
+        [np.int64([[1, -3]])],
     ),
     "tensor scatter": (
         lambda b, x, i: b.op("TensorScatter", x, b.op("Slice", x, b.ints(0), b.ints(2), b.ints(1)), i, axis=1),
         ("f 2 3 1", "i 2"),
-        [np.array([0, 2])],
+        [np.int64([0, 2])],
     ),
-    "reverse": (lambda b, x, i: b.op("ReverseSequence", x, i), ("f 3 2", "i 2"), [np.array([0, 4])]),
-    "reverse less": (lambda b, x, i: b.op("ReverseSequence", x, i), ("f 3 2", "i 2"), [np.array([0, -1])]),
+    "reverse": (lambda b, x, i: b.op("ReverseSequence", x, i), ("f 3 2", "i 2"), [np.int64([0, 4])]),
+    "reverse less": (lambda b, x, i: b.op("ReverseSequence", x, i), ("f 3 2", "i 2"), [np.int64([0, -1])]),
 }
 
 

@@ -31,7 +31,7 @@ def test_where_elements_are_not_zero():
         [np.ones((900, 2), np.float32)],
     )
     check(lambda b, x: b.op("NonZero", x), ["b 3 n"])
-    check(lambda b, x: b.op("NonZero", x), ["i"], [np.array(3)], [np.array(0)])
+    check(lambda b, x: b.op("NonZero", x), ["i"], [np.int64(3)], [np.int64(0)])
 
 
 def test_what_follows_has_the_sizes_that_came_out():
@@ -93,7 +93,10 @@ def test_a_reshape_whose_shape_comes_with_the_inputs(shape):
 def test_expand_and_broadcasts_of_sizes_that_may_be_one():
     x, row = np.ones((1, 3), np.float32), np.arange(12, dtype=np.float32).reshape(4, 3)
     check(
-        lambda b, x, shape: b.op("Expand", x, shape), ["f n 3", "i 2"], [x, np.array([4, 1])], [row, np.array([1, 3])]
+        lambda b, x, shape: b.op("Expand", x, shape),
+        ["f n 3", "i 2"],
+        [x, np.int64([4, 1])],
+        [row, np.int64([1, 3])],
     )
     check(lambda b, x, y: b.op("Add", x, y), ["f n 3", "f t 3"], [x, row], [row, x], [row, row], [x, x], [x[:0], x])
     plan = plan_of(graph_of(lambda b, x, y: b.op("Add", x, y), "f n 3", "f t 3"))
@@ -107,16 +110,16 @@ def test_pads_that_come_with_the_inputs():
     check(
         build,
         ["f n 2", "i 4"],
-        [x, np.array([1, 0, 0, 2])],
-        [x, np.array([-1, 1, -1, -1])],
-        [x[:0], np.array([2, 0, 0, 1])],
+        [x, np.int64([1, 0, 0, 2])],
+        [x, np.int64([-1, 1, -1, -1])],
+        [x[:0], np.int64([2, 0, 0, 1])],
     )
 
 
 def test_many_axes_that_come_with_the_inputs():
     build = lambda b, x, pads, axes: b.op("Pad", x, pads, None, axes)  # noqa: E731
-    x, pads = np.ones((1, 2, 1, 3, 2), np.float32), np.arange(10)
-    check(build, ["f 1 2 1 n 2", "i 10", "i 5"], [x, pads, np.array([0, -1, 2, -2, 1])])
+    x, pads = np.ones((1, 2, 1, 3, 2), np.float32), np.arange(10, dtype=np.int64)
+    check(build, ["f 1 2 1 n 2", "i 10", "i 5"], [x, pads, np.int64([0, -1, 2, -2, 1])])
 
 
 @pytest.mark.parametrize("axes", [[1, 1], [-1, 1], [2, 0]])
@@ -133,14 +136,14 @@ def test_sizes_that_come_with_the_inputs():
     check(
         lambda b, shape: b.op("ConstantOfShape", shape),
         ["i 2"],
-        [np.array([2, 3])],
-        [np.array([0, 5])],
-        [np.array([90, 40])],
+        [np.int64([2, 3])],
+        [np.int64([0, 5])],
+        [np.int64([90, 40])],
     )
     plan = plan_of(graph_of(lambda b, shape: b.op("ConstantOfShape", shape), "i 2"))
     for numbers in ([2, -1], [2**40, 1]):
         with pytest.raises(ShapeError, match="negative or too large"):
-            run_plan(plan, FAST[0], [[np.array(numbers)]])
+            run_plan(plan, FAST[0], [[np.array(numbers, np.int64)]])
 
 
 def test_branches_of_different_sizes():
@@ -178,7 +181,7 @@ def test_states_that_grow():
     graph, rng = growing_states(), np.random.default_rng(5)
     row = rng.standard_normal((1, 3), dtype=np.float32)
     runs = [
-        [np.array(steps), rng.standard_normal((n, 3), dtype=np.float32), row]
+        [np.array(steps, np.int64), rng.standard_normal((n, 3), dtype=np.float32), row]
         for steps, n in ((0, 0), (5, 0), (900, 2), (0, 4), (3, 0))
     ]
     check_graph(graph, *runs, builds=FAST)
@@ -197,9 +200,9 @@ def test_elements_of_a_trace_are_of_one_size():
         return b.add(scan.to_node()).outputs[0]
 
     x = np.arange(12, dtype=np.float32).reshape(6, 2)
-    check(build, ["i", "f n 2"], [np.array(5), x], [np.array(1), x])
+    check(build, ["i", "f n 2"], [np.int64(5), x], [np.int64(1), x])
     with pytest.raises(ShapeError, match="do not fit"):
-        run_plan(plan_of(graph_of(build, "i", "f n 2")), FAST[0], [[np.array(6), x]])
+        run_plan(plan_of(graph_of(build, "i", "f n 2")), FAST[0], [[np.int64(6), x]])
 
 
 def test_a_branch_in_a_loop_that_is_never_taken_may_not_fit():

@@ -94,13 +94,16 @@ def test_unpooling(backend):
     inputs = [floats("x", ["n", 1, 2, 2]), integers("i", ["n", 1, 2, 2]), integers("shape", [4])]
     proto = model([node], inputs, [floats("y", None)])
     session = webrnn.InferenceSession(proto.SerializeToString(), backend=backend)
-    x, places = np.arange(1, 5, dtype=np.float32).reshape(1, 1, 2, 2), np.array([5, 7, 13, -1]).reshape(1, 1, 2, 2)
+    x, places = (
+        np.arange(1, 5, dtype=np.float32).reshape(1, 1, 2, 2),
+        np.int64([5, 7, 13, -1]).reshape(1, 1, 2, 2),
+    )
     for shape in ([1, 1, 4, 4], [1, 1, 5, 6]):
-        (y,) = session.run(None, {"x": x, "i": places, "shape": np.array(shape)})
+        (y,) = session.run(None, {"x": x, "i": places, "shape": np.array(shape, np.int64)})
         assert list(y.shape) == shape
         assert y[0, 0, :4, :4].reshape(-1)[[5, 7, 13, 15]].tolist() == [1, 2, 3, 4]
         assert y.sum() == 10
     for bad, shape in ((16, [1, 1, 4, 4]), (-17, [1, 1, 4, 4]), (0, [1, 1, 4, 3]), (0, [1, 1, -1, 4])):
         with pytest.raises(webrnn.ShapeError):
-            session.run(None, {"x": x, "i": np.full_like(places, bad), "shape": np.array(shape)})
+            session.run(None, {"x": x, "i": np.full_like(places, bad), "shape": np.array(shape, np.int64)})
     assert backend == "numpy" or "in numpy" not in session.report()

@@ -82,10 +82,10 @@ def test_axes_that_come_with_the_inputs(op, keepdims):
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("axes", [(0, 3), (-4, 1), (1, 1), (1, -2)])
 def test_axes_that_are_none(backend, axes):
-    data = proto_of("ReduceSum", [np.zeros((2, 3, 4), np.float32), np.array(axes)])
+    data = proto_of("ReduceSum", [np.zeros((2, 3, 4), np.float32), np.array(axes, np.int64)])
     session = webrnn.InferenceSession(data, backend=backend)
     with pytest.raises(webrnn.ShapeError):
-        session.run(None, {"x0": np.zeros((2, 3, 4), np.float32), "x1": np.array(axes)})
+        session.run(None, {"x0": np.zeros((2, 3, 4), np.float32), "x1": np.array(axes, np.int64)})
 
 
 @pytest.mark.parametrize("noop", [0, 1])
@@ -107,24 +107,24 @@ def test_integers(dtype, axes):
     ops = ("Max", "Min", *(("Sum", "SumSquare", "Prod", "Mean", "L1", "L2") if np.dtype(dtype).itemsize >= 4 else ()))
     for op in ops:
         for x in (few, many.astype(dtype)) if op not in ("L2", "Mean") else (few,):
-            check_node(f"Reduce{op}", x, np.array(axes), tolerance=0, sizes=[["n", "t"], [len(axes)]])
+            check_node(f"Reduce{op}", x, np.array(axes, np.int64), tolerance=0, sizes=[["n", "t"], [len(axes)]])
         if op != "Mean":
-            check_node(f"Reduce{op}", np.zeros((0, 2), dtype), np.array(axes), tolerance=0)
+            check_node(f"Reduce{op}", np.zeros((0, 2), dtype), np.array(axes, np.int64), tolerance=0)
 
 
 @pytest.mark.parametrize("op", OPS)
 def test_doubles(op):
     x = np.abs(np.random.default_rng(0).standard_normal((3, 4, 2))) + 0.1
     for axes in ((1,), (0, 2)):
-        check_node(op, x, np.array(axes), tolerance=1e-13)
-    check_node(op, np.zeros((2, 0)), np.array([1]), tolerance=0)
+        check_node(op, x, np.array(axes, np.int64), tolerance=1e-13)
+    check_node(op, np.zeros((2, 0)), np.array([1], np.int64), tolerance=0)
 
 
 def test_special_numbers():
     x = np.array([[1, np.nan], [np.inf, 2], [-np.inf, -np.inf], [np.inf, -np.inf], [-1e38, -3e38]], np.float32)
     for op in ("ReduceMax", "ReduceMin", "ReduceSum", "ReduceLogSumExp", "ReduceL1"):
         for dtype in (np.float32, np.float64):
-            check_node(op, x.astype(dtype), np.array([1]))
+            check_node(op, x.astype(dtype), np.array([1], np.int64))
 
 
 @pytest.mark.parametrize(

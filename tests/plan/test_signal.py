@@ -140,7 +140,7 @@ def test_lengths_that_are_known_only_while_running(last, attrs):
     check_graph(along_first, sizes=LENGTHS, builds=FAST)
     graph = graph_of(lambda b, x, axis: b.op("DFT", x, None, axis, **attrs), f"f n 4 t {last}", "i")
     x = np.random.default_rng(0).standard_normal((2, 4, 5, last)).astype(np.float32)
-    check_graph(graph, *([x, np.array(axis)] for axis in (0, 1, 2, -2, -4)), builds=FAST)
+    check_graph(graph, *([x, np.array(axis, np.int64)] for axis in (0, 1, 2, -2, -4)), builds=FAST)
 
 
 def test_half_spectra_of_open_lengths():

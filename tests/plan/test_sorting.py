@@ -106,7 +106,7 @@ def test_non_max_suppression(center):
     shapes = ("f n t 4", "f n 3 t")
     sizes = [(2, 9), (1, 1), (3, 40), (0, 4), (2, 0)]
     every = [boxes_of(seed, batch, 3, n) for seed, (batch, n) in enumerate(sizes)]
-    numbers = [np.array([2]), np.array([0.2], np.float32), np.array([0.3], np.float32)]
+    numbers = [np.array([2], np.int64), np.array([0.2], np.float32), np.array([0.3], np.float32)]
     check_graph(graph_of(build, *shapes, "i 1", "f 1", "f 1"), *([*pair, *numbers] for pair in every))
     known = lambda b, boxes, scores: build(b, boxes, scores, b.ints(4), b.constant(numbers[1]))  # noqa: E731
     check_graph(graph_of(known, *shapes), *map(list, every))

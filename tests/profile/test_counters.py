@@ -153,6 +153,6 @@ def test_counting_ends_with_the_profiled_run():
 
 def test_an_error_ends_it():
     data = plan_of(graph_of(lambda b, x, i: b.op("Gather", x, i, axis=0), "f 3", "i 1"))
-    plan = TimedPlan(data, kernels("native"), [np.ones(3, np.float32), np.array([7])])
+    plan = TimedPlan(data, kernels("native"), [np.ones(3, np.float32), np.array([7], np.int64)])
     with pytest.raises(Exception, match="out of range"):
         plan.profiled(1)

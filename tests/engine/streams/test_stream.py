@@ -148,7 +148,7 @@ def test_states_of_other_types(backend):
     for _ in range(3):
         (y,) = stream.step({"x": np.ones((2, 2), np.float32)})
     assert_same_state(stream.state, {"count_in": np.int64([3]), "sum_in": np.full((2, 2), 3, np.float32)})
-    np.testing.assert_array_equal(y, np.full((2, 2), 3))
+    np.testing.assert_array_equal(y, np.full((2, 2), 3, np.int64))
 
 
 # Results

@@ -32,7 +32,7 @@ def test_what_is_wrong(backend):
         proto_of("NegativeLogLikelihoodLoss", [scores, np.zeros((2, 4), np.int64)]), backend=backend
     )
     with pytest.raises(webrnn.ShapeError):
-        session.run(None, {"x0": scores, "x1": np.full((2, 4), 3)})
+        session.run(None, {"x0": scores, "x1": np.full((2, 4), 3, np.int64)})
     for target, weight in (((1, 4), 3), ((2, 3), 3), ((2, 4), 2)):
         operands = [scores, np.zeros(target, np.int64), np.ones(weight, np.float32)]
         with pytest.raises(webrnn.ShapeError):
