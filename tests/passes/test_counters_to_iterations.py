@@ -34,7 +34,7 @@ def test_fires(dtype, shape, start, step, op):
 
 
 def test_the_last_value_of_the_counter_is_kept():
-    graph = counting(np.array(1), np.array(2), read_final=True)
+    graph = counting(np.array(1, np.int64), np.array(2, np.int64), read_final=True)
     assert_keeps_results(graph, [floats(9, 3)], NAME, "remove_unused")
     apply(graph, NAME, "remove_unused")
     assert len(scan_in(graph).states) == 1
