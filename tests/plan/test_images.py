@@ -205,12 +205,12 @@ def test_sizes_that_are_an_input(policy):
         ),
         "f n 2 5 t", "i 2",
     )  # fmt: skip
-    check_graph(graph, *([array(2, 2, 5, 6), np.array(each)] for each in ([6, 5], [9, 4], [1, 8])))
+    check_graph(graph, *([array(2, 2, 5, 6), np.int64(each)] for each in ([6, 5], [9, 4], [1, 8])))
 
 
 def test_image_and_block_that_are_inputs():
     graph = graph_of(lambda b, *operands: b.op("Col2Im", *operands, pads=[0, 1, 0, 0]), "f n 6 12", "i 2", "i 2")
-    check_graph(graph, *([array(2, 6, 12), np.array(a), np.array(b)] for a, b in (([4, 5], [2, 3]), ([5, 4], [3, 2]))))
+    check_graph(graph, *([array(2, 6, 12), np.int64(a), np.int64(b)] for a, b in (([4, 5], [2, 3]), ([5, 4], [3, 2]))))
 
 
 def _verdicts(node, inputs, feeds):
@@ -237,7 +237,7 @@ def test_scales_that_are_bad():
 
 
 def test_sizes_that_are_bad():
-    feeds = [({"x": array(2, 3), "s": np.array(s)}, min(s) >= 0) for s in ([2, 4], [2, -4], [2, 0], [3, 1])]
+    feeds = [({"x": array(2, 3), "s": np.int64(s)}, min(s) >= 0) for s in ([2, 4], [2, -4], [2, 0], [3, 1])]
     _verdicts(helper.make_node("Resize", ["x", "", "", "s"], ["y"]), [floats("x", [2, "n"]), integers("s", [2])], feeds)
 
 
@@ -245,7 +245,7 @@ def test_blocks_that_do_not_fit():
     node = helper.make_node("Col2Im", ["x", "image", "block"], ["y"])
     inputs = [floats("x", [1, "c", "n"]), integers("image", [2]), integers("block", [2])]
     feeds = [
-        ({"x": array(1, 6, 12), "image": np.array(image), "block": np.array(block)}, is_good)
+        ({"x": array(1, 6, 12), "image": np.int64(image), "block": np.int64(block)}, is_good)
         for image, block, is_good in (
             ([4, 6], [1, 3], False), ([3, 6], [1, 3], True), ([4, 6], [0, 3], False), ([3, 6], [1, 4], False),
             ([-3, 6], [1, 3], False), ([3, 4], [1, 1], True),
