@@ -7,7 +7,6 @@ import numpy as np
 from webrnn.errors import ModelError, ShapeError, UnsupportedOp
 
 from .arrays import Array, normalize_axis, require_rank, require_rank_at_least
-from .narrow import decode, narrow_type
 from .registry import op
 from .sizes import check_size
 
@@ -140,5 +139,7 @@ def compress(x: Array, condition: Array, *, axis: int | None = None) -> Array:
 
 @op("NonZero", any_type=True)
 def non_zero(x: Array) -> Array:
+    from .narrow import decode, narrow_type  # few models have such types
+
     x = decode(x) if narrow_type(x.dtype) else x
     return np.array(np.nonzero(np.atleast_1d(x)), np.int64).reshape(max(x.ndim, 1), -1)
