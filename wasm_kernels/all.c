@@ -5,6 +5,7 @@
 #include "reduce.c"
 #include "normalize.c"
 #include "window.c"
+#include "channels_last.c"
 #include "copy.c"
 #include "fft.c"
 
@@ -15,6 +16,7 @@
 
 #include "expression.c"
 #include "instructions.c"
+#include "convolutions.c"
 #include "integers.c"
 
 #pragma clang attribute push(__attribute__((minsize)), apply_to = function)

@@ -131,6 +131,7 @@ def _row(
 _SEQUENCE = "xw:f32 packed:f32 bias:f32? h:f32 scratch:f32! final:f32! trace:f32!? params:f32 activations:activation*"
 _STEP_PARTS = (("products", "matrix"), ("cells", "cell"))
 _WINDOW = "kernel_h:int kernel_w:int stride_h:int stride_w:int pad_top:int pad_left:int dilation_h:int dilation_w:int"
+_STEPS = "kernel_h:int kernel_w:int stride_h:int stride_w:int dilation_h:int dilation_w:int"
 
 INSTRUCTIONS = (
     _row("require", "size:size", "control"),  # that is not negative: else the plan does not hold for the sizes
@@ -247,6 +248,11 @@ INSTRUCTIONS = (
     _row("random", "counter:i64 y:f32! seed:int normal:int", "element-wise"),
     # scores[batch, classes], numbers[batch, n], y the same
     _row("choose", "scores:f32 numbers:f32 y:i64!", "reduction"),
+
+    # --- convolutions and pools, channels last: x[n, h, w, c], y[n, h, w, filters]
+    _row("conv_rows", f"x:f32 packed:f32 bias:f32? y:f32! {_STEPS}", "matrix"),  # zeros around x are part of it
+    _row("depthwise", f"x:f32 w:f32 bias:f32? y:f32! {_STEPS}", "matrix"),  # w[taps, c]
+    _row("pool_rows", f"x:f32 y:f32! kind:pooling {_WINDOW}", "reduction"),
 )  # fmt: skip
 
 HAS_SIZES = ("sizes", "flat_index")
