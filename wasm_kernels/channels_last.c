@@ -159,27 +159,31 @@ NOINLINE void conv_two_grains(const Positions *p, const Cursor *at, const Terms 
 /* Floats of x that are gone over for all columns before the next ones are: half of the second cache at most */
 enum { BLOCK_FLOATS = 1 << 15 };
 
-static void conv_positions(const Positions *p, const Terms *t, const float *packed, const float *bias, int32_t n) {
-  const ptrdiff_t k = (ptrdiff_t)t->outer * t->inner * t->run, apart = p->x_step > 1 ? p->x_step : 1;
-  const int32_t fewest = 8 * CONV_ROWS(CONV_VECS), fit = (int32_t)(BLOCK_FLOATS / apart);
-  const int32_t block = fit > fewest ? fit - fit % fewest : fewest;
-  for (int32_t first = 0; first < p->count; first += block) {
-    const int32_t count = p->count - first < block ? p->count - first : block;
-    const Cursor at = cursor_at(p, first, count);
-    for (int32_t col = 0; col < n;) {
-      const int width = panel_width(n - col);
-      const float *w = packed + col * k;
-      if (width == PANEL) {
-        for (int i = 0; i < PANEL; i += CONV_VECS * ML, col += CONV_VECS * ML)
-          conv_whole(p, &at, t, w + i, PANEL, bias, col, n);
-        continue;
-      }
-#if ML == 8
-      if (width == 2 * GRAIN) conv_two_grains(p, &at, t, w, width, bias, col, n), col += width;
-      else
-#endif
-        for (int i = 0; i < width; i += GRAIN, col += GRAIN) conv_grain(p, &at, t, w + i, width, bias, col, n);
+/* How many positions a block has: a multiple of the rows of any tile */
+static int32_t positions_in_block(const Positions *p) {
+  const ptrdiff_t apart = p->x_step > 1 ? p->x_step : 1;
+  const int32_t fit = (int32_t)(BLOCK_FLOATS / apart) / 24 * 24;
+  return fit > 96 ? fit : 96;
+}
+
+/* The positions from `first` on */
+static void conv_positions(const Positions *p, int32_t first, int32_t count, const Terms *t, const float *packed,
+                           const float *bias, int32_t n) {
+  const ptrdiff_t k = (ptrdiff_t)t->outer * t->inner * t->run;
+  const Cursor at = cursor_at(p, first, count);
+  for (int32_t col = 0; col < n;) {
+    const int width = panel_width(n - col);
+    const float *w = packed + col * k;
+    if (width == PANEL) {
+      for (int i = 0; i < PANEL; i += CONV_VECS * ML, col += CONV_VECS * ML)
+        conv_whole(p, &at, t, w + i, PANEL, bias, col, n);
+      continue;
     }
+#if ML == 8
+    if (width == 2 * GRAIN) conv_two_grains(p, &at, t, w, width, bias, col, n), col += width;
+    else
+#endif
+      for (int i = 0; i < width; i += GRAIN, col += GRAIN) conv_grain(p, &at, t, w + i, width, bias, col, n);
   }
 }
 
@@ -209,8 +213,9 @@ INLINE void filter_channels(const float *const *x, float *const *y, const Terms 
 }
 
 /* w[taps, channels]; a run of the terms is one tap */
-static void filter_positions(const Positions *p, const Terms *t, const float *w, const float *bias, int32_t channels) {
-  Cursor at = cursor_at(p, 0, p->count);
+static void filter_positions(const Positions *p, int32_t first, int32_t count, const Terms *t, const float *w,
+                             const float *bias, int32_t channels) {
+  Cursor at = cursor_at(p, first, count);
   while (at.left) {
     const float *x[FILTERED];
     float *y[FILTERED];

@@ -107,18 +107,48 @@ static int check_conv_rows(Vm *vm, const conv_rows_operands *o) {
   ASK(!HAS(bias) || is_vector(T(bias), y->size[3]));
   return OK;
 }
+/* The expression that runs along: on what is there of its operands, while it is near. NULL if there is none, or if its first
+ * axis does not consist of positions. */
+static const expression_operands *along(const Vm *vm, const int32_t *words, int is_along, const Positions *p) {
+  if (!is_along || vm->checking) return NULL;
+  const expression_operands *o = (const expression_operands *)(words + words[-1] + 2);
+  const Tensor *y = vm->tensor + expression_of(o).output[0].tensor;
+  return y->rank && y->count && y->size[0] % p->count == 0 ? o : NULL;
+}
+static int run_along(Vm *vm, const void *before, const expression_operands *o, const Positions *p, int32_t first,
+                     int32_t count) {
+  (void)before;
+  if (!o) return OK;
+  LAP_OF_BLOCK(vm, before);
+  const int32_t each = vm->tensor[expression_of(o).output[0].tensor].size[0] / p->count;
+  vm->done = o;
+  const int error = run_part(vm, o, first * each, (first + count) * each);
+  LAP_OF_BLOCK(vm, o);
+  return error;
+}
+
 static int run_conv_rows(Vm *vm, const conv_rows_operands *o) {
   DONE_IF_EMPTY(y);
   const Tensor *x = T(x), *y = T(y);
-  const Positions positions = positions_of(x, y, STEPS);
+  const Positions p = positions_of(x, y, STEPS);
+  const expression_operands *then = along(vm, (const int32_t *)o, o->along, &p);
   Terms terms = {o->kernel_h, o->kernel_w, x->size[3], (ptrdiff_t)o->dilation_h * x->stride[1],
                  (ptrdiff_t)o->dilation_w * x->stride[2]};
   if (terms.inner_stride == terms.run) terms.run *= terms.inner, terms.inner = 1;
   if (terms.inner == 1 && terms.outer_stride == terms.run) terms.run *= terms.outer, terms.outer = 1;
-  if (terms.inner == 1 && terms.outer == 1 && positions.count == positions.per_line) /* rows of a product */
-    matmul_in_step(positions.x, positions.x_step, F(packed), positions.count, terms.run,
-                   (Output){positions.y, positions.y_step, MAYBE(bias), NULL, y->size[3]}, vm->step);
-  else conv_positions(&positions, &terms, F(packed), MAYBE(bias), y->size[3]);
+  if (terms.inner == 1 && terms.outer == 1 && p.count == p.per_line && p.count < 8) { /* few rows of a product */
+    matmul_in_step(p.x, p.x_step, F(packed), p.count, terms.run, (Output){p.y, p.y_step, MAYBE(bias), NULL, y->size[3]},
+                   vm->step);
+    return run_along(vm, o, then, &p, 0, p.count);
+  }
+  for (int32_t first = 0, count; first < p.count; first += count) {
+    count = positions_in_block(&p);
+    if (count > p.count - first) count = p.count - first;
+    conv_positions(&p, first, count, &terms, F(packed), MAYBE(bias), y->size[3]);
+    const int error = run_along(vm, o, then, &p, first, count);
+    REQUIRE(!error, error);
+    REQUIRE(!is_time_up(vm), OVER_SECONDS);
+  }
   return OK;
 }
 
@@ -134,10 +164,17 @@ static int check_depthwise(Vm *vm, const depthwise_operands *o) {
 static int run_depthwise(Vm *vm, const depthwise_operands *o) {
   DONE_IF_EMPTY(y);
   const Tensor *x = T(x), *y = T(y);
-  const Positions positions = positions_of(x, y, STEPS);
+  const Positions p = positions_of(x, y, STEPS);
+  const expression_operands *then = along(vm, (const int32_t *)o, o->along, &p);
   const Terms terms = {o->kernel_h, o->kernel_w, 1, (ptrdiff_t)o->dilation_h * x->stride[1],
                        (ptrdiff_t)o->dilation_w * x->stride[2]};
-  filter_positions(&positions, &terms, F(w), MAYBE(bias), y->size[3]);
+  for (int32_t first = 0, count; first < p.count; first += count) {
+    count = positions_in_block(&p);
+    if (count > p.count - first) count = p.count - first;
+    filter_positions(&p, first, count, &terms, F(w), MAYBE(bias), y->size[3]);
+    const int error = run_along(vm, o, then, &p, first, count);
+    REQUIRE(!error, error);
+  }
   return OK;
 }
 

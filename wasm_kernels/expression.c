@@ -272,20 +272,20 @@ static int check_expression(Vm *vm, const expression_operands *o) {
   return OK;
 }
 
-/* A tile is as large as the memory of the registers lets it be. */
-static int run_expression(Vm *vm, const expression_operands *o) {
+/* The elements from `from` to `to` along the first axis. A tile is as large as the memory of the registers lets it be. */
+static int run_part(Vm *vm, const expression_operands *o, int32_t from, int32_t to) {
   Expression e = expression_of(o);
   const Tensor *y = vm->tensor + e.output[0].tensor;
-  if (!y->count) return OK;
   const int last = y->rank - 1, tensors = e.inputs + e.outputs;
-  const int32_t rows = y->rank > 1 ? y->size[last - 1] : 1, cols = y->rank ? y->size[last] : 1;
+  const int32_t rows = last > 1 ? y->size[last - 1] : last == 1 ? to : 1, cols = last > 0 ? y->size[last] : to;
+  const int32_t first = last > 0 ? 0 : from;
   const int32_t room = MAX_REGISTERS * TILE / (e.inputs + e.constants + e.ops) & -LANES;
-  const int32_t most_cols = cols < room ? cols : room, most_rows = room / most_cols;
+  const int32_t most_cols = cols - first < room ? cols - first : room, most_rows = room / most_cols;
   char *in[MAX_REGISTERS], *out[MAX_REGISTERS];
-  int32_t index[MAX_RANK] = {0};
+  int32_t index[MAX_RANK] = {last > 0 ? from : 0};
   for (;;) {
-    const int32_t row = y->rank > 1 ? index[last - 1] : 0, more = rows - row < most_rows ? rows - row : most_rows;
-    for (int32_t col = 0, n; col < cols; col += n) {
+    const int32_t row = last > 0 ? index[last - 1] : 0, more = rows - row < most_rows ? rows - row : most_rows;
+    for (int32_t col = first, n; col < cols; col += n) {
       n = cols - col < most_cols ? cols - col : most_cols;
       for (int i = 0; i < tensors; i++) {
         const Tensor *t = vm->tensor + (i < e.inputs ? e.input[i] : e.output[i - e.inputs].tensor);
@@ -298,9 +298,16 @@ static int run_expression(Vm *vm, const expression_operands *o) {
     }
     int a = last - 1;
     for (int32_t step = more; a >= 0; a--, step = 1) {
-      if ((index[a] += step) < y->size[a]) break;
+      if ((index[a] += step) < (a ? y->size[a] : to)) break;
       index[a] = 0;
     }
     if (a < 0) return OK;
   }
+}
+
+static int run_expression(Vm *vm, const expression_operands *o) {
+  const Tensor *y = vm->tensor + expression_of(o).output[0].tensor;
+  const int is_done = vm->done == o;
+  vm->done = NULL;
+  return is_done || !y->count ? OK : run_part(vm, o, 0, y->rank ? y->size[0] : 1);
 }

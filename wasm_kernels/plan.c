@@ -45,6 +45,7 @@ typedef struct {
   int32_t late_sizes; /* how many there are */
   int32_t growing;    /* whether the last run ended because it needs more memory */
   int32_t step;       /* of the loop that is running */
+  const void *done;   /* the operands of the expression that the instruction before it has run along with itself */
   Budget budget;
 #ifdef WEBRNN_PROFILE
   Laps laps;
@@ -254,6 +255,10 @@ static int check_block(const int32_t *plan, int32_t from, int32_t to, int depth,
     if (code == I_expression) error = check_expression_words(plan, (const expression_operands *)(w + 2));
     if (code == I_sizes || code == I_flat_index)
       for (int i = n; i < w[1]; i++) REQUIRE(below(w[2 + i], plan[HEADER_SIZES]), BAD_INSTRUCTION);
+    if (code == I_conv_rows || code == I_depthwise) { /* the last word: whether the expression behind it runs along */
+      const int32_t along = w[1 + w[1]];
+      REQUIRE(!along || (along == 1 && to - at >= 2 && code_of(plan)[at] == I_expression), BAD_INSTRUCTION);
+    }
     if (code == I_let) REQUIRE(size_table(plan)[SIZE_WORDS * w[2]] == SIZE_LATE, BAD_INSTRUCTION);
     if (code == I_loop) error = check_loop_words(plan, (const loop_operands *)(w + 2), moves);
     REQUIRE(error == OK, error);

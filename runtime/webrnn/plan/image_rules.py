@@ -26,7 +26,8 @@ def _has_windows(x: BoundTensor, y: BoundTensor, steps: tuple[int, ...]) -> bool
     return not y.count or (ends[0] < x.shape[1] and ends[1] < x.shape[2])
 
 
-def conv_rows(x: BoundTensor, packed: BoundTensor, bias: Maybe, y: BoundTensor, *steps: int) -> bool:
+def conv_rows(x: BoundTensor, packed: BoundTensor, bias: Maybe, y: BoundTensor, *numbers: int) -> bool:
+    steps = numbers[:6]
     if not _has_windows(x, y, steps):
         return False
     terms = steps[0] * steps[1] * x.shape[3]
@@ -38,7 +39,8 @@ def conv_rows(x: BoundTensor, packed: BoundTensor, bias: Maybe, y: BoundTensor, 
     )
 
 
-def depthwise(x: BoundTensor, w: BoundTensor, bias: Maybe, y: BoundTensor, *steps: int) -> bool:
+def depthwise(x: BoundTensor, w: BoundTensor, bias: Maybe, y: BoundTensor, *numbers: int) -> bool:
+    steps = numbers[:6]
     return (
         _has_windows(x, y, steps)
         and x.shape[3] == y.shape[3]

@@ -249,12 +249,15 @@ INSTRUCTIONS = (
     # scores[batch, classes], numbers[batch, n], y the same
     _row("choose", "scores:f32 numbers:f32 y:i64!", "reduction"),
 
-    # --- convolutions and pools, channels last: x[n, h, w, c], y[n, h, w, filters]
-    _row("conv_rows", f"x:f32 packed:f32 bias:f32? y:f32! {_STEPS}", "matrix"),  # zeros around x are part of it
-    _row("depthwise", f"x:f32 w:f32 bias:f32? y:f32! {_STEPS}", "matrix"),  # w[taps, c]
+    # --- convolutions and pools, channels last: x[n, h, w, c], y[n, h, w, filters]. along: 1 if the expression behind
+    # it is run along with it, on each block of results while that is near
+    _row("conv_rows", f"x:f32 packed:f32 bias:f32? y:f32! {_STEPS} along:int", "matrix"),  # zeros around x are part of it
+    _row("depthwise", f"x:f32 w:f32 bias:f32? y:f32! {_STEPS} along:int", "matrix"),  # w[taps, c]
     _row("pool_rows", f"x:f32 y:f32! kind:pooling {_WINDOW}", "reduction"),
 )  # fmt: skip
 
+RUN_ALONG = ("conv_rows", "depthwise")
+"""The instructions whose last operand says whether the expression behind them runs along."""
 HAS_SIZES = ("sizes", "flat_index")
 
 ROWS = {row.name: row for row in INSTRUCTIONS}

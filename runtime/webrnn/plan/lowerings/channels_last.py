@@ -70,7 +70,7 @@ def convolve(
         packed = _packed(l, weights, kernels[own], f"group {g}")
         l.emit(
             "conv_rows", padded.sliced(3, g * depth, depth), packed, part, target.sliced(3, g * width, width),
-            *steps_of(pair),
+            *steps_of(pair), 0,
         )  # fmt: skip
     return channels_second(target, x.rank)
 
@@ -123,7 +123,7 @@ def _filtered(
         lambda: np.ascontiguousarray(kernels.transpose(2, 3, 1, 0)).reshape(-1, filters),
     )
     target = _target(l, rows, filters, pair, place)
-    l.emit("depthwise", padded, l.constant(taps), bias, target, *steps_of((height, width)))
+    l.emit("depthwise", padded, l.constant(taps), bias, target, *steps_of((height, width)), 0)
     return channels_second(target, rank)
 
 

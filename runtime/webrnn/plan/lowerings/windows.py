@@ -35,7 +35,8 @@ def _conv(l: Lowering, node: Node) -> None:
     _require_floats(l, view)
     l.require_equal(view.shape[1], weights.shape[1] * group)
     axes = axes_of(l, node, _kernel(l, weights), view.shape[2:], l.shape(output)[2:])
-    l.views[output] = convolve(l, view, weights, _bias(l, node), axes, group, output)
+    place = l.destinations.get(output)
+    l.views[output] = convolve(l, view, weights, _bias(l, node), axes, group, output, place)
 
 
 def _require_floats(l: Lowering, view: View) -> None:
