@@ -62,10 +62,10 @@ INLINE void take(const Positions *p, Cursor *c, const int rows, const float **x,
  * the registers. */
 #if defined(__AVX512F__)
 #define CONV_VECS PANEL_VECS
-#define CONV_ROWS(vecs) 8
+#define CONV_ROWS(vecs) ((vecs) == 1 ? 8 : (vecs) == 2 ? 6 : 4)
 #elif ML == 8
 #define CONV_VECS PANEL_VECS
-#define CONV_ROWS(vecs) ((vecs) == 1 ? 8 : (vecs) == 2 ? 6 : 4)
+#define CONV_ROWS(vecs) ((vecs) == 1 ? 8 : (vecs) == 2 ? 6 : 3)
 #elif ML == 4 && defined(__aarch64__)
 #define CONV_VECS (PANEL_VECS / 2)
 #define CONV_ROWS(vecs) ((vecs) == 2 ? 8 : 6)
