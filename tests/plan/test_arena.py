@@ -12,7 +12,6 @@ from tests.passes.random_graphs import random_graph
 from tests.plan.harness import check_graph, graph_of
 from webrnn.ir import Symbol, SymbolicDim
 from webrnn.passes import run_passes
-from webrnn.plan.along import takes_the_next_along
 from webrnn.plan.arena import assign_slots
 from webrnn.plan.draft import Draft, ExpressionInstruction, Instruction, LoopInstruction
 from webrnn.plan.lower import lower
@@ -189,6 +188,6 @@ def test_what_a_convolution_reads_is_not_overwritten_along_with_it():
         return b.op("MaxPool", x, kernel_shape=[2, 2])
 
     graph = graph_of(build, "f n 16 70 t")
-    taken = [i for i in lower(graph.copy()).walk() if takes_the_next_along(i)]
+    taken = [i for i in lower(graph.copy()).walk() if i.takes_the_next_along]
     assert len(taken) == 5
     check_graph(graph, sizes=[{"n": 1, "t": 60}, {"n": 2, "t": 41}])

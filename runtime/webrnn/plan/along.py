@@ -5,10 +5,8 @@ from __future__ import annotations
 from itertools import pairwise
 
 from .draft import Draft, ExpressionInstruction, Instruction
-from .instructions import ROWS, RUN_ALONG
+from .instructions import RUN_ALONG
 from .views import View
-
-_TARGET = {name: [operand.name for operand in ROWS[name].operands].index("y") for name in RUN_ALONG}
 
 
 def run_expressions_along(draft: Draft) -> None:
@@ -21,19 +19,8 @@ def run_expressions_along(draft: Draft) -> None:
 
 def _mark(block: list[Instruction]) -> None:
     for first, then in pairwise(block):
-        if first.name in RUN_ALONG and isinstance(then, ExpressionInstruction) and _goes_with(target_of(first), then):
+        if first.name in RUN_ALONG and isinstance(then, ExpressionInstruction) and _goes_with(first.target, then):
             first.operands[-1] = 1
-
-
-def takes_the_next_along(instruction: Instruction) -> bool:
-    return instruction.name in RUN_ALONG and instruction.operands[-1] == 1
-
-
-def target_of(instruction: Instruction) -> View:
-    """Where an instruction of RUN_ALONG writes."""
-    target = instruction.operands[_TARGET[instruction.name]]
-    assert isinstance(target, View)
-    return target
 
 
 def _goes_with(target: View, then: ExpressionInstruction) -> bool:

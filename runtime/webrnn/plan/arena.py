@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 
 from webrnn.ir import Dim, SymbolicDim
 
-from .along import takes_the_next_along, target_of
 from .draft import Draft, ExpressionInstruction, Instruction, LoopInstruction
 from .opcodes import DTYPES, ITEM_BYTES
 from .views import Storage, View
@@ -55,7 +54,7 @@ def _overwritten(draft: Draft) -> dict[Storage, Storage]:
     before: Instruction | None = None
     for instruction in draft.walk():
         if isinstance(instruction, ExpressionInstruction):
-            only = target_of(before).storage if before is not None and takes_the_next_along(before) else None
+            only = before.target.storage if before is not None and before.takes_the_next_along else None
             for result, _ in instruction.outputs:
                 for operand in instruction.inputs:
                     if _is_overwritable(operand, result, instruction) and only in (None, operand.storage):
@@ -130,7 +129,7 @@ class _Walk:
         carried: list[View] = []
         for instruction in block:
             touched = [*instruction.views(), *carried]
-            carried = touched if takes_the_next_along(instruction) else []
+            carried = touched if instruction.takes_the_next_along else []
             if isinstance(instruction, LoopInstruction):
                 touched += self._followed.get(instruction.id, ())
             start = self._touch(touched)

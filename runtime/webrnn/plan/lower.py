@@ -18,8 +18,8 @@ from webrnn.ops.rows import with_trait
 from webrnn.ops.sets import ELEMENTWISE, RESHAPES
 from webrnn.shapes.infer import infer_node
 
-from .along import run_expressions_along
 from .draft import Draft, Port
+from .instructions import RUN_ALONG
 from .lowering import DTYPES, Lowering, NotLowered, Rule, attribute, foreign_reason, present, rule
 from .opening import KNOW_MORE_WHILE_RUNNING, OPENERS
 from .views import Storage, count_of, dense_like, dense_view
@@ -116,7 +116,10 @@ class _Walk(Lowering):
             self._place_output(value)
         self.lower_graph(self.graph)
         draft = Draft(inputs, [self._output_port(value) for value in self.graph.outputs], self.block)
-        run_expressions_along(draft)
+        if any(instruction.name in RUN_ALONG for instruction in draft.walk()):
+            from .along import run_expressions_along  # a page waits for what is imported
+
+            run_expressions_along(draft)
         return draft
 
     def _input_if_known(self, value: Value) -> Port | None:
