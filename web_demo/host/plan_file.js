@@ -23,6 +23,7 @@ export const ERRORS = [
   "the loop did not end within {} steps", "the loops of one run did not end within {} steps together",
   "the run did not end within {} seconds", "more memory is needed", "a size came out negative or too large",
   "sizes that came out while running do not fit", "integer division by zero",
+  "this plan needs the full module of kernels, and this is the core module",
 ];
 const RAISED = () => ({ 10: ShapeError, 11: ModelError, 12: ShapeError, 17: ShapeError, 18: ShapeError, 19: ModelError });
 const LIMITS = { 13: "loopSteps", 14: "runSteps", 15: "seconds" };

@@ -13,7 +13,7 @@ from typing import Any
 import webrnn
 from pyodide_pkg.core import node
 from webrnn.engine.kernels import loading as kernels
-from webrnn.engine.kernels.wasm import VARIANTS
+from webrnn.engine.kernels.wasm import FILES
 from webrnn.web.folders import modules
 
 from .bundle import bundle
@@ -33,8 +33,7 @@ def write(folder: Path) -> Path:
         (folder / name).write_text(text)
     for file in (*SOURCES.glob("*.d.ts"), HERE / "npm" / "README.md", ROOT / "LICENSE"):
         shutil.copy(file, folder)
-    for variant in VARIANTS:
-        name = f"wasm_{variant}.wasm"
+    for name in FILES:
         shutil.copyfile(kernels.module_file(kernels.FOLDER, name), folder / name)
     package = _description()
     described = {"name": package.pop("name"), "version": webrnn.__version__, **package}
