@@ -83,11 +83,11 @@ static COMPACT void read_numbers(const char *x, int32_t step, int dtype, Number 
     TYPE(F64, y[i].d = READ(double))
     TYPE(I32, y[i].i = READ(int32_t))
     TYPE(U32, y[i].i = READ(uint32_t))
-    TYPE(I64, y[i].i = READ(int64_t))
+  case DTYPE_I64:
     TYPE(U64, y[i].i = READ(int64_t))
     TYPE(I16, y[i].i = READ(int16_t))
     TYPE(U16, y[i].i = READ(uint16_t))
-    TYPE(F16, y[i].d = decoded(READ(uint16_t), l))
+  case DTYPE_F16:
     TYPE(BF16, y[i].d = decoded(READ(uint16_t), l))
     TYPE(I8, y[i].i = READ(int8_t))
     TYPE(I4, y[i].i = ((READ(uint8_t) & 15) ^ 8) - 8)
@@ -129,12 +129,13 @@ static COMPACT void write_numbers(Number *x, int dtype, char *y, int32_t n, int 
     EACH_ELEMENT y[i] = (char)encoded(x[i].d, l, saturates);
     return;
   }
-  const int bits = !HAS_RARE ? 8 : dtype == DTYPE_U4 || dtype == DTYPE_I4 ? 4 : dtype == DTYPE_U2 || dtype == DTYPE_I2 ? 2 : 8;
+  const int is_4 = dtype == DTYPE_U4 || dtype == DTYPE_I4, is_2 = dtype == DTYPE_U2 || dtype == DTYPE_I2;
+  const int mask = !HAS_RARE ? 255 : is_4 ? 15 : is_2 ? 3 : 255;
   switch (ITEM[dtype]) {
   case 8: EACH_ELEMENT((int64_t *)y)[i] = x[i].i; return;
   case 4: EACH_ELEMENT((int32_t *)y)[i] = (int32_t)x[i].i; return;
   case 2: EACH_ELEMENT((int16_t *)y)[i] = (int16_t)x[i].i; return;
-  default: EACH_ELEMENT y[i] = (char)(x[i].i & ((1 << bits) - 1));
+  default: EACH_ELEMENT y[i] = (char)(x[i].i & mask);
   }
 }
 
