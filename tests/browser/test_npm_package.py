@@ -21,7 +21,6 @@ from webrnn.engine.kernels.wasm import CORE, FILES, VARIANTS, file_name
 
 from . import webrnn_cases
 from .conftest import CHROMIUM, FLAGS, served
-from .node import node
 from .typescript import compiler
 
 HERE = Path(__file__).parent
@@ -103,14 +102,7 @@ def _targets(export: Any) -> list[str]:
 @pytest.mark.parametrize(("kind", "limit"), [(CORE, LIMIT), ("", FULL_LIMIT)], ids=["core", "full"])
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_what_a_page_loads_is_small(package: Path, variant: str, kind: str, limit: int) -> None:
-    script = """
-        const { readFileSync } = require("node:fs");
-        const size = (file) => require("node:zlib").brotliCompressSync(readFileSync(file)).length;
-        console.log(process.argv.slice(1).map(size).join());
-    """
-    printed = node("--eval", script, "--", str(package / "webrnn.js"), str(package / file_name(variant + kind)))
-    sizes = [int(text) for text in printed.split(",")]
-    print(f"{variant}{kind}: webrnn.js {sizes[0]:,} + {sizes[1]:,} bytes")
+    sizes = npm_package.compressed_bytes([package / "webrnn.js", package / file_name(variant + kind)])
     assert sum(sizes) <= limit, sizes
 
 

@@ -12,8 +12,8 @@ import pytest
 from webrnn.engine.executor.executor import Executor
 from webrnn.engine.kernels import loading as kernels
 from webrnn.engine.programs.plan_program import PlanProgram
-from webrnn.ir import DType, Graph, GraphBuilder, Symbol, SymbolicDim, Value
 from webrnn.errors import PlanError
+from webrnn.ir import DType, Graph, GraphBuilder, Symbol, SymbolicDim, Value
 from webrnn.plan import decode as plan_tables
 from webrnn.plan.encode import compile_graph
 from webrnn.plan.file import ELEMENT_TYPES

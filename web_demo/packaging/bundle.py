@@ -1,7 +1,7 @@
 """JavaScript modules joined to one, so that a page loads one file: only imports and exports change, and comments go.
 
-It knows the forms that the modules here use: named imports and exports, each in one statement that begins a line, and no
-text that goes over several lines.
+It knows the forms that the modules here use: named imports and exports, each in one statement that begins a line, and
+no text that goes over several lines.
 """
 
 from __future__ import annotations
