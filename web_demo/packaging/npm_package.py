@@ -1,5 +1,5 @@
-"""`python -m web_demo.packaging.npm_package`: puts the npm package together in build/npm/webrnn, packs it, and says what
-a page loads of it."""
+"""`python -m web_demo.packaging.npm_package`: puts the npm package together in build/npm/webrnn, packs it, and prints
+what a page loads of it."""
 
 from __future__ import annotations
 
