@@ -218,7 +218,7 @@ export async function rare() {
   const wasm = new URL("wasm_relaxed_core.wasm", import.meta.url);
   await render(noisy, async (audio) => {
     const text = await audio.load("second", url("wide_double")).then(() => "nothing", String);
-    if (!/^PlanError: the plan needs the full module/.test(text)) found.push(text);
+    if (!text.startsWith("PlanError: the plan needs the full module")) found.push(text);
   }, { wasm });
   return found;
 }

@@ -7,7 +7,6 @@ import random
 import numpy as np
 import pytest
 
-from tests.backends import INSIDE_PYODIDE
 from tests.plan.corpus import samples
 from tests.plan.corruption import corrupted
 from tests.plan.harness import graph_of, plan_of
@@ -20,8 +19,6 @@ from webrnn.plan.decode import decode
 from webrnn.plan.instructions import INSTRUCTIONS
 from webrnn.plan.operations import OPERATIONS, RARE_TYPES
 from webrnn.plan.rare import rare_parts
-
-pytestmark = pytest.mark.skipif(INSIDE_PYODIDE, reason="side modules are whole")
 
 NEEDS_FULL = next(number for number, row in enumerate(opcodes.ERROR_ROWS) if row.name == "needs_full")
 
