@@ -172,8 +172,9 @@ _C_TYPES = {"f32": "float", "u8": "uint8_t", "i32": "int32_t", "i64": "int64_t"}
 
 
 def c_header() -> str:
-    """kernels.gen.h: the prototypes, to which the compiler holds every C function, and the shared constants. A core
-    module exports no kernels, so that those that it does not use go; the others stay functions as in the full module."""
+    """kernels.gen.h: the prototypes, to which the compiler holds every C function, and the shared constants.
+
+    A core module exports no kernels, so that those that it does not use go; the others are functions as elsewhere."""
     lines = [
         "/* Generated from table.py. */",
         "#ifndef WEBRNN_KERNELS_H",
