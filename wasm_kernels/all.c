@@ -1,4 +1,5 @@
-/* One translation unit for each instruction set: everything but the rows of the kernel table is static. */
+/* One translation unit for each instruction set: everything but the rows of the kernel table is static, and in core modules
+ * (WEBRNN_CORE) these are too. */
 #include "elementwise.c"
 #include "matrix.c"
 #include "cells.c"

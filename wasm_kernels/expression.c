@@ -38,6 +38,11 @@ INLINE int64_t power(int64_t base, int64_t exponent) {
 #define EACH(type, expr)                                         \
   for (int32_t i = 0; i < n; i++) ((type *)y)[i] = (type)(expr); \
   return error
+/* An operation, in modules that have it */
+#define CASE(NAME, type, expr)             \
+  case EX_##NAME:                          \
+    if (!HAS_EX_##NAME) return NEEDS_FULL; \
+    EACH(type, expr);
 #define IA ((const int64_t *)a.data)[i * a.step]
 #define IB ((const int64_t *)b.data)[i * b.step]
 #define UA ((const uint8_t *)a.data)[i * a.step]
@@ -138,35 +143,36 @@ static COMPACT int expression_op(const Operation *op, Register a, Register b, Re
   case EX_SHIFT_RIGHT_I: EACH(int64_t, IA >> (VB > 63 ? 63 : VB));
   case EX_SHIFT_RIGHT_V: EACH(int64_t, VB > 63 ? 0 : VA >> VB);
   case EX_POW_I: EACH(int64_t, power(IA, IB));
-  case EX_DIV_V: EACH(int64_t, VB ? VA / VB : 0);
-  case EX_DIVISOR_I: EACH(int64_t, divisor(IA, &error));
-  case EX_ADD_D: EACH(double, DA + DB);
-  case EX_SUB_D: EACH(double, DA - DB);
-  case EX_MUL_D: EACH(double, DA *DB);
-  case EX_DIV_D: EACH(double, DA / DB);
-  case EX_MIN_D: EACH(double, LEAST(DA, DB));
-  case EX_MAX_D: EACH(double, -LEAST(-DA, -DB));
-  case EX_POW_D: EACH(double, pow_double(DA, DB));
-  case EX_FMOD_D: EACH(double, fmod_double(DA, DB));
-  case EX_EQUAL_D: EACH(uint8_t, DA == DB);
-  case EX_LESS_D: EACH(uint8_t, DA < DB);
-  case EX_LESS_OR_EQUAL_D: EACH(uint8_t, DA <= DB);
-  case EX_GREATER_D: EACH(uint8_t, DA > DB);
-  case EX_GREATER_OR_EQUAL_D: EACH(uint8_t, DA >= DB);
-  case EX_NEG_D: EACH(double, -DA);
-  case EX_ABS_D: EACH(double, __builtin_fabs(DA));
-  case EX_SQRT_D: EACH(double, __builtin_sqrt(DA));
-  case EX_FLOOR_D: EACH(double, floor_double(DA));
-  case EX_ROUND_D: EACH(double, round_double(DA));
-  case EX_EXP_D: EACH(double, exp_double(DA));
-  case EX_EXPM1_D: EACH(double, expm1_double(DA));
-  case EX_LOG_D: EACH(double, log_double(DA));
-  case EX_LOG1P_D: EACH(double, log1p_double(DA));
-  case EX_SIN_D: EACH(double, sine(DA, 0));
-  case EX_COS_D: EACH(double, sine(DA, 1));
-  case EX_ATAN_D: EACH(double, atan_double(DA));
-  case EX_ERF_D: EACH(double, erf_double(DA));
-  case EX_SELECT_D: EACH(double, UA ? DB : ((const double *)c.data)[i * c.step]);
+  case EX_DIV_V:
+    EACH(int64_t, VB ? VA / VB : 0);
+    CASE(DIVISOR_I, int64_t, divisor(IA, &error))
+    CASE(ADD_D, double, DA + DB)
+    CASE(SUB_D, double, DA - DB)
+    CASE(MUL_D, double, DA *DB)
+    CASE(DIV_D, double, DA / DB)
+    CASE(MIN_D, double, LEAST(DA, DB))
+    CASE(MAX_D, double, -LEAST(-DA, -DB))
+    CASE(POW_D, double, pow_double(DA, DB))
+    CASE(FMOD_D, double, fmod_double(DA, DB))
+    CASE(EQUAL_D, uint8_t, DA == DB)
+    CASE(LESS_D, uint8_t, DA < DB)
+    CASE(LESS_OR_EQUAL_D, uint8_t, DA <= DB)
+    CASE(GREATER_D, uint8_t, DA > DB)
+    CASE(GREATER_OR_EQUAL_D, uint8_t, DA >= DB)
+    CASE(NEG_D, double, -DA)
+    CASE(ABS_D, double, __builtin_fabs(DA))
+    CASE(SQRT_D, double, __builtin_sqrt(DA))
+    CASE(FLOOR_D, double, floor_double(DA))
+    CASE(ROUND_D, double, round_double(DA))
+    CASE(EXP_D, double, exp_double(DA))
+    CASE(EXPM1_D, double, expm1_double(DA))
+    CASE(LOG_D, double, log_double(DA))
+    CASE(LOG1P_D, double, log1p_double(DA))
+    CASE(SIN_D, double, sine(DA, 0))
+    CASE(COS_D, double, sine(DA, 1))
+    CASE(ATAN_D, double, atan_double(DA))
+    CASE(ERF_D, double, erf_double(DA))
+    CASE(SELECT_D, double, UA ? DB : ((const double *)c.data)[i * c.step])
   case EX_COPY_F: EACH(float, FA);
   case EX_COPY_I: EACH(int64_t, IA);
   case EX_COPY_J: EACH(int32_t, JA);
