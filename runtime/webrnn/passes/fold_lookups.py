@@ -11,6 +11,7 @@ Declines: "the table of its results is much larger than what it is made of", "th
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -58,54 +59,67 @@ class FoldLookups(Pass):
         _drop_unread(graph, ways)
 
 
+@dataclass(slots=True)
 class _Lookup:
     """A product, and the way of its rows from a table."""
 
-    def __init__(self, graph: Graph, product: Node, context: Context, gather: Node, way: list[Node]):
-        self._graph, self._product, self._context, self.gather, self.way = graph, product, context, gather, way
-        table, matrix, bias = (constant_of(graph, each) for each in (gather.inputs[0], *[*product.inputs[1:], None][:2]))
-        assert table is not None and matrix is not None
-        self._table, self._matrix, self._bias = table, matrix, bias
+    graph: Graph
+    context: Context
+    product: Node
+    gather: Node
+    way: list[Node]
+    """The nodes between the two."""
+    table: np.ndarray
+    matrix: np.ndarray
+    bias: np.ndarray | None
 
     @staticmethod
     def of(graph: Graph, product: Node, producers: dict[Value, Node], context: Context) -> _Lookup | None:
         if not is_linear(product) and not is_plain(product, "MatMul"):
             return None
-        operands = [constant_of(graph, value) for value in product.inputs[1:] if value is not None]
-        if not all(array is not None and array.dtype == np.float32 for array in operands) or operands[0].ndim != 2:
+        matrix, *bias = (_floats(graph, value) for value in product.inputs[1:] if value is not None)
+        if matrix is None or matrix.ndim != 2 or any(array is None for array in bias):
             return None
         way: list[Node] = []
-        node = producers.get(product.inputs[0])
-        while node is not None and not _is_lookup(graph, node):
+        node = _maker(producers, product.inputs[0])
+        while node is not None:
+            table = _table(graph, node)
+            if table is not None:
+                fits = table.shape[1] == matrix.shape[0]
+                return (
+                    _Lookup(graph, context, product, node, way[::-1], table, matrix, *(bias or [None]))
+                    if fits
+                    else None
+                )
             if not _leaves_rows(graph, node, context):
                 return None
             way.append(node)
-            node = producers.get(_rows_in(graph, node))
-        if node is None or constant_of(graph, node.inputs[0]).shape[1:] != operands[0].shape[:1]:
-            return None
-        return _Lookup(graph, product, context, node, way[::-1])
+            node = _maker(producers, _rows_in(graph, node))
+        return None
 
     def reason_against(self) -> str | None:
-        (rows, k), columns = self._table.shape, self._matrix.shape[1]
+        (rows, k), columns = self.table.shape, self.matrix.shape[1]
         if rows * columns > MOST_GROWTH * (rows * k + k * columns):
             return "the table of its results is much larger than what it is made of"
         return "there is much to compute beforehand" if rows * k * columns > MOST_WORK else None
 
     def nodes(self, new: Additions) -> Iterator[Node]:
-        table, index = self._table, self.gather.inputs[1]
+        table, index = self.table, self.gather.inputs[1]
         for node in self.way:
             if node.op in _EXACT:
-                given = [constant_of(self._graph, value) for value in node.inputs]
-                (table,) = call(node.op, "", [table if array is None else array.reshape(()) for array in given], node.attrs, 1)
+                given = [constant_of(self.graph, value) for value in node.inputs]
+                (table,) = call(
+                    node.op, "", [table if array is None else array.reshape(()) for array in given], node.attrs, 1
+                )
                 continue
             moved = new.value(f"{self.gather.label}_index")
             yield self._moving_indices(node, index, moved, new)
             index = moved
-        results = fused_product(table, self._matrix)
-        if self._bias is not None:
-            results = results + self._bias
-        whole = new.constant(results, f"{self._product.label}_table")
-        yield Node("Gather", [whole, index], self._product.outputs, {"axis": 0}, self._product.name)
+        results = fused_product(table, self.matrix)
+        if self.bias is not None:
+            results = results + self.bias
+        whole = new.constant(results, f"{self.product.label}_table")
+        yield Node("Gather", [whole, index], self.product.outputs, {"axis": 0}, self.product.name)
 
     def _moving_indices(self, node: Node, index: Value | None, moved: Value, new: Additions) -> Node:
         """What a node does to rows, done to their indices: one axis, the last one, is not there."""
@@ -113,9 +127,9 @@ class _Lookup:
         if node.op == "Transpose":
             attrs = {"perm": list(node.attrs["perm"])[:-1]}
         elif node.op in ("Squeeze", "Unsqueeze"):
-            others = [new.ints(*_axes(self._graph, node, self._context))]
+            others = [new.ints(*(_axes(self.graph, node, self.context) or []))]
         elif node.op == "Reshape":
-            others = [new.ints(*(ints_of(self._graph, self._context, node.inputs[1]) or [])[:-1])]
+            others = [new.ints(*(ints_of(self.graph, self.context, node.inputs[1]) or [])[:-1])]
         return Node(node.op, [index, *others], [moved], dict(attrs), node.name)
 
 
@@ -152,9 +166,19 @@ def fused_product(x: np.ndarray, w: np.ndarray) -> np.ndarray:
     return sums
 
 
-def _is_lookup(graph: Graph, node: Node) -> bool:
-    table = constant_of(graph, node.inputs[0]) if is_plain(node, "Gather") and not node.attrs.get("axis", 0) else None
-    return table is not None and table.ndim == 2 and table.dtype == np.float32
+def _maker(producers: dict[Value, Node], value: Value | None) -> Node | None:
+    return None if value is None else producers.get(value)
+
+
+def _floats(graph: Graph, value: Value | None) -> np.ndarray | None:
+    array = constant_of(graph, value)
+    return array if array is not None and array.dtype == np.float32 else None
+
+
+def _table(graph: Graph, node: Node) -> np.ndarray | None:
+    """The table in which a node looks rows up, if that is what it does."""
+    table = _floats(graph, node.inputs[0]) if is_plain(node, "Gather") and not node.attrs.get("axis", 0) else None
+    return table if table is not None and table.ndim == 2 else None
 
 
 def _rows_in(graph: Graph, node: Node) -> Value | None:
