@@ -86,6 +86,27 @@ def test_rows_that_are_read_elsewhere_stay():
     assert ops(b.graph) == {"Gather": 2, "Exp": 1}
 
 
+@pytest.mark.parametrize(("start", "end"), [(0, 2), (1, 2), (-3, -1), (0, -2)])
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_shape_of_rows_looks_at_their_indices(start, end, turned):
+    b = GraphBuilder("g")
+    rows = b.op("Transpose", lookup(b), perm=[1, 0, 2]) if turned else lookup(b)
+    sizes = b.op("Shape", rows, start=start, end=end)
+    b.graph.outputs = [product(b, rows), sizes]
+    assert_keeps_results(b.graph, [TOKENS], "fuse_linear", NAME)
+    apply(b.graph, "fuse_linear", NAME)
+    assert ops(b.graph)["Gather"] == 1
+
+
+def test_a_shape_of_rows_and_their_length_stays():
+    b = GraphBuilder("g")
+    rows = lookup(b)
+    b.graph.outputs = [product(b, rows), b.op("Shape", rows)]
+    assert_keeps_results(b.graph, [TOKENS], "fuse_linear", NAME)
+    apply(b.graph, "fuse_linear", NAME)
+    assert ops(b.graph)["Gather"] == 2
+
+
 @pytest.mark.parametrize("shape", [(), (1,), (2, 2)])
 def test_tokens_of_any_rank(shape):
     b = GraphBuilder("g")

@@ -21,7 +21,7 @@ from webrnn.ir.fused import is_linear
 from webrnn.shapes.infer import infer_node
 
 from .base import Context, Pass, PassResult
-from .rewriting import Additions, constant_of, drop_nodes, ints_of
+from .rewriting import Additions, constant_of, drop_nodes, in_order, ints_of
 
 MOST_GROWTH = 2
 """How much larger than the table and the matrix the table of results may be."""
@@ -39,7 +39,7 @@ class FoldLookups(Pass):
         producers = graph.producers()
         new = Additions(graph, context)
         nodes: list[Node] = []
-        ways: list[Node] = []
+        folded: list[_Lookup] = []
         for node in graph.nodes:
             lookup = _Lookup.of(graph, node, producers, context)
             if lookup is not None:
@@ -51,12 +51,15 @@ class FoldLookups(Pass):
                         infer_node(made, context.facts)
                         producers.update((value, made) for value in made.outputs if value is not None)
                         nodes.append(made)
-                    ways += [lookup.gather, *lookup.way]
+                    folded.append(lookup)
                     continue
             nodes.append(node)
         graph.nodes = nodes
         new.drop_unused(graph.nodes)
-        _drop_unread(graph, ways)
+        for lookup in folded:
+            _measure_indices(graph, lookup)
+            _drop_unread(graph, [lookup.gather, *lookup.way])
+        graph.nodes = in_order(graph.nodes) or graph.nodes
 
 
 @dataclass(slots=True)
@@ -72,6 +75,8 @@ class _Lookup:
     table: np.ndarray
     matrix: np.ndarray
     bias: np.ndarray | None
+    index: Value | None = None
+    """Where the rows of the product are looked up."""
 
     @staticmethod
     def of(graph: Graph, product: Node, producers: dict[Value, Node], context: Context) -> _Lookup | None:
@@ -87,7 +92,7 @@ class _Lookup:
             if table is not None:
                 fits = table.shape[1] == matrix.shape[0]
                 return (
-                    _Lookup(graph, context, product, node, way[::-1], table, matrix, *(bias or [None]))
+                    _Lookup(graph, context, product, node, way[::-1], table, matrix, bias[0] if bias else None)
                     if fits
                     else None
                 )
@@ -104,7 +109,7 @@ class _Lookup:
         return "there is much to compute beforehand" if rows * k * columns > MOST_WORK else None
 
     def nodes(self, new: Additions) -> Iterator[Node]:
-        table, index = self.table, self.gather.inputs[1]
+        table, self.index = self.table, self.gather.inputs[1]
         for node in self.way:
             if node.op in _EXACT:
                 given = [constant_of(self.graph, value) for value in node.inputs]
@@ -113,15 +118,15 @@ class _Lookup:
                 )
                 continue
             moved = new.value(f"{self.gather.label}_index")
-            yield self._moving_indices(node, index, moved, new)
-            index = moved
+            yield self._moving_indices(node, moved, new)
+            self.index = moved
         results = fused_product(table, self.matrix)
         if self.bias is not None:
             results = results + self.bias
         whole = new.constant(results, f"{self.product.label}_table")
-        yield Node("Gather", [whole, index], self.product.outputs, {"axis": 0}, self.product.name)
+        yield Node("Gather", [whole, self.index], self.product.outputs, {"axis": 0}, self.gather.label)
 
-    def _moving_indices(self, node: Node, index: Value | None, moved: Value, new: Additions) -> Node:
+    def _moving_indices(self, node: Node, moved: Value, new: Additions) -> Node:
         """What a node does to rows, done to their indices: one axis, the last one, is not there."""
         others, attrs = node.inputs[1:], node.attrs
         if node.op == "Transpose":
@@ -130,7 +135,19 @@ class _Lookup:
             others = [new.ints(*(_axes(self.graph, node, self.context) or []))]
         elif node.op == "Reshape":
             others = [new.ints(*(ints_of(self.graph, self.context, node.inputs[1]) or [])[:-1])]
-        return Node(node.op, [index, *others], [moved], dict(attrs), node.name)
+        return Node(node.op, [self.index, *others], [moved], dict(attrs), node.name)
+
+
+def _measure_indices(graph: Graph, lookup: _Lookup) -> None:
+    """Let a Shape of the rows that is not about their length look at their indices."""
+    rows, index = lookup.product.inputs[0], lookup.index
+    rank = lookup.context.facts.of(rows).rank
+    for node in graph.nodes:
+        if is_plain(node, "Shape") and node.inputs[0] is rows and rank is not None:
+            start, end = node.attrs.get("start", 0), node.attrs.get("end", rank)
+            if (end + rank if end < 0 else end) < rank:
+                ends = {name: at + rank if at < 0 else at for name, at in (("start", start), ("end", end))}
+                node.inputs, node.attrs = [index], ends
 
 
 def _drop_unread(graph: Graph, nodes: list[Node]) -> None:
