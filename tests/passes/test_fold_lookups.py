@@ -136,6 +136,14 @@ def test_leaves_what_changes_rows(between):
     assert outcome.rewrites[NAME] == 0
 
 
+def test_leaves_a_product_that_nobody_needs():
+    b = GraphBuilder("g")
+    rows = lookup(b)
+    b.op("Neg", product(b, rows))
+    b.graph.outputs = [b.op("Exp", rows)]
+    assert apply(b.graph, "fuse_linear", NAME).rewrites[NAME] == 0
+
+
 def test_leaves_a_table_that_is_fed():
     b = GraphBuilder("g")
     table, index = b.input("t", DType.FLOAT, (WORDS, WIDTH)), b.input("i", DType.INT64, (2, 3))

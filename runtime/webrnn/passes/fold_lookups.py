@@ -40,8 +40,9 @@ class FoldLookups(Pass):
         new = Additions(graph, context)
         nodes: list[Node] = []
         folded: list[_Lookup] = []
+        needed = _needed(graph)
         for node in graph.nodes:
-            lookup = _Lookup.of(graph, node, producers, context)
+            lookup = None if needed.isdisjoint(node.outputs) else _Lookup.of(graph, node, producers, context)
             if lookup is not None:
                 reason = lookup.reason_against()
                 if reason is not None:
@@ -136,6 +137,15 @@ class _Lookup:
         elif node.op == "Reshape":
             others = [new.ints(*(ints_of(self.graph, self.context, node.inputs[1]) or [])[:-1])]
         return Node(node.op, [self.index, *others], [moved], dict(attrs), node.name)
+
+
+def _needed(graph: Graph) -> set[Value | None]:
+    """What results depend on; fused cells leave products behind that nobody reads."""
+    needed: set[Value | None] = {*graph.outputs}
+    for node in reversed(graph.nodes):
+        if not needed.isdisjoint(node.outputs):
+            needed.update(node.inputs)
+    return needed - {None}
 
 
 def _measure_indices(graph: Graph, lookup: _Lookup) -> None:
