@@ -16,6 +16,7 @@
 #include "expression.c"
 #include "instructions.c"
 #include "integers.c"
+#include "memory.c"
 
 #pragma clang attribute push(__attribute__((minsize)), apply_to = function)
 #include "late.c"

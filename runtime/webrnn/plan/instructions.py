@@ -247,6 +247,15 @@ INSTRUCTIONS = (
     _row("random", "counter:i64 y:f32! seed:int normal:int", "element-wise"),
     # scores[batch, classes], numbers[batch, n], y the same
     _row("choose", "scores:f32 numbers:f32 y:i64!", "reduction"),
+
+    # --- memories
+    # query[t, b, h, g, k], key[t, b, h, k], value[t, b, h, v], forget[t, b, h, k], rate[t, b, h], memory[b, h, k, v],
+    # read[t, b, h, g, v]
+    _row(
+        "linear_attention",
+        "query:f32 key:f32 value:f32 forget:f32? rate:f32? memory:f32! read:f32! is_delta:int",
+        "matrix",
+    ),
 )  # fmt: skip
 
 HAS_SIZES = ("sizes", "flat_index")
