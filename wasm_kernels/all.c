@@ -19,6 +19,7 @@
 #include "instructions.c"
 #include "convolutions.c"
 #include "integers.c"
+#include "memory.c"
 
 #pragma clang attribute push(__attribute__((minsize)), apply_to = function)
 #include "late.c"

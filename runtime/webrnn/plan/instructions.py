@@ -268,6 +268,16 @@ INSTRUCTIONS = (
     _row("conv_rows", f"x:f32 packed:f32 bias:f32? y:f32! {_STEPS} along:int", "matrix"),  # zeros around x are part of it
     _row("depthwise", f"x:f32 w:f32 bias:f32? y:f32! {_STEPS} along:int", "matrix"),  # w[taps, c]
     _row("pool_rows", f"x:f32 y:f32! kind:pooling {_WINDOW}", "reduction"),
+
+    # --- memories
+    # query[t, b, h, g, k], key[t, b, h, k], value[t, b, h, v], forget[t, b, h, k], rate[t, b, h], memory[b, h, k, v],
+    # read[t, b, h, g, v]
+    _row(
+        "linear_attention",
+        "query:f32 key:f32 value:f32 forget:f32? rate:f32? memory:f32! read:f32! is_delta:int",
+        "matrix",
+        rare=True,
+    ),
 )  # fmt: skip
 
 RUN_ALONG = ("conv_rows", "depthwise")

@@ -304,6 +304,25 @@ def _choose(scores: BoundTensor, numbers: BoundTensor, y: BoundTensor) -> bool:
     )
 
 
+def _linear_attention(
+    query: BoundTensor, key: BoundTensor, value: BoundTensor, forget: Maybe, rate: Maybe, memory: BoundTensor,
+    read: BoundTensor, is_delta: int,
+) -> bool:  # fmt: skip
+    if [each.rank for each in (query, key, value, memory, read)] != [5, 4, 4, 4, 5]:
+        return False
+    (steps, batch, heads, group, columns), rows = read.shape, key.shape[3]
+    return (
+        group > 0
+        and query.shape == (steps, batch, heads, group, rows)
+        and key.shape == (steps, batch, heads, rows)
+        and value.shape == (steps, batch, heads, columns)
+        and memory.shape == (batch, heads, rows, columns)
+        and (forget is None or forget.shape == key.shape)
+        and (rate is None or rate.shape == (steps, batch, heads))
+        and (columns == 1 or all(each.strides[-1] == 1 for each in (value, memory, read)))
+    )
+
+
 OPERAND_RULES: dict[str, Callable[..., bool]] = {
     "require": lambda size: size >= 0,
     "copy": _copy,
@@ -361,5 +380,7 @@ OPERAND_RULES: dict[str, Callable[..., bool]] = {
     # --- random numbers
     "random": lambda counter, y, seed, normal: counter.count == 1 and y.is_contiguous,
     "choose": _choose,
+    # --- memories
+    "linear_attention": _linear_attention,
 }
 """Not of "expression" and "loop", whose operands are lists: verify.py has theirs."""
