@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from webrnn.ir import Dim, DType, Node, Scan, Value, is_plain
-from webrnn.ir.fused import is_expression
+from webrnn.ir.fused import is_expression, is_linear
 from webrnn.ir.scan import State, Trace, TraceSpec
 from webrnn.ops.sets import RESHAPES
 from webrnn.shapes.infer import trip_count
@@ -53,12 +53,17 @@ class MemoryLoop:
         group = self.query.shape[3]
         made = l.output(present(self.trace.whole))
         read = _steps_first(made, self.trace.spec.axis).reshaped((steps, batch, heads, group, columns))
-        place = read if read is not None and read.strides[-1] == 1 else l.temporary((steps, batch, heads, group, columns))
+        place = (
+            read if read is not None and read.strides[-1] == 1 else l.temporary((steps, batch, heads, group, columns))
+        )
         memory = l.reshaped(final, (batch, heads, rows, columns))
         operands = (self.query, self.key, self.value, self.forget, self.rate, memory, place)
         l.emit("linear_attention", *operands, int(self.is_delta))
         if place is not read:
-            l.copy(l.reshaped(place, _steps_first(made, self.trace.spec.axis).shape), _steps_first(made, self.trace.spec.axis))
+            l.copy(
+                l.reshaped(place, _steps_first(made, self.trace.spec.axis).shape),
+                _steps_first(made, self.trace.spec.axis),
+            )
 
 
 def match_memory(l: Lowering, scan: Scan) -> MemoryLoop | None:
@@ -189,7 +194,9 @@ class _Match:
         self.outer.update(zip(body.inputs, (value for value in node.inputs if value is not None), strict=True))
         self.outer.update((inner, outer) for inner, outer in zip(body.outputs, node.outputs, strict=True) if outer)
         for each in body.nodes:
-            yield Node(each.op, [self._named(value) for value in each.inputs], [self._named(each.outputs[0])], each.attrs)
+            yield Node(
+                each.op, [self._named(value) for value in each.inputs], [self._named(each.outputs[0])], each.attrs
+            )
 
     def _named(self, value: Value | None) -> Value | None:
         return value if value is None else self.outer.get(value, value)
@@ -197,7 +204,8 @@ class _Match:
     def _made(self, op: str, value: Value) -> tuple[Value, Value]:
         """The two operands of the node that makes a value, which is of an op."""
         maker = self.makers.get(value)
-        self._ask(maker is not None and is_plain(maker, op) and len(maker.inputs) == 2)
+        is_product = maker is not None and op == "MatMul" and is_linear(maker)
+        self._ask(maker is not None and (is_plain(maker, op) or is_product) and len(maker.inputs) == 2)
         assert maker is not None
         return present(maker.inputs[0]), present(maker.inputs[1])
 
