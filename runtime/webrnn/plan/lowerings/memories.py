@@ -91,6 +91,10 @@ def _without(view: View, axis: int) -> View:
     return view.without_axis(axis % view.rank)
 
 
+def _long_axes(shape: Sizes) -> list[Dim]:
+    return [size for size in shape if size != 1]
+
+
 class _Match:
     def __init__(self, l: Lowering, scan: Scan, steps: Dim):
         self.l, self.scan, self.steps = l, scan, steps
@@ -223,7 +227,11 @@ class _Match:
         return value
 
     def _is_given(self, value: Value) -> bool:
-        return value not in self.makers and value is not self.before
+        """Whether it is an element of a sequence or an invariant, with axes of one element more or less."""
+        source = self._through(value)
+        if source in self.makers or source is self.before:
+            return False
+        return source is value or _long_axes(self._shape(source)) == _long_axes(self._shape(value))
 
     # --- operands for all steps --------------------------------------------------------------------------------------
 
@@ -243,24 +251,37 @@ class _Match:
 
     def _spread(self, value: Value, shape: Sizes) -> View:
         """A sequence or an invariant for all steps, each element broadcast to a shape."""
-        self._ask(self._is_given(value) and self._fits(self._shape(value), shape))
-        l, missing = self.l, len(shape) - len(self._shape(value))
-        sequence = next((item for item in self.scan.sequences if item.element is value), None)
-        if sequence is not None:
-            self._ask(not sequence.spec.reverse)
-            view = _steps_first(l.view(sequence.whole), sequence.spec.axis)
-            self._ask(view.shape[0] == self.steps)
-        else:
-            invariant = next((item.outer for item in self.scan.invariants if item.inner is value), None)
-            array = self.scan.body.constants.get(value)
-            self._ask(invariant is not None or array is not None)
-            view = (l.view(invariant) if invariant is not None else l.constant(array)).with_axis(0)  # type: ignore[arg-type]
-        for _ in range(missing):
+        own, source = self._shape(value), self._through(value)
+        self._ask(self._is_given(value) and self._fits(own, shape))
+        view = self._of_all_steps(source)
+        if source is not value:
+            strides = iter([stride for size, stride in zip(view.shape[1:], view.strides[1:], strict=True) if size != 1])
+            view = view.relaid(
+                (self.steps, *own), (view.strides[0], *(0 if size == 1 else next(strides) for size in own))
+            )
+        for _ in range(len(shape) - len(own)):
             view = view.with_axis(1)
         found = view.broadcast((self.steps, *shape))
         if found is None:
             raise _Unlike
         return found
+
+    def _of_all_steps(self, value: Value) -> View:
+        l = self.l
+        sequence = next((item for item in self.scan.sequences if item.element is value), None)
+        if sequence is not None:
+            view = _steps_first(l.view(sequence.whole), sequence.spec.axis)
+            self._ask(not sequence.spec.reverse and view.shape[0] == self.steps)
+            return view
+        invariant = next((item.outer for item in self.scan.invariants if item.inner is value), None)
+        if invariant is None:
+            array = self.scan.body.constants.get(value)
+            if array is None:
+                raise _Unlike
+            view = l.constant(array).with_axis(0)
+        else:
+            view = l.view(invariant).with_axis(0)
+        return view.relaid((self.steps, *view.shape[1:]), view.strides)
 
     def _row(self, value: Value, shape: Sizes) -> View:
         """[steps, ..., n] of what is [..., 1, n] or [..., n] in a step."""
