@@ -124,6 +124,7 @@ FUSIONS: tuple[Step, ...] = (
     Step("fuse_linear", _PRODUCTS),
     Step("fuse_cells", _PRODUCTS, "elementwise"),
     Step("fuse_exported_cells", _PRODUCTS, "elementwise"),
+    Step("fold_lookups", "Gather", _PRODUCTS),
     Step("fuse_elementwise", "elementwise Clip"),
 )
 """These make ops (`ir/fused.py`) that hide from the passes above what they stand for."""

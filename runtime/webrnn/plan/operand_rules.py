@@ -206,18 +206,14 @@ def _batch_norm(
 
 
 def _window(x: BoundTensor, y: BoundTensor, window: Sequence[int]) -> bool:
-    """kernel, stride, pads before, dilation, of the height and the width each."""
-    if not (is_dense(x, 4) and is_dense(y, 4) and x.shape[0] == y.shape[0]):
-        return False
-    kernel, stride, pads, dilation = (window[i : i + 2] for i in range(0, 8, 2))
-    if not all(1 <= number < 2**15 for number in (*kernel, *stride, *dilation)) or not all(
-        0 <= p < 2**15 for p in pads
-    ):
-        return False
-    positions = [
-        (y.shape[2 + a] + 1) * stride[a] + kernel[a] * dilation[a] + x.shape[2 + a] + pads[a] for a in range(2)
-    ]
-    return all(map(fits, (*positions, x.shape[2] * x.shape[3], y.shape[2] * y.shape[3])))
+    planes = (x.shape[2] * x.shape[3], y.shape[2] * y.shape[3]) if x.rank == y.rank == 4 else ()
+    return (
+        is_dense(x, 4)
+        and is_dense(y, 4)
+        and x.shape[0] == y.shape[0]
+        and all(map(fits, planes))
+        and image_rules.slides(x.shape[2:], y.shape[2:], tuple(window))
+    )
 
 
 def _conv(
@@ -366,6 +362,9 @@ OPERAND_RULES: dict[str, Callable[..., bool]] = {
     "nms": index_rules.nms,
     "unique": index_rules.unique,
     # --- windows and images
+    "conv_rows": image_rules.conv_rows,
+    "depthwise": image_rules.depthwise,
+    "pool_rows": image_rules.pool_rows,
     "pool_axis": image_rules.pool_axis,
     "resize": image_rules.resize,
     "grid_sample": image_rules.grid_sample,
