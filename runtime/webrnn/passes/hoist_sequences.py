@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from webrnn.ir import Graph, Node, Scan, SequenceInput, SequenceSpec, Trace, Value
+from webrnn.ops.sets import ELEMENTWISE
 
 from .base import Context, PassResult, ScanPass
 from .growth import grown_for_one_step
@@ -36,7 +37,8 @@ class HoistSequences(ScanPass):
             result.declines_at(node, "it may end before its sequences do")
             return None
         move = _Move(graph, scan, context)
-        stays = grown_for_one_step(scan, context.facts)
+        has_arithmetic = any(inner.op in ELEMENTWISE and not inner.domain for inner in scan.body.nodes)
+        stays = grown_for_one_step(scan, context.facts) if has_arithmetic else set()
         for inner in list(scan.body.nodes):
             if any(True for _ in inner.subgraphs) or not move.is_ready(inner):
                 continue
