@@ -14,6 +14,7 @@ from tests.plan.test_control import branches
 from tests.plan.test_fused_sequences import GATES, array, recurrence
 from tests.plan.test_late_sizes import growing_states
 from tests.plan.test_loops import _counting, _nested
+from tests.plan.test_memories import attention
 from webrnn.errors import PlanError
 from webrnn.ir import WEBRNN, Graph, Node
 from webrnn.ir.scan import TraceSpec
@@ -191,6 +192,8 @@ def _graphs() -> dict[str, tuple[Graph, frozenset[str]]]:
         },
     }
     found = {name: (graph, frozenset[str]()) for name, graph in every.items()}
+    for rule in ("linear", "gated_delta"):
+        found[f"{rule} memory"] = (attention(rule, group=3), frozenset())
     for op in GATES:
         found[f"{op} sequence"] = (recurrence(op, 3, peephole=op == "LstmCell"), frozenset())
         found[f"{op} loop"] = (recurrence(op, 3, trace=TraceSpec(1, True)), LOOP)

@@ -122,6 +122,12 @@ class Costs:
     def gemm(self, instruction: Decoded, o: dict[str, int]) -> int:
         return self.count(o["y"]) * (2 * self.shape(o["x"])[1] + (o["bias"] >= 0))
 
+    def linear_attention(self, instruction: Decoded, o: dict[str, int]) -> int:
+        """For each element of the memory and each step: what it takes up and, of each query, a term."""
+        steps, _, _, group, _ = self.shape(o["read"])
+        others = (o["forget"] >= 0) + 2 * bool(o["is_delta"])
+        return self.count(o["memory"]) * steps * (2 + 2 * group + others)
+
     def conv(self, instruction: Decoded, o: dict[str, int]) -> int:
         return self.count(o["y"]) * (2 * prod(self.shape(o["w"])[1:]) + (o["bias"] >= 0))
 
@@ -159,6 +165,7 @@ def _cell_op(instruction: Decoded) -> str:
 
 _FLOPS: dict[str, Callable[[Costs, Decoded, dict[str, int]], int]] = {
     "gemm": Costs.gemm,
+    "linear_attention": Costs.linear_attention,
     "conv": Costs.conv,
     "conv_rows": Costs.conv_rows,
     "depthwise": Costs.conv_rows,

@@ -65,7 +65,7 @@ _PLAIN = frozenset({"i32", "u32", "i64", "u64", "f64"})
 
 
 def _product(l: Lowering, a: View, b: View, y: View) -> None:
-    """y[..., m, n] = a[..., m, k] b[..., k, n] with operands that are not constants. A column is a row of all turned."""
+    """y[..., m, n] = a[..., m, k] b[..., k, n] with operands that are not constants. A column is turned to a row."""
     if y.shape[-1] == 1 and y.shape[-2] != 1:
         a, b, y = _turned(b), _turned(a), _turned(y)
     m, n, k = y.shape[-2], y.shape[-1], a.shape[-1]
