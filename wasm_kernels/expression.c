@@ -77,11 +77,34 @@ static COMPACT void move_tile(const char *from, ptrdiff_t from_stride, char *to,
     }
 }
 
-/* The n elements of a tensor from `at` on, `stride` apart, as a tile */
-static Register load_tile(const Tensor *t, const char *at, int32_t stride, int32_t n, char *tile) {
-  if (stride == 0 || stride == 1) return (Register){(char *)at, stride, t->dtype};
-  move_tile(at, stride, tile, 1, ITEM[t->dtype], n);
+/* How far the elements of a tensor are apart on its last axis, and its rows on the one before */
+INLINE int32_t element_stride(const Tensor *t, int32_t none) { return t->rank ? t->stride[t->rank - 1] : none; }
+INLINE int32_t row_stride(const Tensor *t) { return t->rank > 1 ? t->stride[t->rank - 2] : 0; }
+
+/* Whether `rows` rows of n elements lie behind each other */
+INLINE int are_dense(const Tensor *t, int32_t rows, int32_t n) {
+  return element_stride(t, 1) == 1 && (rows == 1 || row_stride(t) == n);
+}
+
+/* The n elements of each of `rows` rows of a tensor from `at` on as a tile */
+static Register load_tile(const Tensor *t, const char *at, int32_t rows, int32_t n, char *tile) {
+  const int32_t stride = element_stride(t, 0), item = ITEM[t->dtype];
+  if (stride == 0 && (rows == 1 || row_stride(t) == 0)) return (Register){(char *)at, 0, t->dtype};
+  if (stride && are_dense(t, rows, n)) return (Register){(char *)at, 1, t->dtype};
+  for (int32_t r = 0; r < rows; r++) {
+    const char *from = at + (ptrdiff_t)r * row_stride(t) * item;
+    if (stride == 1) __builtin_memcpy(tile + r * n * item, from, (size_t)(n * item));
+    else move_tile(from, stride, tile + r * n * item, 1, item, n);
+  }
   return (Register){tile, 1, t->dtype};
+}
+
+static void store_tile_rows(const Tensor *t, Register from, char *to, int32_t rows, int32_t n) {
+  const int32_t stride = element_stride(t, 1), item = ITEM[t->dtype];
+  for (int32_t r = 0; r < rows; r++, to += (ptrdiff_t)row_stride(t) * item, from.data += from.step * n * item) {
+    if (stride == 1 && from.step) __builtin_memmove(to, from.data, (size_t)(n * item));
+    else move_tile(from.data, from.step, to, stride, item, n);
+  }
 }
 
 /* of two doubles as of two floats: NaN if one is */
@@ -168,13 +191,13 @@ static COMPACT int expression_op(const Operation *op, Register a, Register b, Re
   }
 }
 
-/* n elements of the whole expression, the tensors standing at in[] and out[] */
-static int run_tile(Vm *vm, const Expression *e, char *const *in, char *const *out, int32_t n) {
+/* The whole expression for n elements of each of `rows` rows, the tensors standing at in[] and out[] */
+static int run_tile(Vm *vm, const Expression *e, char *const *in, char *const *out, int32_t rows, int32_t n) {
   Register registers[MAX_REGISTERS];
   char *tile = vm->registers;
   for (int i = 0; i < e->inputs; i++, tile += TILE * 8) {
     const Tensor *t = vm->tensor + e->input[i];
-    registers[i] = load_tile(t, in[i], t->rank ? t->stride[t->rank - 1] : 0, n, tile);
+    registers[i] = load_tile(t, in[i], rows, n, tile);
   }
   for (int i = 0; i < e->constants; i++, tile += TILE * 8) {
     __builtin_memcpy(tile, e->constant[i].words, 8);
@@ -192,18 +215,15 @@ static int run_tile(Vm *vm, const Expression *e, char *const *in, char *const *o
     if (i == e->ops - 1 && step)
       for (int o = 0; o < e->outputs; o++) {
         const Tensor *t = vm->tensor + e->output[o].tensor;
-        if (e->output[o].from == first + i && t->rank && t->stride[t->rank - 1] == 1 && e->outputs == 1) result->data = out[o];
+        if (e->output[o].from == first + i && t->rank && are_dense(t, rows, n) && e->outputs == 1) result->data = out[o];
       }
-    const int error = expression_op(op, operand[0], operand[1], operand[2], result->data, step ? n : 1);
+    const int error = expression_op(op, operand[0], operand[1], operand[2], result->data, step ? rows * n : 1);
     if (error) return error;
   }
   for (int o = 0; o < e->outputs; o++) {
     const Tensor *t = vm->tensor + e->output[o].tensor;
-    Register from = registers[e->output[o].from];
-    if (from.data == out[o]) continue;
-    const int32_t stride = t->rank ? t->stride[t->rank - 1] : 1;
-    if (stride == 1 && from.step) __builtin_memmove(out[o], from.data, (size_t)n * (size_t)ITEM[t->dtype]);
-    else move_tile(from.data, from.step, out[o], stride, ITEM[t->dtype], n);
+    const Register from = registers[e->output[o].from];
+    if (from.data != out[o]) store_tile_rows(t, from, out[o], rows, n);
   }
   return OK;
 }
@@ -229,10 +249,12 @@ static int run_expression(Vm *vm, const expression_operands *o) {
   const Tensor *y = vm->tensor + e.output[0].tensor;
   if (!y->count) return OK;
   const int last = y->rank - 1, n = y->rank ? y->size[last] : 1;
+  const int32_t most_rows = last > 0 && n <= TILE / 2 ? TILE / n : 1; /* short rows are taken together */
   char *in[MAX_REGISTERS], *out[MAX_REGISTERS];
   int32_t index[MAX_RANK] = {0};
   for (;;) {
     ptrdiff_t skip = 0;
+    const int32_t left = last > 0 ? y->size[last - 1] - index[last - 1] : 1, rows = left < most_rows ? left : most_rows;
     for (int32_t done = 0, count; done < n; done += count) {
       count = n - done < TILE ? n - done : TILE;
       for (int i = 0; i < e.inputs + e.outputs; i++) {
@@ -241,12 +263,12 @@ static int run_expression(Vm *vm, const expression_operands *o) {
         for (int a = 0; a < last; a++) skip += (ptrdiff_t)index[a] * t->stride[a];
         *(i < e.inputs ? in + i : out + i - e.inputs) = t->data + skip * ITEM[t->dtype];
       }
-      const int error = run_tile(vm, &e, in, out, count);
+      const int error = run_tile(vm, &e, in, out, rows, count);
       if (error) return error;
     }
     int a = last - 1;
-    for (; a >= 0; a--) {
-      if (++index[a] < y->size[a]) break;
+    for (int32_t by = rows; a >= 0; a--, by = 1) {
+      if ((index[a] += by) < y->size[a]) break;
       index[a] = 0;
     }
     if (a < 0) return OK;
