@@ -79,6 +79,7 @@ PASSES: tuple[Step, ...] = (
     Step("merge_layout", "Reshape Expand Squeeze Unsqueeze Flatten Transpose"),
     Step("simplify_algebra", "elementwise"),
     Step("simplify_powers", "Pow"),
+    Step("outer_products", "MatMul"),
     Step("fold_batchnorm", "BatchNormalization"),
     Step("convs_to_products", "Conv"),
     Step("fuse_layer_norm", "ReduceMean", "Sqrt", "Div Reciprocal"),

@@ -20,6 +20,7 @@ from ..instructions import EXACT, LIMITED, UNLIMITED
 from ..lowering import Lowering, present, rule
 from ..numbers import Numbers
 from ..views import Sizes, View, dense_view
+from .memories import match_memory
 from .pads import fill, zeros_of
 from .sequences import lower_sequence, match_cell
 
@@ -43,6 +44,10 @@ def _scan(l: Lowering, node: Node) -> None:
         cell = match_cell(l, scan)
         if cell is not None:
             lower_sequence(l, scan, cell)
+            return
+        memory = match_memory(l, scan)
+        if memory is not None:
+            memory.lower(l)
             return
     _Loop(l, scan).lower()
 
