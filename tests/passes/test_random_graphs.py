@@ -16,6 +16,7 @@ ELSEWHERE = {
     "infer_shapes",
     "fold_batchnorm",
     "fold_lookups",
+    "hoist_lookups",
     "simplify_powers",
     "remove_checks",
     "prune_branches",
