@@ -17,6 +17,7 @@ ELSEWHERE = {
     "fold_batchnorm",
     "fold_lookups",
     "hoist_lookups",
+    "selections_to_branches",
     "simplify_powers",
     "remove_checks",
     "prune_branches",
