@@ -23,8 +23,8 @@ def walk(advance=ADD_A_BOOL, ends=LESS, product="p = MatMul(row, w)", start=0, r
     return graph_of(
         f"""g (float[frames, 3] x, float[5, 3] y, float[4] h0) => (float[4] h, float[k, 4] trace)
         <float[3, 4] w = {{{", ".join(map(str, range(12)))}}}, int64 start = {{{start}}}, int64 one = {{1}},
-         int64 zero = {{0}}, int64 two = {{2}}, int64 ten = {{10}}, int64[1] axis = {{0}}, bool true = {{1}}, float none = {{0}},
-         int64 many = {{40}}> {{
+         int64 zero = {{0}}, int64 two = {{2}}, int64 ten = {{10}}, int64[1] axis = {{0}}, bool true = {{1}},
+         float none = {{0}}, int64 many = {{40}}> {{
             sizes = Shape(x)
             n = Gather<axis = 0>(sizes, zero)
             t_last, h, trace = Loop(many, true, start, h0) <body = body (int64 i, bool c, int64 t, float[4] before)
