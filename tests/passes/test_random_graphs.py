@@ -16,6 +16,8 @@ ELSEWHERE = {
     "infer_shapes",
     "fold_batchnorm",
     "fold_lookups",
+    "hoist_lookups",
+    "selections_to_branches",
     "simplify_powers",
     "remove_checks",
     "prune_branches",

@@ -97,6 +97,8 @@ PASSES: tuple[Step, ...] = (
     Step("remove_unused", "Scan"),
     Step("inline_single_step", "Scan"),
     Step("hoist_invariants", "all"),
+    Step("hoist_lookups", "conditional", "Gather", _PRODUCTS),
+    Step("selections_to_branches", "conditional", "Where", _PRODUCTS),
     Step("clean_axes", "rearranged"),
     Step("hoist_sequences", "each"),
     Step("trim_trace", "Scan"),

@@ -22,7 +22,6 @@ from ..instructions import CHUNKS
 from ..lowering import Lowering
 from ..views import View
 from ..widening import widened
-from .indexing import indices
 
 CHUNK = 24
 """Steps that are projected at a time where the number of steps is not known: a multiple of the rows of a tile."""
@@ -220,6 +219,8 @@ def _emit_in_chunks(l: Lowering, cell: CellLoop, product: Node, states: list[Vie
         x = l.view(_present(product.inputs[0]))
         l.require_equal(x.shape[2], l.arrays[_present(product.inputs[1])].shape[0])
     else:
+        from .indexing import indices  # a page waits for what is imported
+
         x = l.dense(indices(l, _present(product.inputs[1]))).with_axis(2)
     if not _rows_are_dense(x) or (x.strides[0] != x.shape[1] * x.shape[2] and x.shape[1] != 1):
         x = l.dense(x)
