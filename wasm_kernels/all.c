@@ -15,6 +15,7 @@
 
 #include "expression.c"
 #include "instructions.c"
+#include "dynamic.c"
 #include "integers.c"
 
 #pragma clang attribute push(__attribute__((minsize)), apply_to = function)

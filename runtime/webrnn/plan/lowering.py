@@ -97,6 +97,8 @@ class Lowering:
         self.n_externals = 0
         self.late: dict[Value, Node] = {}
         """Products that are made, in parts, by the one node that reads them."""
+        self.packings: dict[Value, View] = {}
+        """Matrices that are not constant in the form that products take, where this block or one around it made it."""
         self._ports: dict[int, Value] = {}
         self._required: set[Dim] = set()
         """The sizes of which this block, or one around it, already requires that they are not negative."""
@@ -373,7 +375,9 @@ class Lowering:
 
     def checkpoint(self) -> tuple[Any, ...]:
         """What `go_back` needs to undo all that was done since."""
-        tables: list[dict[Any, Any]] = [self.views, self.destinations, self.arrays, self.late, self._ports]
+        tables: list[dict[Any, Any]] = [
+            self.views, self.destinations, self.arrays, self.late, self.packings, self._ports,
+        ]  # fmt: skip
         numbers = len(self.block), self.n_loops, self.n_externals
         return *numbers, set(self._required), self.facts.copy(), *map(dict, tables)
 
@@ -381,7 +385,7 @@ class Lowering:
         length, self.n_loops, self.n_externals, required, facts, *tables = kept
         del self.block[length:]
         self._required, self.facts = set(required), facts.copy()
-        self.views, self.destinations, self.arrays, self.late, self._ports = map(dict, tables)
+        self.views, self.destinations, self.arrays, self.late, self.packings, self._ports = map(dict, tables)
 
     # --- emitting ----------------------------------------------------------------------------------------------------
 
@@ -441,11 +445,12 @@ class Lowering:
         """What `emit` emits, as a block of its own."""
         outer, self.block = self.block, []
         required, self._required = self._required, set(self._required)
+        packings, self.packings = self.packings, dict(self.packings)
         try:
             emit()
             return self.block
         finally:
-            self.block, self._required = outer, required
+            self.block, self._required, self.packings = outer, required, packings
 
 
 def present(value: Value | None) -> Value:

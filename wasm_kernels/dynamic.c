@@ -1,0 +1,151 @@
+/* Products whose matrix is not a constant: it is packed while running, or read as it is. */
+#include "kernels.gen.h"
+#include "plan.gen.h"
+
+/* --- packing --------------------------------------------------------------------------------------------------------- */
+
+#if ML > 1
+typedef float Four __attribute__((vector_size(16)));
+INLINE Four load_four(const float *p) {
+  Four v;
+  __builtin_memcpy(&v, p, sizeof v);
+  return v;
+}
+
+/* y[j, i] = w[i, j] for four rows i and four columns j */
+INLINE void turn_four(const float *w, ptrdiff_t row, float *y, ptrdiff_t y_row) {
+  const Four a = load_four(w), b = load_four(w + row), c = load_four(w + 2 * row), d = load_four(w + 3 * row);
+  const Four ac = __builtin_shufflevector(a, c, 0, 4, 1, 5), ac2 = __builtin_shufflevector(a, c, 2, 6, 3, 7);
+  const Four bd = __builtin_shufflevector(b, d, 0, 4, 1, 5), bd2 = __builtin_shufflevector(b, d, 2, 6, 3, 7);
+  const Four turned[] = {__builtin_shufflevector(ac, bd, 0, 4, 1, 5), __builtin_shufflevector(ac, bd, 2, 6, 3, 7),
+                         __builtin_shufflevector(ac2, bd2, 0, 4, 1, 5), __builtin_shufflevector(ac2, bd2, 2, 6, 3, 7)};
+  UNROLL for (int j = 0; j < 4; j++) __builtin_memcpy(y + j * y_row, &turned[j], sizeof turned[j]);
+}
+#endif
+
+/* Terms from..to of a panel: `rows` rows of W, which are less than `width` in the last panel */
+static void pack_terms(const float *w, float *packed, int rows, int width, int from, int to, ptrdiff_t row, ptrdiff_t col) {
+  for (int j = from; j < to; j++)
+    for (int i = 0; i < width; i++) packed[(ptrdiff_t)j * width + i] = i < rows ? w[i * row + j * col] : 0.0f;
+}
+
+/* W[n, k] in panels: see matrix.c. Whole panels of rows or columns without gaps are moved in vectors. */
+void wr_pack_panels(const float *w, float *packed, int32_t n, int32_t k, int32_t row_stride, int32_t col_stride) {
+  const ptrdiff_t row = row_stride, col = col_stride;
+  for (int first = 0; first < n; first += PANEL, w += PANEL * row) {
+    const int width = panel_width(n - first), rows = n - first < width ? n - first : width;
+    int done = 0;
+#if ML > 1
+    enum { LINE = 16 };
+    if (row == 1 && rows == PANEL) {
+      for (; done < k; done++)
+        UNROLL for (int v = 0; v < PANEL; v += ML) mstore(packed + (ptrdiff_t)done * PANEL + v, mload(w + done * col + v));
+    } else if (col == 1 && rows == width) {
+      for (; done + LINE <= k; done += LINE) /* four rows at a time, a cache line of each */
+        for (int i = 0; i < width; i += 4)
+          for (int j = done; j < done + LINE; j += 4) turn_four(w + i * row + j, row, packed + (ptrdiff_t)j * width + i, width);
+    }
+#endif
+    pack_terms(w, packed, rows, width, done, k, row, col);
+    packed += (ptrdiff_t)k * width;
+  }
+}
+
+static int check_pack(Vm *vm, const pack_operands *o) {
+  ASK(T(b)->rank == 2 && is_dense(T(packed), 1) && T(packed)->count >= packed_floats(T(b)->size[1], T(b)->size[0]));
+  return OK;
+}
+static int run_pack(Vm *vm, const pack_operands *o) {
+  DONE_IF_EMPTY(b);
+  const Tensor *b = T(b);
+  wr_pack_panels(F(b), F(packed), b->size[1], b->size[0], b->stride[1], b->stride[0]);
+  return OK;
+}
+
+/* --- products -------------------------------------------------------------------------------------------------------- */
+
+/* One or two rows of X against W[k, n] as it lies, its rows `pitch` floats apart; n is at least GRAIN. The last columns may be
+ * made twice. */
+INLINE void rows_times_matrix(const int rows, const float *x, ptrdiff_t x_stride, const float *w, ptrdiff_t pitch, int k,
+                              const Output *out) {
+  for (int col = 0; col < out->cols;) {
+    int grains = (out->cols - col) / GRAIN;
+    if (!grains) col = out->cols - GRAIN;
+    const float *from = w + col;
+    const Output here = shifted(*out, 0, col);
+#if ML > 1
+    if (grains >= 6 && rows * 6 * GRAIN_VECS <= 12 && row_panels == 2)
+      tile(rows, 6 * GRAIN_VECS, x, x_stride, from, pitch, k, here), grains = 6;
+    else if (grains >= 3 && rows * 3 * GRAIN_VECS <= 6)
+      tile(rows, 3 * GRAIN_VECS, x, x_stride, from, pitch, k, here), grains = 3;
+    else if (grains >= 2) tile(rows, 2 * GRAIN_VECS, x, x_stride, from, pitch, k, here), grains = 2;
+    else
+#endif
+      tile(rows, GRAIN_VECS, x, x_stride, from, pitch, k, here), grains = 1;
+    col += grains * GRAIN;
+  }
+}
+
+/* From so many rows on packing pays. */
+enum { FEW_ROWS = 8 };
+
+NOINLINE void few_rows_times_matrix(const float *x, ptrdiff_t x_stride, const float *w, ptrdiff_t pitch, int m, int k,
+                                    Output out) {
+  int row = 0;
+  for (; row + 2 <= m; row += 2, out = shifted(out, 2, 0)) rows_times_matrix(2, x + row * x_stride, x_stride, w, pitch, k, &out);
+  if (row < m) rows_times_matrix(1, x + row * x_stride, 0, w, pitch, k, &out);
+}
+
+static int check_matmul(Vm *vm, const matmul_operands *o) {
+  const Tensor *a = T(a), *b = T(b), *y = T(y), *scratch = T(scratch);
+  const int batch = y->rank - 2;
+  ASK(batch >= 1 && a->rank == y->rank && b->rank == y->rank && is_dense(scratch, 1));
+  for (int i = 0; i < batch; i++) ASK(a->size[i] == y->size[i] && b->size[i] == y->size[i]);
+  const int32_t m = y->size[batch], n = y->size[batch + 1], k = a->size[batch + 1];
+  ASK(a->size[batch] == m && b->size[batch] == k && b->size[batch + 1] == n);
+  ASK((a->stride[batch + 1] == 1 || k == 1) && (y->stride[batch + 1] == 1 || n == 1));
+  ASK(scratch->count >= packed_floats(n < BLOCK_COLUMNS ? n : BLOCK_COLUMNS, k));
+  return OK;
+}
+
+/* Of so many columns at a time as fit into the scratch, in whole panels; a matrix that is packed as a whole is packed once for
+ * all batches that share it. */
+static int run_matmul(Vm *vm, const matmul_operands *o) {
+  DONE_IF_EMPTY(y);
+  const Tensor *a = T(a), *b = T(b), *y = T(y);
+  const int batch = y->rank - 2;
+  const int32_t m = y->size[batch], n = y->size[batch + 1], k = a->size[batch + 1];
+  const ptrdiff_t x_stride = a->stride[batch], y_stride = y->stride[batch], row = b->stride[batch + 1], col = b->stride[batch];
+  const float *x = F(a), *w = F(b), *packed_from = NULL;
+  float *to = F(y), *packed = F(scratch);
+  const int64_t room = k ? T(scratch)->count / k / PANEL * PANEL : n;
+  const int32_t block = room < n && packed_floats(n, k) > T(scratch)->count ? (int32_t)room : n;
+  int32_t index[MAX_RANK] = {0};
+  for (;;) {
+    if (m <= FEW_ROWS && n >= GRAIN && row == 1) {
+      few_rows_times_matrix(x, x_stride, w, col, m, k, (Output){to, y_stride, NULL, NULL, n});
+    } else {
+      for (int32_t first = 0; first < n; first += block) {
+        const int32_t cols = n - first < block ? n - first : block;
+        if (packed_from != w || block < n) {
+          wr_pack_panels(w + first * row, packed, cols, k, (int32_t)row, (int32_t)col);
+          LAP(vm, o, FIRST_PART);
+        }
+        wr_gemm(x, packed, NULL, to + first, m, cols, k, (int32_t)x_stride, (int32_t)y_stride);
+        LAP(vm, o, SECOND_PART);
+      }
+      packed_from = w;
+    }
+    int i = batch - 1;
+    for (; i >= 0; i--) {
+      x += a->stride[i], w += b->stride[i], to += y->stride[i];
+      if (++index[i] < y->size[i]) break;
+      const ptrdiff_t back = y->size[i];
+      x -= back * a->stride[i], w -= back * b->stride[i], to -= back * y->stride[i];
+      index[i] = 0;
+    }
+    if (i < 0) break;
+  }
+  LAP(vm, o, SECOND_PART);
+  return OK;
+}
