@@ -12,14 +12,24 @@ INLINE Four load_four(const float *p) {
   return v;
 }
 
-/* y[j, i] = w[i, j] for four rows i and four columns j */
-INLINE void turn_four(const float *w, ptrdiff_t row, float *y, ptrdiff_t y_row) {
-  const Four a = load_four(w), b = load_four(w + row), c = load_four(w + 2 * row), d = load_four(w + 3 * row);
-  const Four ac = __builtin_shufflevector(a, c, 0, 4, 1, 5), ac2 = __builtin_shufflevector(a, c, 2, 6, 3, 7);
-  const Four bd = __builtin_shufflevector(b, d, 0, 4, 1, 5), bd2 = __builtin_shufflevector(b, d, 2, 6, 3, 7);
-  const Four turned[] = {__builtin_shufflevector(ac, bd, 0, 4, 1, 5), __builtin_shufflevector(ac, bd, 2, 6, 3, 7),
-                         __builtin_shufflevector(ac2, bd2, 0, 4, 1, 5), __builtin_shufflevector(ac2, bd2, 2, 6, 3, 7)};
-  UNROLL for (int j = 0; j < 4; j++) __builtin_memcpy(y + j * y_row, &turned[j], sizeof turned[j]);
+/* ML rows of W, `row` floats apart, that begin at w */
+#if ML == 8
+INLINE mf two_rows(const float *w, ptrdiff_t row, int i) {
+  return _mm256_insertf128_ps(_mm256_castps128_ps256(load_four(w + i * row)), load_four(w + (i + 4) * row), 1);
+}
+#define LOW(a, b) _mm256_unpacklo_ps(a, b)
+#define HIGH(a, b) _mm256_unpackhi_ps(a, b)
+#else
+INLINE mf two_rows(const float *w, ptrdiff_t row, int i) { return load_four(w + i * row); }
+#define LOW(a, b) __builtin_shufflevector(a, b, 0, 4, 1, 5)
+#define HIGH(a, b) __builtin_shufflevector(a, b, 2, 6, 3, 7)
+#endif
+
+/* Four columns of ML rows of W: columns[j][i] = w[i * row + j] */
+INLINE void turn(const float *w, ptrdiff_t row, mf columns[4]) {
+  const mf a = two_rows(w, row, 0), b = two_rows(w, row, 1), c = two_rows(w, row, 2), d = two_rows(w, row, 3);
+  const mf ac = LOW(a, c), bd = LOW(b, d), ac2 = HIGH(a, c), bd2 = HIGH(b, d);
+  columns[0] = LOW(ac, bd), columns[1] = HIGH(ac, bd), columns[2] = LOW(ac2, bd2), columns[3] = HIGH(ac2, bd2);
 }
 #endif
 
@@ -41,9 +51,13 @@ void wr_pack_panels(const float *w, float *packed, int32_t n, int32_t k, int32_t
       for (; done < k; done++)
         UNROLL for (int v = 0; v < PANEL; v += ML) mstore(packed + (ptrdiff_t)done * PANEL + v, mload(w + done * col + v));
     } else if (col == 1 && rows == width) {
-      for (; done + LINE <= k; done += LINE) /* four rows at a time, a cache line of each */
-        for (int i = 0; i < width; i += 4)
-          for (int j = done; j < done + LINE; j += 4) turn_four(w + i * row + j, row, packed + (ptrdiff_t)j * width + i, width);
+      for (; done + LINE <= k; done += LINE) /* ML rows at a time, a cache line of each */
+        for (int i = 0; i < width; i += ML)
+          for (int j = done; j < done + LINE; j += 4) {
+            mf columns[4];
+            turn(w + i * row + j, row, columns);
+            UNROLL for (int c = 0; c < 4; c++) mstore(packed + (ptrdiff_t)(j + c) * width + i, columns[c]);
+          }
     }
 #endif
     pack_terms(w, packed, rows, width, done, k, row, col);
@@ -86,8 +100,43 @@ INLINE void rows_times_matrix(const int rows, const float *x, ptrdiff_t x_stride
   }
 }
 
+#if ML > 1
+/* One row of X against groups * ML columns of W[k, n] that lie `row` floats apart, each without gaps */
+INLINE void row_times_columns(const int groups, const float *x, const float *w, ptrdiff_t row, int k, Output out) {
+  mf acc[8];
+  UNROLL for (int g = 0; g < groups; g++) acc[g] = mset(0.0f);
+  int j = 0;
+  for (; j + 4 <= k; j += 4) UNROLL for (int g = 0; g < groups; g++) {
+      mf columns[4];
+      turn(w + (ptrdiff_t)g * ML * row + j, row, columns);
+      UNROLL for (int c = 0; c < 4; c++) acc[g] = mfma(columns[c], mset(x[j + c]), acc[g]);
+    }
+  for (; j < k; j++) UNROLL for (int g = 0; g < groups; g++) {
+      float column[ML];
+      UNROLL for (int i = 0; i < ML; i++) column[i] = w[((ptrdiff_t)g * ML + i) * row + j];
+      acc[g] = mfma(mload(column), mset(x[j]), acc[g]);
+    }
+  finish_tile(1, groups, acc, out);
+}
+
+/* One row of X against all columns; n is at least GRAIN. The last columns may be made twice. */
+NOINLINE void row_times_turned(const float *x, const float *w, ptrdiff_t row, int k, const Output *out) {
+  enum { MANY = ML == 8 ? 3 : 4 };
+  for (int col = 0; col < out->cols;) {
+    if (out->cols - col >= MANY * ML) {
+      row_times_columns(MANY, x, w + col * row, row, k, shifted(*out, 0, col));
+      col += MANY * ML;
+      continue;
+    }
+    if (out->cols - col < GRAIN) col = out->cols - GRAIN;
+    row_times_columns(GRAIN_VECS, x, w + col * row, row, k, shifted(*out, 0, col));
+    col += GRAIN;
+  }
+}
+#endif
+
 /* From so many rows on packing pays. */
-enum { FEW_ROWS = 8 };
+enum { FEW_ROWS = 8, TURNED_ROWS = 2 };
 
 NOINLINE void few_rows_times_matrix(const float *x, ptrdiff_t x_stride, const float *w, ptrdiff_t pitch, int m, int k,
                                     Output out) {
@@ -124,6 +173,11 @@ static int run_matmul(Vm *vm, const matmul_operands *o) {
   for (;;) {
     if (m <= FEW_ROWS && n >= GRAIN && row == 1) {
       few_rows_times_matrix(x, x_stride, w, col, m, k, (Output){to, y_stride, NULL, NULL, n});
+#if ML > 1
+    } else if (m <= TURNED_ROWS && n >= GRAIN && col == 1) {
+      for (int r = 0; r < m; r++)
+        row_times_turned(x + r * x_stride, w, row, k, &(Output){to + r * y_stride, 0, NULL, NULL, n});
+#endif
     } else {
       for (int32_t first = 0; first < n; first += block) {
         const int32_t cols = n - first < block ? n - first : block;
