@@ -5,13 +5,6 @@
 /* --- packing --------------------------------------------------------------------------------------------------------- */
 
 #if ML > 1
-typedef float Four __attribute__((vector_size(16)));
-INLINE Four load_four(const float *p) {
-  Four v;
-  __builtin_memcpy(&v, p, sizeof v);
-  return v;
-}
-
 /* ML rows of W, `row` floats apart, that begin at w */
 #if ML == 8
 INLINE mf two_rows(const float *w, ptrdiff_t row, int i) {
@@ -157,8 +150,8 @@ static int check_matmul(Vm *vm, const matmul_operands *o) {
   return OK;
 }
 
-/* Of so many columns at a time as fit into the scratch, in whole panels; a matrix that is packed as a whole is packed once for
- * all batches that share it. */
+/* Of some panels at a time, which stay in the nearest cache, or of all if the scratch has room for them: then a matrix is packed
+ * once for all batches that share it. */
 static int run_matmul(Vm *vm, const matmul_operands *o) {
   DONE_IF_EMPTY(y);
   const Tensor *a = T(a), *b = T(b), *y = T(y);
@@ -167,8 +160,8 @@ static int run_matmul(Vm *vm, const matmul_operands *o) {
   const ptrdiff_t x_stride = a->stride[batch], y_stride = y->stride[batch], row = b->stride[batch + 1], col = b->stride[batch];
   const float *x = F(a), *w = F(b), *packed_from = NULL;
   float *to = F(y), *packed = F(scratch);
-  const int64_t room = k ? T(scratch)->count / k / PANEL * PANEL : n;
-  const int32_t block = room < n && packed_floats(n, k) > T(scratch)->count ? (int32_t)room : n;
+  const int holds_all = T(scratch)->count >= packed_floats(n, k);
+  const int32_t block = holds_all ? n : k > NEAR_FLOATS / BLOCK_COLUMNS ? PANEL : BLOCK_COLUMNS;
   int32_t index[MAX_RANK] = {0};
   for (;;) {
     if (m <= FEW_ROWS && n >= GRAIN && row == 1) {

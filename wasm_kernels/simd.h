@@ -213,6 +213,25 @@ INLINE vi visnan(vf x) { return x != x; }
 INLINE vf vmin(vf a, vf b) { return vsel((a < b) | visnan(a), a, b); }
 INLINE vf vmax(vf a, vf b) { return vsel((a > b) | visnan(a), a, b); }
 
+/* Four floats, whatever VL is, and vmin / vmax of them */
+#if VL > 1
+typedef float Four __attribute__((vector_size(16)));
+INLINE Four load_four(const float *p) {
+  Four v;
+  __builtin_memcpy(&v, p, sizeof v);
+  return v;
+}
+#endif
+#if VL > 4
+typedef int32_t FourInts __attribute__((vector_size(16)));
+INLINE Four four_select(FourInts mask, Four yes, Four no) { return (Four)((mask & (FourInts)yes) | (~mask & (FourInts)no)); }
+INLINE Four four_min(Four a, Four b) { return four_select((a < b) | (a != a), a, b); }
+INLINE Four four_max(Four a, Four b) { return four_select((a > b) | (a != a), a, b); }
+#else
+#define four_min vmin
+#define four_max vmax
+#endif
+
 /* To the nearest integer, ties to even; correct for every float and keeps the sign of zero. */
 INLINE vf vrint(vf x) {
   const vf big = vset(8388608.0f); /* 2^23: from there on every float is an integer */
