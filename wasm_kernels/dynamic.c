@@ -26,34 +26,52 @@ INLINE void turn(const float *w, ptrdiff_t row, mf columns[4]) {
 }
 #endif
 
-/* Terms from..to of a panel: `rows` rows of W, which are less than `width` in the last panel */
-static void pack_terms(const float *w, float *packed, int rows, int width, int from, int to, ptrdiff_t row, ptrdiff_t col) {
+/* Rows and terms of a panel from some on, one by one; rows of W that do not exist are zero. */
+static void pack_rest(const float *w, float *packed, int rows, int width, int row_from, int row_to, int from, int to,
+                      ptrdiff_t row, ptrdiff_t col) {
   for (int j = from; j < to; j++)
-    for (int i = 0; i < width; i++) packed[(ptrdiff_t)j * width + i] = i < rows ? w[i * row + j * col] : 0.0f;
+    for (int i = row_from; i < row_to; i++) packed[(ptrdiff_t)j * width + i] = i < rows ? w[i * row + j * col] : 0.0f;
 }
 
-/* W[n, k] in panels: see matrix.c. Whole panels of rows or columns without gaps are moved in vectors. */
+#if ML > 1
+/* `whole` rows of W, a multiple of ML, without gaps in a row or a column, to a panel; returns how many terms. Where width and
+ * whole are compile-time constants, no address has to be computed. */
+INLINE int pack_in_vectors(const float *w, float *packed, const int width, const int whole, int k, ptrdiff_t row, ptrdiff_t col) {
+  enum { LINE = 16 };
+  int done = 0;
+  if (row == 1)
+    for (; done < k; done++, w += col, packed += width)
+      for (int i = 0; i < whole; i += ML) mstore(packed + i, mload(w + i));
+  else
+    for (int to = 0; done + 4 <= k; done = to) { /* ML rows at a time, a cache line of each */
+      to = k - done < LINE ? k / 4 * 4 : done + LINE;
+      for (int i = 0; i < whole; i += ML) {
+        const float *from = w + i * row + done;
+        float *y = packed + (ptrdiff_t)done * width + i;
+        for (int j = done; j < to; j += 4, from += 4, y += 4 * width) {
+          mf columns[4];
+          turn(from, row, columns);
+          UNROLL for (int c = 0; c < 4; c++) mstore(y + c * width, columns[c]);
+        }
+      }
+    }
+  return done;
+}
+#endif
+
+/* W[n, k] in panels: see matrix.c. Rows or columns without gaps are moved in vectors. */
 void wr_pack_panels(const float *w, float *packed, int32_t n, int32_t k, int32_t row_stride, int32_t col_stride) {
   const ptrdiff_t row = row_stride, col = col_stride;
   for (int first = 0; first < n; first += PANEL, w += PANEL * row) {
     const int width = panel_width(n - first), rows = n - first < width ? n - first : width;
-    int done = 0;
+    int whole = 0, done = 0;
 #if ML > 1
-    enum { LINE = 16 };
-    if (row == 1 && rows == PANEL) {
-      for (; done < k; done++)
-        UNROLL for (int v = 0; v < PANEL; v += ML) mstore(packed + (ptrdiff_t)done * PANEL + v, mload(w + done * col + v));
-    } else if (col == 1 && rows == width) {
-      for (; done + LINE <= k; done += LINE) /* ML rows at a time, a cache line of each */
-        for (int i = 0; i < width; i += ML)
-          for (int j = done; j < done + LINE; j += 4) {
-            mf columns[4];
-            turn(w + i * row + j, row, columns);
-            UNROLL for (int c = 0; c < 4; c++) mstore(packed + (ptrdiff_t)(j + c) * width + i, columns[c]);
-          }
-    }
+    if (row == 1 || col == 1) whole = rows / ML * ML;
+    if (whole == PANEL) done = pack_in_vectors(w, packed, PANEL, PANEL, k, row, col);
+    else if (whole) done = pack_in_vectors(w, packed, width, whole, k, row, col);
 #endif
-    pack_terms(w, packed, rows, width, done, k, row, col);
+    pack_rest(w, packed, rows, width, 0, whole, done, k, row, col);
+    pack_rest(w, packed, rows, width, whole, width, 0, k, row, col);
     packed += (ptrdiff_t)k * width;
   }
 }
