@@ -184,20 +184,22 @@ static int run_matmul(Vm *vm, const matmul_operands *o) {
   for (;;) {
     if (m <= FEW_ROWS && n >= GRAIN && row == 1) {
       few_rows_times_matrix(x, x_stride, w, col, m, k, (Output){to, y_stride, NULL, NULL, n});
+      LAP(vm, o, SECOND_PART);
 #if ML > 1
     } else if (m <= TURNED_ROWS && n >= GRAIN && col == 1) {
       for (int r = 0; r < m; r++)
         row_times_turned(x + r * x_stride, w, row, k, &(Output){to + r * y_stride, 0, NULL, NULL, n});
+      LAP(vm, o, SECOND_PART);
 #endif
     } else {
       for (int32_t first = 0; first < n; first += block) {
         const int32_t cols = n - first < block ? n - first : block;
         if (packed_from != w || block < n) {
           wr_pack_panels(w + first * row, packed, cols, k, (int32_t)row, (int32_t)col);
-          LAP(vm, o, FIRST_PART);
+          LAP(vm, o, first ? MORE_OF + FIRST_PART : FIRST_PART);
         }
         wr_gemm(x, packed, NULL, to + first, m, cols, k, (int32_t)x_stride, (int32_t)y_stride);
-        LAP(vm, o, SECOND_PART);
+        LAP(vm, o, first ? MORE_OF + SECOND_PART : SECOND_PART);
       }
       packed_from = w;
     }
@@ -209,8 +211,6 @@ static int run_matmul(Vm *vm, const matmul_operands *o) {
       x -= back * a->stride[i], w -= back * b->stride[i], to -= back * y->stride[i];
       index[i] = 0;
     }
-    if (i < 0) break;
+    if (i < 0) return OK;
   }
-  LAP(vm, o, SECOND_PART);
-  return OK;
 }

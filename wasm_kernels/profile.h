@@ -7,7 +7,7 @@
 #define WEBRNN_PROFILE_H
 
 /* What a part is depends on the instruction: its row in runtime/webrnn/plan/instructions.py names them. */
-enum { WHOLE, FIRST_PART, SECOND_PART, LAP_KINDS };
+enum { WHOLE, FIRST_PART, SECOND_PART, LAP_KINDS, MORE_OF = 4 };
 
 #ifdef WEBRNN_PROFILE
 #include <stdint.h>
@@ -39,11 +39,11 @@ static inline int64_t profile_clock(void) { return 0; } /* the host says that th
 __attribute__((noinline, unused)) static void end_lap(Laps *laps, int32_t word, int kind) {
   const int64_t now = profile_clock();
   LapRow *row = laps->row + word;
-  row->count[kind]++, row->ticks[kind] += now - laps->last;
+  row->count[kind % MORE_OF] += kind < MORE_OF, row->ticks[kind % MORE_OF] += now - laps->last;
   laps->last = now;
 }
 
-/* w: the operands of the instruction */
+/* w: the operands of the instruction; MORE_OF + kind: a lap that belongs to one that was counted */
 #define LAP(vm, w, kind)                                                                              \
   do {                                                                                                \
     if ((vm)->laps.row) end_lap(&(vm)->laps, (int32_t)((const int32_t *)(w) - (vm)->code) - 2, kind); \
