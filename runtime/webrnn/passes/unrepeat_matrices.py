@@ -3,8 +3,8 @@
 Requires: facts from infer_shapes.
 Ensures: a MatMul whose right operand is Expand, Reshape and perhaps a Transpose of its last two axes, which repeat each
 matrix of a batch, splits the batch of its left operand in their place, and reads what Expand reads. Bits stay.
-Declines: "a size is not known", "it repeats more than one axis of matrices", "its left operand is repeated too" (or has
-another rank); in these cases the matrices are copied.
+Declines: "a size is not known", "they are repeated in another way" (not along one new axis behind another, with which it
+is joined), "its left operand is repeated too" (or has another rank).
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def _matrices(node: Node, producers: dict[Value, Node], context: Context) -> _Re
         return None
     axis = _joined_axis(before, after, merged)
     if axis is None:
-        return "it repeats more than one axis of matrices"
+        return "they are repeated in another way"
     groups, times = after[axis : axis + 2]
     if not isinstance(groups, int) or not isinstance(times, int):
         return "a size is not known"
