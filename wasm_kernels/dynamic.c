@@ -36,7 +36,8 @@ static void pack_rest(const float *w, float *packed, int rows, int width, int ro
 #if ML > 1
 /* `whole` rows of W, a multiple of ML, without gaps in a row or a column, to a panel; returns how many terms. Where width and
  * whole are compile-time constants, no address has to be computed. */
-INLINE int pack_in_vectors(const float *w, float *packed, const int width, const int whole, int k, ptrdiff_t row, ptrdiff_t col) {
+INLINE int pack_in_vectors(const float *w, float *packed, const int width, const int whole, int k, ptrdiff_t row,
+                           ptrdiff_t col) {
   enum { LINE = 16 };
   int done = 0;
   if (row == 1)
@@ -51,7 +52,7 @@ INLINE int pack_in_vectors(const float *w, float *packed, const int width, const
         for (int j = done; j < to; j += 4, from += 4, y += 4 * width) {
           mf columns[4];
           turn(from, row, columns);
-          UNROLL for (int c = 0; c < 4; c++) mstore(y + c * width, columns[c]);
+  UNROLL for (int c = 0; c < 4; c++) mstore(y + c * width, columns[c]);
         }
       }
     }

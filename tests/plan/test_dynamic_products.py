@@ -5,7 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.plan.harness import BUILDS, arguments_of, assert_same_bits, check_graph, graph_of, plan_of, run_plan, value_type
+from tests.plan.harness import (
+    BUILDS,
+    arguments_of,
+    assert_same_bits,
+    check_graph,
+    graph_of,
+    plan_of,
+    run_plan,
+    value_type,
+)
 from webrnn.ir import DType, GraphBuilder, Invariant, Scan
 from webrnn.ir.scan import Trace, TraceSpec
 from webrnn.plan.lower import lower
@@ -156,8 +165,8 @@ def test_heads_that_a_loop_reads_by_columns_are_turned_before_it():
 
 def test_loops_inside_a_loop_read_what_the_outermost_packed():
     def outer(body, state, element, matrix):
-        inner = loop(body, element, state, [matrix], lambda b, h, x, w: b.op("Tanh", b.op("MatMul", b.op("Add", h, x), w)))
-        return inner[0]
+        step = lambda b, h, x, w: b.op("Tanh", b.op("MatMul", b.op("Add", h, x), w))  # noqa: E731
+        return loop(body, element, state, [matrix], step)[0]
 
     graph = graph_of(lambda b, x, h, w: loop(b, x, h, [w], outer), "f n t 2 5", "f 2 5", "f 5 5")
     check_graph(graph, tolerance=1e-4)

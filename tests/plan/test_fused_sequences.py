@@ -155,7 +155,11 @@ def test_weights_and_projection_that_are_inputs_are_packed_before_all_chunks():
     graph = with_inputs(recurrence("GruCell", 5))
     whole, *others = graph.inputs
     b = GraphBuilder("other")
-    x, w, bias = b.input("x", *value_type("f t n 3")), b.input("w", *value_type("f 3 15")), b.input("b", *value_type("f 15"))
+    x, w, bias = (
+        b.input("x", *value_type("f t n 3")),
+        b.input("w", *value_type("f 3 15")),
+        b.input("b", *value_type("f 15")),
+    )
     graph.inputs = [x, w, bias, *others]
     graph.nodes.insert(0, Node("Linear", [x, w, bias], [whole], {}, "", WEBRNN))
     check(graph, sizes=({"t": 60, "n": 2}, {"t": 0, "n": 2}, {"t": 24, "n": 1}), in_chunks=True)

@@ -3,8 +3,8 @@
 Requires: facts from infer_shapes.
 Ensures: a MatMul whose right operand is Expand, Reshape and perhaps a Transpose of its last two axes, which repeat each
 matrix of a batch, splits the batch of its left operand in their place, and reads what Expand reads. Bits stay.
-Declines: "a size is not known", "they are repeated in another way" (not along one new axis behind another, with which it
-is joined), "its left operand is repeated too" (or has another rank).
+Declines: "a size is not known", "they are repeated in another way" (not along one new axis behind another, with which
+it is joined), "its left operand is repeated too" (or has another rank).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from webrnn.ir import Graph, Node, Shape, Value, is_plain
+from webrnn.ir import Dim, Graph, Node, Value, is_plain
 
 from .base import Context, Pass, PassResult
 from .expansions.emitter import Emitter
@@ -58,10 +58,10 @@ def _matrices(node: Node, producers: dict[Value, Node], context: Context) -> _Re
     wide = made_by(joined.inputs[0] if joined is not None else None, "Expand")
     if joined is None or wide is None or wide.inputs[0] is None:
         return None
-    shapes = [context.facts.shape(value) for value in (node.inputs[0], wide.inputs[0], wide.outputs[0], joined.outputs[0])]
-    if any(shape is None or None in shape for shape in shapes):
+    values = (node.inputs[0], wide.inputs[0], wide.outputs[0], joined.outputs[0])
+    left, before, after, merged = ([*(context.facts.shape(value) or (None,))] for value in values)
+    if None in (*left, *before, *after, *merged):
         return "a size is not known"
-    left, before, after, merged = ([*shape] for shape in shapes if shape is not None)
     rank = len(merged)
     if turn is not None and turn.attrs.get("perm") != [*range(rank - 2), rank - 1, rank - 2]:
         return None
@@ -76,7 +76,7 @@ def _matrices(node: Node, producers: dict[Value, Node], context: Context) -> _Re
     return _Repeated(wide.inputs[0], axis, groups, times, turn is not None)
 
 
-def _joined_axis(before: Shape, after: Shape, merged: Shape) -> int | None:
+def _joined_axis(before: Sequence[Dim | None], after: Sequence[Dim | None], merged: Sequence[Dim | None]) -> int | None:
     """The axis that an axis of 1 was repeated behind and joined with, if nothing else happened."""
     if len(before) != len(after) or len(after) != len(merged) + 1:
         return None
@@ -89,7 +89,7 @@ def _joined_axis(before: Shape, after: Shape, merged: Shape) -> int | None:
     groups, times = after[axis : axis + 2]
     assert groups is not None
     assert times is not None
-    return axis if [*merged] == [*after[:axis], groups * times, *after[axis + 2 :]] else None
+    return axis if merged == [*after[:axis], groups * times, *after[axis + 2 :]] else None
 
 
 def _product(e: Emitter, node: Node, found: _Repeated) -> Sequence[Node]:

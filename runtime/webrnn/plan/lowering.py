@@ -285,6 +285,18 @@ class Lowering:
             self._constants[key] = Storage("constant", "f32", array.size, array, writable=False)
         return dense_view(self._constants[key], (self._constants[key].size,))
 
+    def packed_matrix(self, value: Value) -> View:
+        """A matrix [k, n] in the form that products take; one that is not constant is packed once for all of them."""
+        array = self.array(value)
+        if array is not None:
+            return self.packed(array)
+        if value not in self.packings:
+            matrix = self.cast(self.view(value), "f32")
+            k, n = matrix.shape
+            self.packings[value] = self.temporary((packed_size(n, k),))
+            self.emit("pack", matrix, self.packings[value])
+        return self.packings[value]
+
     def once(self, key: tuple[int, str], array: np.ndarray, make: Callable[[], np.ndarray]) -> np.ndarray:
         """What is made of a constant, the same whenever it is asked for."""
         if key not in self._derived:

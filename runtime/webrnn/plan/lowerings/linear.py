@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-import numpy as np
-
 from webrnn.ir import WEBRNN, Dim, DType, Graph, Node, Scan, Value, is_plain, is_scan
 from webrnn.ir.fused import is_linear
 
@@ -14,7 +12,6 @@ from ..lowering import Lowering, packed_size, present, rule
 from ..opcodes import BLOCK_COLUMNS
 from ..operations import OPERATIONS
 from ..views import View, count_of
-from ..widening import widened
 
 
 def rows_of(l: Lowering, view: View) -> View:
@@ -41,20 +38,7 @@ def _linear(l: Lowering, node: Node) -> None:
     y = l.dense_output(output)
     target = y.reshaped((y.rows, y.shape[-1]))
     bias_view = None if bias is None else l.dense(l.view(bias))
-    l.emit("gemm", rows_of(l, l.view(x)), packed_matrix(l, w), bias_view, target)
-
-
-def packed_matrix(l: Lowering, value: Value) -> View:
-    """A matrix [k, n] in the form that products take. One that is not constant is packed once for all that read it."""
-    array = l.array(value)
-    if array is not None:
-        return l.packed(array if array.dtype == np.float32 else l.once((id(array), "as f32"), array, lambda: widened(array, "f32")))
-    if value not in l.packings:
-        matrix = l.cast(l.view(value), "f32")
-        k, n = matrix.shape
-        l.packings[value] = l.temporary((packed_size(n, k),))
-        l.emit("pack", matrix, l.packings[value])
-    return l.packings[value]
+    l.emit("gemm", rows_of(l, l.view(x)), l.packed_matrix(w), bias_view, target)
 
 
 FEW_STEPS = 3
@@ -70,7 +54,7 @@ def prepare_matrices(l: Lowering, scan: Scan, n_steps: Dim | None) -> None:
             continue
         matrix = l.view(item.outer)
         if matrix.rank == 2:
-            l.packings[item.inner] = packed_matrix(l, item.outer)
+            l.packings[item.inner] = l.packed_matrix(item.outer)
         elif matrix.strides[-1] != 1:
             l.views[item.inner] = l.dense(matrix)
 
@@ -167,18 +151,22 @@ def _joined(a: View, b: View, y: View) -> tuple[View, View, View]:
         kept.pop()
     kept = kept or [(1, [0, 0, 0])]
     leading = [size for size, _ in kept]
-    return tuple(
-        view.relaid(
-            (*leading, rows, view.shape[-1]), (*(strides[i] for _, strides in kept), row_strides[i], view.strides[-1])
-        )
-        for i, (view, rows) in enumerate(((a, m), (b, b.shape[-2]), (y, m)))
-    )
+
+    def relaid(i: int, rows: Dim) -> View:
+        shape, strides = views[i].shape, views[i].strides
+        outer = (each[i] for _, each in kept)
+        return views[i].relaid((*leading, rows, shape[-1]), (*outer, row_strides[i], strides[-1]))
+
+    return relaid(0, m), relaid(1, b.shape[-2]), relaid(2, m)
 
 
 def _product_term_by_term(l: Lowering, a: View, b: View, y: View) -> None:
     m, n, k = y.shape[-2], y.shape[-1], a.shape[-1]
     count = count_of(y.shape[:-2])
-    operands = [_batched(view, sizes) or _batched(l.dense(view), sizes) for view, sizes in ((a, (count, m, k)), (b, (count, k, n)))]
+    operands = [
+        _batched(view, sizes) or _batched(l.dense(view), sizes)
+        for view, sizes in ((a, (count, m, k)), (b, (count, k, n)))
+    ]
     target = _batched(y, (count, m, n))
     rows = target if target is not None else l.temporary((count, m, n), y.dtype)
     l.emit("plain_matmul", *operands, rows)

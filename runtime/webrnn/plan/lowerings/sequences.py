@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from webrnn.ir import WEBRNN, Dim, DType, Graph, Node, Scan, Value, is_scan
 from webrnn.ir.activations import ACTIVATIONS
 from webrnn.ir.dims import floor_divide
@@ -19,7 +21,6 @@ from ..instructions import CHUNKS
 from ..lowering import Lowering
 from ..views import View, count_of
 from ..widening import widened
-from .linear import packed_matrix
 
 CHUNK = 24
 """Steps that are projected at a time where the number of steps is not known: a multiple of the rows of a tile."""
@@ -97,14 +98,12 @@ def match_cell(l: Lowering, scan: Scan) -> CellLoop | None:
     outside |= {value: value for value in scan.body.constants} | {None: None}
     weights, bias = [*product.inputs[1:], None][:2]
     peephole = node.inputs[3] if c is not None and len(node.inputs) > 3 else None
-    sizes = l.facts.shape(weights)
-    if not {weights, bias, peephole} <= outside.keys() or sizes is None or len(sizes) != 2 or None in sizes:
+    sizes = [size for size in l.facts.shape(weights) or () if size is not None]
+    if not {weights, bias, peephole} <= outside.keys() or len(sizes) != 2:
         return None
     extra = [int(node.attrs["couple"])] if c is not None else []
-    operands = [outside[value] for value in (weights, bias, peephole)]
-    return CellLoop(
-        node, sequences[0], h, c, n_steps, _present(operands[0]), *operands[1:], n_weights=count_of(sizes), extra=extra
-    )
+    outer = _present(outside[weights]), outside[bias], outside[peephole]
+    return CellLoop(node, sequences[0], h, c, n_steps, *outer, count_of(sizes), extra)
 
 
 def _has_shapes(l: Lowering, xw: SequenceInput, h: State) -> bool:
@@ -157,9 +156,12 @@ def lower_sequence(l: Lowering, scan: Scan, cell: CellLoop) -> None:
 
 def _start(l: Lowering, value: Value) -> View:
     array = l.array(value)
-    if array is not None and l.dtype(value) != "f32":
-        return l.constant(l.once((id(array), "as f32"), array, lambda: widened(array, "f32")))
-    return l.dense(l.cast(l.view(value), "f32"))
+    return l.dense(l.cast(l.view(value), "f32")) if array is None else l.constant(_in_floats(l, array))
+
+
+def _in_floats(l: Lowering, array: np.ndarray) -> np.ndarray:
+    is_narrow = array.dtype != np.float32
+    return l.once((id(array), "as f32"), array, lambda: widened(array, "f32")) if is_narrow else array
 
 
 def activations(l: Lowering, node: Node) -> tuple[View, int]:
@@ -171,9 +173,14 @@ def activations(l: Lowering, node: Node) -> tuple[View, int]:
 def _emit(l: Lowering, cell: CellLoop, xw: View, starts: list[View], finals: list[View], trace: View | None) -> None:
     params, acts = activations(l, cell.node)
     scratch = l.temporary((finals[0].shape[0], xw.shape[-1]))
-    packed, bias = packed_matrix(l, cell.weights), _vector(l, cell.bias)
+    packed, bias = _packed(l, cell.weights), _vector(l, cell.bias)
     peephole = [] if cell.c is None else [_vector(l, cell.peephole)]
     l.emit(cell.instruction, xw, packed, bias, *starts, *peephole, scratch, *finals, trace, params, acts, *cell.extra)
+
+
+def _packed(l: Lowering, value: Value) -> View:
+    array = l.array(value)
+    return l.packed_matrix(value) if array is None else l.packed(_in_floats(l, array))
 
 
 def _vector(l: Lowering, value: Value | None) -> View | None:
@@ -194,7 +201,7 @@ def _emit_in_chunks(l: Lowering, cell: CellLoop, product: Node, states: list[Vie
         x = l.dense(x)
     l.require_equal(x.shape[2], l.shape(_present(product.inputs[1]))[0])
     for matrix in (product.inputs[1], cell.weights):
-        packed_matrix(l, _present(matrix))  # before the loop
+        _packed(l, _present(matrix))  # before the loop
     n_chunks = floor_divide(cell.n_steps, cell.chunk)
     loop = LoopInstruction("loop", [], id=l.new_loop(), n_steps=n_chunks, most_steps=cell.n_steps, strictness=CHUNKS)
     reverse = cell.xw.spec.reverse
@@ -223,7 +230,7 @@ def _project(l: Lowering, product: Node, x: View, xw: View) -> None:
     flat = x.relaid((count * rows, width), (stride, 1))
     target = xw.reshaped((count * rows, xw.shape[2]))
     bias_view = None if bias is None else l.dense(l.view(bias))
-    l.emit("gemm", flat, packed_matrix(l, _present(weights)), bias_view, target)
+    l.emit("gemm", flat, _packed(l, _present(weights)), bias_view, target)
 
 
 def _part(view: View, first: Dim, count: Dim) -> View:
