@@ -27,8 +27,8 @@ INLINE void turn(const float *w, ptrdiff_t row, mf columns[4]) {
 #endif
 
 /* Rows and terms of a panel from some on, one by one; rows of W that do not exist are zero. */
-static void pack_rest(const float *w, float *packed, int rows, int width, int row_from, int row_to, int from, int to,
-                      ptrdiff_t row, ptrdiff_t col) {
+COMPACT static void pack_rest(const float *w, float *packed, int rows, int width, int row_from, int row_to, int from, int to,
+                              ptrdiff_t row, ptrdiff_t col) {
   for (int j = from; j < to; j++)
     for (int i = row_from; i < row_to; i++) packed[(ptrdiff_t)j * width + i] = i < rows ? w[i * row + j * col] : 0.0f;
 }
@@ -68,7 +68,7 @@ void wr_pack_panels(const float *w, float *packed, int32_t n, int32_t k, int32_t
     int whole = 0, done = 0;
 #if ML > 1
     if (row == 1 || col == 1) whole = rows / ML * ML;
-    if (whole == PANEL) done = pack_in_vectors(w, packed, PANEL, PANEL, k, row, col);
+    if (ML == 8 && whole == PANEL) done = pack_in_vectors(w, packed, PANEL, PANEL, k, row, col);
     else if (whole) done = pack_in_vectors(w, packed, width, whole, k, row, col);
 #endif
     pack_rest(w, packed, rows, width, 0, whole, done, k, row, col);
@@ -90,31 +90,32 @@ static int run_pack(Vm *vm, const pack_operands *o) {
 
 /* --- products -------------------------------------------------------------------------------------------------------- */
 
+/* A tile of `cols` columns that lies in y, without a bias */
+INLINE Output plain_output(float *y, ptrdiff_t stride, const int cols) { return (Output){y, stride, NULL, NULL, cols}; }
+
 /* One or two rows of X against W[k, n] as it lies, its rows `pitch` floats apart; n is at least GRAIN. The last columns may be
  * made twice. */
 INLINE void rows_times_matrix(const int rows, const float *x, ptrdiff_t x_stride, const float *w, ptrdiff_t pitch, int k,
-                              const Output *out) {
-  for (int col = 0; col < out->cols;) {
-    int grains = (out->cols - col) / GRAIN;
-    if (!grains) col = out->cols - GRAIN;
-    const float *from = w + col;
-    const Output here = shifted(*out, 0, col);
+                              float *y, ptrdiff_t y_stride, int n) {
+#define MATRIX_TILE(count)                                                                                             \
+  tile(rows, (count) * GRAIN_VECS, x, x_stride, w + col, pitch, k, plain_output(y + col, y_stride, (count) * GRAIN)), \
+      grains = (count)
+  for (int col = 0, grains; col < n; col += grains * GRAIN) {
+    grains = (n - col) / GRAIN;
+    if (!grains) col = n - GRAIN;
 #if ML > 1
-    if (grains >= 6 && rows * 6 * GRAIN_VECS <= 12 && row_panels == 2)
-      tile(rows, 6 * GRAIN_VECS, x, x_stride, from, pitch, k, here), grains = 6;
-    else if (grains >= 3 && rows * 3 * GRAIN_VECS <= 6)
-      tile(rows, 3 * GRAIN_VECS, x, x_stride, from, pitch, k, here), grains = 3;
-    else if (grains >= 2) tile(rows, 2 * GRAIN_VECS, x, x_stride, from, pitch, k, here), grains = 2;
+    if (grains >= 6 && rows * 6 * GRAIN_VECS <= 12 && row_panels == 2) MATRIX_TILE(6);
+    else if (grains >= 3 && rows * 3 * GRAIN_VECS <= 6) MATRIX_TILE(3);
+    else if (grains >= 2) MATRIX_TILE(2);
     else
 #endif
-      tile(rows, GRAIN_VECS, x, x_stride, from, pitch, k, here), grains = 1;
-    col += grains * GRAIN;
+      MATRIX_TILE(1);
   }
 }
 
 #if ML > 1
 /* One row of X against groups * ML columns of W[k, n] that lie `row` floats apart, each without gaps */
-INLINE void row_times_columns(const int groups, const float *x, const float *w, ptrdiff_t row, int k, Output out) {
+INLINE void row_times_columns(const int groups, const float *x, const float *w, ptrdiff_t row, int k, float *y) {
   mf acc[8];
   UNROLL for (int g = 0; g < groups; g++) acc[g] = mset(0.0f);
   int j = 0;
@@ -123,25 +124,25 @@ INLINE void row_times_columns(const int groups, const float *x, const float *w, 
       turn(w + (ptrdiff_t)g * ML * row + j, row, columns);
       UNROLL for (int c = 0; c < 4; c++) acc[g] = mfma(columns[c], mset(x[j + c]), acc[g]);
     }
-  for (; j < k; j++) UNROLL for (int g = 0; g < groups; g++) {
-      float column[ML];
-      UNROLL for (int i = 0; i < ML; i++) column[i] = w[((ptrdiff_t)g * ML + i) * row + j];
-      acc[g] = mfma(mload(column), mset(x[j]), acc[g]);
-    }
-  finish_tile(1, groups, acc, out);
+  for (; j < k; j++) {
+    float column[8 * ML];
+    for (int i = 0; i < groups * ML; i++) column[i] = w[i * row + j];
+    UNROLL for (int g = 0; g < groups; g++) acc[g] = mfma(mload(column + g * ML), mset(x[j]), acc[g]);
+  }
+  UNROLL for (int g = 0; g < groups; g++) mstore(y + g * ML, acc[g]);
 }
 
 /* One row of X against all columns; n is at least GRAIN. The last columns may be made twice. */
-NOINLINE void row_times_turned(const float *x, const float *w, ptrdiff_t row, int k, const Output *out) {
-  enum { MANY = ML == 8 ? 3 : 4 };
-  for (int col = 0; col < out->cols;) {
-    if (out->cols - col >= MANY * ML) {
-      row_times_columns(MANY, x, w + col * row, row, k, shifted(*out, 0, col));
+NOINLINE void row_times_turned(const float *x, const float *w, ptrdiff_t row, int k, float *y, int n) {
+  enum { MANY = ML == 8 ? PANEL_VECS : GRAIN_VECS };
+  for (int col = 0; col < n;) {
+    if (MANY * ML > GRAIN && n - col >= MANY * ML) {
+      row_times_columns(MANY, x, w + col * row, row, k, y + col);
       col += MANY * ML;
       continue;
     }
-    if (out->cols - col < GRAIN) col = out->cols - GRAIN;
-    row_times_columns(GRAIN_VECS, x, w + col * row, row, k, shifted(*out, 0, col));
+    if (n - col < GRAIN) col = n - GRAIN;
+    row_times_columns(GRAIN_VECS, x, w + col * row, row, k, y + col);
     col += GRAIN;
   }
 }
@@ -150,14 +151,14 @@ NOINLINE void row_times_turned(const float *x, const float *w, ptrdiff_t row, in
 /* From so many rows on packing pays. */
 enum { FEW_ROWS = 8, TURNED_ROWS = 2 };
 
-NOINLINE void few_rows_times_matrix(const float *x, ptrdiff_t x_stride, const float *w, ptrdiff_t pitch, int m, int k,
-                                    Output out) {
-  int row = 0;
-  for (; row + 2 <= m; row += 2, out = shifted(out, 2, 0)) rows_times_matrix(2, x + row * x_stride, x_stride, w, pitch, k, &out);
-  if (row < m) rows_times_matrix(1, x + row * x_stride, 0, w, pitch, k, &out);
+NOINLINE void few_rows_times_matrix(const float *x, ptrdiff_t x_stride, const float *w, ptrdiff_t pitch, int m, int k, float *y,
+                                    ptrdiff_t y_stride, int n) {
+  for (; m >= 2; m -= 2, x += 2 * x_stride, y += 2 * y_stride)
+    rows_times_matrix(2, x, x_stride, w, pitch, k, y, y_stride, n);
+  if (m) rows_times_matrix(1, x, 0, w, pitch, k, y, 0, n);
 }
 
-static int check_matmul(Vm *vm, const matmul_operands *o) {
+COMPACT static int check_matmul(Vm *vm, const matmul_operands *o) {
   const Tensor *a = T(a), *b = T(b), *y = T(y), *scratch = T(scratch);
   const int batch = y->rank - 2;
   ASK(batch >= 1 && a->rank == y->rank && b->rank == y->rank && is_dense(scratch, 1));
@@ -171,7 +172,7 @@ static int check_matmul(Vm *vm, const matmul_operands *o) {
 
 /* Of some panels at a time, which stay in the nearest cache, or of all if the scratch has room for them: then a matrix is packed
  * once for all batches that share it. */
-static int run_matmul(Vm *vm, const matmul_operands *o) {
+COMPACT static int run_matmul(Vm *vm, const matmul_operands *o) {
   DONE_IF_EMPTY(y);
   const Tensor *a = T(a), *b = T(b), *y = T(y);
   const int batch = y->rank - 2;
@@ -184,12 +185,11 @@ static int run_matmul(Vm *vm, const matmul_operands *o) {
   int32_t index[MAX_RANK] = {0};
   for (;;) {
     if (m <= FEW_ROWS && n >= GRAIN && row == 1) {
-      few_rows_times_matrix(x, x_stride, w, col, m, k, (Output){to, y_stride, NULL, NULL, n});
+      few_rows_times_matrix(x, x_stride, w, col, m, k, to, y_stride, n);
       LAP(vm, o, SECOND_PART);
 #if ML > 1
     } else if (m <= TURNED_ROWS && n >= GRAIN && col == 1) {
-      for (int r = 0; r < m; r++)
-        row_times_turned(x + r * x_stride, w, row, k, &(Output){to + r * y_stride, 0, NULL, NULL, n});
+      for (int r = 0; r < m; r++) row_times_turned(x + r * x_stride, w, row, k, to + r * y_stride, n);
       LAP(vm, o, SECOND_PART);
 #endif
     } else {
