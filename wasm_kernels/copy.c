@@ -27,7 +27,39 @@ COPY_2D(uint16_t)
 COPY_2D(uint32_t)
 COPY_2D(uint64_t)
 
+/* dst[i, j] = src[j, i] of 4 x 4 words: rows of src and of dst are s and d words apart */
+typedef uint32_t Four __attribute__((vector_size(16)));
+INLINE void transpose_4x4(const uint32_t *src, ptrdiff_t s, uint32_t *dst, ptrdiff_t d) {
+  Four row[4];
+  UNROLL for (int i = 0; i < 4; i++) __builtin_memcpy(row + i, src + i * s, sizeof(Four));
+  const Four low = __builtin_shufflevector(row[0], row[1], 0, 4, 1, 5), high = __builtin_shufflevector(row[0], row[1], 2, 6, 3, 7),
+             low2 = __builtin_shufflevector(row[2], row[3], 0, 4, 1, 5),
+             high2 = __builtin_shufflevector(row[2], row[3], 2, 6, 3, 7);
+  row[0] = __builtin_shufflevector(low, low2, 0, 1, 4, 5), row[1] = __builtin_shufflevector(low, low2, 2, 3, 6, 7);
+  row[2] = __builtin_shufflevector(high, high2, 0, 1, 4, 5), row[3] = __builtin_shufflevector(high, high2, 2, 3, 6, 7);
+  UNROLL for (int i = 0; i < 4; i++) __builtin_memcpy(dst + i * d, row + i, sizeof(Four));
+}
+
+/* dst[rows, cols] = src[cols, rows] transposed, both without gaps inside a row */
+static void transpose_words(const uint32_t *src, ptrdiff_t s, uint32_t *dst, ptrdiff_t d, int rows, int cols) {
+  const int whole_rows = rows & ~3, whole_cols = cols & ~3;
+  for (int i0 = 0; i0 < whole_rows; i0 += 4 * BLOCK) /* what is read stays near; what is written fills lines one by one */
+    for (int j0 = 0; j0 < whole_cols; j0 += BLOCK)
+      for (int i = i0; i < whole_rows && i < i0 + 4 * BLOCK; i += 4)
+        for (int j = j0; j < whole_cols && j < j0 + BLOCK; j += 4) transpose_4x4(src + j * s + i, s, dst + i * d + j, d);
+  for (int i = 0; i < rows; i++)
+    for (int j = i < whole_rows ? whole_cols : 0; j < cols; j++) dst[i * d + j] = src[j * s + i];
+}
+
 static void copy_2d(const char *src, char *dst, int item, int rows, int cols, const int32_t s[2], const int32_t d[2]) {
+  if (item == 4 && s[0] == 1 && d[1] == 1) {
+    transpose_words((const uint32_t *)src, s[1], (uint32_t *)dst, d[0], rows, cols);
+    return;
+  }
+  if (item == 4 && s[1] == 1 && d[0] == 1) {
+    transpose_words((const uint32_t *)src, s[0], (uint32_t *)dst, d[1], cols, rows);
+    return;
+  }
   switch (item) {
   case 1: copy_2d_uint8_t((const uint8_t *)src, (uint8_t *)dst, rows, cols, s, d); return;
   case 2: copy_2d_uint16_t((const uint16_t *)src, (uint16_t *)dst, rows, cols, s, d); return;

@@ -8,12 +8,12 @@
 /* ML rows of W, `row` floats apart, that begin at w */
 #if ML == 8
 INLINE mf two_rows(const float *w, ptrdiff_t row, int i) {
-  return _mm256_insertf128_ps(_mm256_castps128_ps256(load_four(w + i * row)), load_four(w + (i + 4) * row), 1);
+  return _mm256_insertf128_ps(_mm256_castps128_ps256(load_quad(w + i * row)), load_quad(w + (i + 4) * row), 1);
 }
 #define LOW(a, b) _mm256_unpacklo_ps(a, b)
 #define HIGH(a, b) _mm256_unpackhi_ps(a, b)
 #else
-INLINE mf two_rows(const float *w, ptrdiff_t row, int i) { return load_four(w + i * row); }
+INLINE mf two_rows(const float *w, ptrdiff_t row, int i) { return load_quad(w + i * row); }
 #define LOW(a, b) __builtin_shufflevector(a, b, 0, 4, 1, 5)
 #define HIGH(a, b) __builtin_shufflevector(a, b, 2, 6, 3, 7)
 #endif
@@ -197,10 +197,10 @@ COMPACT static int run_matmul(Vm *vm, const matmul_operands *o) {
         const int32_t cols = n - first < block ? n - first : block;
         if (packed_from != w || block < n) {
           wr_pack_panels(w + first * row, packed, cols, k, (int32_t)row, (int32_t)col);
-          LAP(vm, o, first ? MORE_OF + FIRST_PART : FIRST_PART);
+          LAP_OF(vm, o, FIRST_PART, !first);
         }
         wr_gemm(x, packed, NULL, to + first, m, cols, k, (int32_t)x_stride, (int32_t)y_stride);
-        LAP(vm, o, first ? MORE_OF + SECOND_PART : SECOND_PART);
+        LAP_OF(vm, o, SECOND_PART, !first);
       }
       packed_from = w;
     }

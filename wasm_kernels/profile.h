@@ -7,7 +7,7 @@
 #define WEBRNN_PROFILE_H
 
 /* What a part is depends on the instruction: its row in runtime/webrnn/plan/instructions.py names them. */
-enum { WHOLE, FIRST_PART, SECOND_PART, LAP_KINDS, MORE_OF = 4 };
+enum { WHOLE, FIRST_PART, SECOND_PART, LAP_KINDS };
 
 #ifdef WEBRNN_PROFILE
 #include <stdint.h>
@@ -36,19 +36,23 @@ static inline int64_t profile_clock(void) { return 0; } /* the host says that th
 #endif
 
 /* Not inlined, so that loops around a lap are compiled as without it. */
-__attribute__((noinline, unused)) static void end_lap(Laps *laps, int32_t word, int kind) {
+__attribute__((noinline, unused)) static void end_lap(Laps *laps, int32_t word, int kind, int calls) {
   const int64_t now = profile_clock();
   LapRow *row = laps->row + word;
-  row->count[kind % MORE_OF] += kind < MORE_OF, row->ticks[kind % MORE_OF] += now - laps->last;
+  row->count[kind] += calls, row->ticks[kind] += now - laps->last;
   laps->last = now;
 }
 
-/* w: the operands of the instruction; MORE_OF + kind: a lap that belongs to one that was counted */
-#define LAP(vm, w, kind)                                                                              \
-  do {                                                                                                \
-    if ((vm)->laps.row) end_lap(&(vm)->laps, (int32_t)((const int32_t *)(w) - (vm)->code) - 2, kind); \
+/* w: the operands of the instruction; calls: 0 for more of what another lap counts. A lap of a block is time of an instruction that another lap counts. */
+#define LAP_OF(vm, w, kind, calls)                                                                           \
+  do {                                                                                                       \
+    if ((vm)->laps.row) end_lap(&(vm)->laps, (int32_t)((const int32_t *)(w) - (vm)->code) - 2, kind, calls); \
   } while (0)
+#define LAP(vm, w, kind) LAP_OF(vm, w, kind, 1)
+#define LAP_OF_BLOCK(vm, w) LAP_OF(vm, w, WHOLE, 0)
 #else
+#define LAP_OF(vm, w, kind, calls) ((void)0)
 #define LAP(vm, w, kind) ((void)0)
+#define LAP_OF_BLOCK(vm, w) ((void)0)
 #endif
 #endif

@@ -51,8 +51,8 @@ INLINE void lanes_store(float *p, Lanes l, int rest) {
   ({                                                                                 \
     float t_[LANES];                                                                 \
     UNROLL for (int i = 0; i < LANE_VECS; i++) vstore(t_ + i * VL, (lanes).lane[i]); \
-    Four f_[4], a, b;                                                                \
-    UNROLL for (int i = 0; i < 4; i++) f_[i] = load_four(t_ + 4 * i);                \
+    Quad f_[4], a, b;                                                                \
+    UNROLL for (int i = 0; i < 4; i++) f_[i] = load_quad(t_ + 4 * i);                \
     a = f_[0], b = f_[2], f_[0] = (expr);                                            \
     a = f_[1], b = f_[3], f_[1] = (expr);                                            \
     a = f_[0], b = f_[1], f_[0] = (expr);                                            \
@@ -112,8 +112,8 @@ REDUCE(reduce_sum, 0.0f, acc + v, a + b, total)
 REDUCE(reduce_mean, 0.0f, acc + v, a + b, total / (float)n)
 REDUCE(reduce_sum_square, 0.0f, vfma(v, v, acc), a + b, total)
 REDUCE(reduce_prod, 1.0f, acc *v, a *b, total)
-REDUCE(reduce_max, -__builtin_inff(), vmax(acc, v), four_max(a, b), total)
-REDUCE(reduce_min, __builtin_inff(), vmin(acc, v), four_min(a, b), total)
+REDUCE(reduce_max, -__builtin_inff(), vmax(acc, v), quad_max(a, b), total)
+REDUCE(reduce_min, __builtin_inff(), vmin(acc, v), quad_min(a, b), total)
 
 /* The sum of exp(x - max); e[n] receives the terms unless it is NULL, and may equal x. */
 static float exp_shifted(const float *x, float *e, int n, float max) {
@@ -127,22 +127,44 @@ static float exp_shifted(const float *x, float *e, int n, float max) {
   return FOLD(sums, a + b);
 }
 
-void wr_softmax(const float *x, float *y, int32_t rows, int32_t n) {
-  for (int r = 0; r < rows; r++, x += n, y += n) {
-    float max;
-    wr_reduce_max(x, &max, 1, n, 1);
-    float sum = exp_shifted(x, y, n, max);
-    wr_div(y, &sum, y, 1, n, n, 1, 0, 0);
+/* Rows of up to LANES floats are taken VL at a time, each in a lane of its own: sums are made in the same order. */
+NOINLINE void short_softmax(const float *x, float *y, int32_t rows, int32_t n, int logarithm) {
+  float t[LANES][VL];
+  const int last = rows < VL ? rows - 1 : VL - 1;
+  for (int r = 0; r < VL; r++)
+    for (int i = 0; i < n; i++) t[i][r] = x[(r < last ? r : last) * n + i];
+  vf max = vload(t[0]), total[LANES];
+  for (int i = 1; i < n; i++) max = vmax(max, vload(t[i]));
+  for (int i = 0; i < LANES; i++) total[i] = vset(0.0f);
+  for (int i = 0; i < n; i++) {
+    const vf shifted = vload(t[i]) - max;
+    total[i] = vexp(shifted);
+    vstore(t[i], logarithm ? shifted : total[i]);
   }
+  for (int w = LANES / 2; w; w /= 2)
+    for (int i = 0; i < w; i++) total[i] = total[i] + total[i + w];
+  const vf log = vlog(total[0]);
+  for (int i = 0; i < n; i++) vstore(t[i], logarithm ? vload(t[i]) - log : vload(t[i]) / total[0]);
+  for (int r = 0; r <= last; r++)
+    for (int i = 0; i < n; i++) y[r * n + i] = t[i][r];
 }
 
-void wr_log_softmax(const float *x, float *y, int32_t rows, int32_t n) {
-  for (int r = 0; r < rows; r++, x += n, y += n) {
-    float max, sum;
+INLINE void softmax(const float *x, float *y, int32_t rows, int32_t n, const int logarithm) {
+  const int is_short = n <= LANES && rows > VL / 2;
+  for (int r = 0; is_short && r < rows; r += VL) short_softmax(x + (ptrdiff_t)r * n, y + (ptrdiff_t)r * n, rows - r, n, logarithm);
+  for (int r = 0; !is_short && r < rows; r++, x += n, y += n) {
+    float max;
     wr_reduce_max(x, &max, 1, n, 1);
-    sum = exp_shifted(x, NULL, n, max);
-    wr_log(&sum, &sum, 1);
-    wr_sub(x, &max, y, 1, n, n, 1, 0, 0);
-    wr_sub(y, &sum, y, 1, n, n, 1, 0, 0);
+    const float sum = exp_shifted(x, logarithm ? NULL : y, n, max);
+    if (logarithm) {
+      const vf log = vlog(vset(sum));
+      for (int i = 0; i < n; i += VL) vstore_upto(y + i, vload_upto(x + i, n - i) - vset(max) - log, n - i);
+    } else {
+      int i = 0;
+      for (; i + VL <= n; i += VL) vstore(y + i, vload(y + i) / vset(sum));
+      if (i < n) vstore_part(y + i, vload_part(y + i, n - i) / vset(sum), n - i);
+    }
   }
 }
+void wr_softmax(const float *x, float *y, int32_t rows, int32_t n) { softmax(x, y, rows, n, 0); }
+void wr_log_softmax(const float *x, float *y, int32_t rows, int32_t n) { softmax(x, y, rows, n, 1); }
