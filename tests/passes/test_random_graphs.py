@@ -23,6 +23,7 @@ ELSEWHERE = {
     "prune_branches",
     "reverse_whole_sequences",
     "expand_ops",
+    "unrepeat_matrices",
 }
 """Passes that never have anything to do on these graphs; they have tests of their own."""
 SELDOM_ALONE = {"count_steps", "merge_scans", "unpack_sequences"}

@@ -77,6 +77,7 @@ PASSES: tuple[Step, ...] = (
     Step("remove_identities"),
     Step("reverse_whole_sequences", "ReverseSequence"),
     Step("merge_layout", "Reshape Expand Squeeze Unsqueeze Flatten Transpose"),
+    Step("unrepeat_matrices", "Expand", "MatMul"),
     Step("simplify_algebra", "elementwise"),
     Step("simplify_powers", "Pow"),
     Step("outer_products", "MatMul"),
