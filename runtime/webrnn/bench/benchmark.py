@@ -57,6 +57,8 @@ class Benchmark:
                         raise
                     self.notes.append(f"{name}: {type(error).__name__}: {error}")
                     continue
+                if case.oracle != "numpy":
+                    self.notes.append(f"{name}: the error is the difference to the results of {case.oracle}")
                 work = work_of(case.model, case.feeds, case.fixed) if self.limits is not None else None
                 model, live = prepare(case, self.makers, self._bound(work))
                 self.models.append(model)

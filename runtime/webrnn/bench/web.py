@@ -208,8 +208,8 @@ class WebRunner:
         made = host.ask("prepare", engine=engine, model=case.name, plan=plan, disable=list(disable), **options)
         self._id = made["id"]
         self._results = [
-            np.frombuffer(base64.b64decode(row["data"]), row["type"]).reshape(expected.shape)
-            for row, expected in zip(made["results"], case.expected, strict=True)
+            np.frombuffer(base64.b64decode(data), expected.dtype).reshape(expected.shape)
+            for data, expected in zip(made["results"], case.expected, strict=True)
         ]
 
     def results(self) -> list[np.ndarray]:
