@@ -195,12 +195,16 @@ def as_data(found: Sequence[Timing], failed: Sequence[str]) -> Mapping[str, Any]
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="make bench-exports", description=(__doc__ or "").split("\n\n")[0])
-    parser.add_argument("--folder", type=Path, default=ROOT, help="with a folder a model (default: build/exports/models)")
+    parser.add_argument(
+        "--folder", type=Path, default=ROOT, help="with a folder a model (default: build/exports/models)"
+    )
     parser.add_argument("--only", default="", help="only models whose names contain this")
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures, too")
     arguments = parser.parse_args()
-    folders = sorted(path.parent for path in arguments.folder.glob("*/about.json") if arguments.only in path.parent.name)
+    folders = sorted(
+        path.parent for path in arguments.folder.glob("*/about.json") if arguments.only in path.parent.name
+    )
     with one_numpy_thread():
         found, failed = measured(folders, arguments.rounds, _progress)
     if not found:

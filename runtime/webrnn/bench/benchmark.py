@@ -57,8 +57,6 @@ class Benchmark:
                         raise
                     self.notes.append(f"{name}: {type(error).__name__}: {error}")
                     continue
-                if case.oracle != "numpy":
-                    self.notes.append(f"{name}: the error is the difference to the results of {case.oracle}")
                 work = work_of(case.model, case.feeds, case.fixed) if self.limits is not None else None
                 model, live = prepare(case, self.makers, self._bound(work))
                 self.models.append(model)
@@ -70,7 +68,7 @@ class Benchmark:
                     self._measure(prepare_again(case, self.makers, model), f"{state}: sitting {number + 1}", show)
         self._measure_limits_again(works)
         self.machine["load_after"] = machine.load()
-        self.notes += table.failures(self.models)
+        self.notes += [*table.failures(self.models), *table.oracles(self.models)]
 
     def _measure(self, live: Live, state: str, show: Callable[[list[ModelResult], str], None]) -> None:
         try:

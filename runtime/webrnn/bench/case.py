@@ -62,9 +62,8 @@ def make_case(
     session, oracle = _opened(model, fixed)
     feeds = _feeds(session, stored, sizes or {}, rng)
     outputs = [value.name for value in session.outputs]
-    known = stored.outputs if stored is not None else {}
-    if known and all(name in known for name in outputs):
-        expected, oracle = [known[name] for name in outputs], "the file"
+    if stored is not None and outputs and all(name in stored.outputs for name in outputs):
+        expected, oracle = [stored.outputs[name] for name in outputs], stored.source
     else:
         expected, oracle = _results(session, oracle, model, feeds, sizes or {}, fixed)
     return Case(name, model, feeds, expected, outputs, fixed or {}, section, tolerance, oracle)

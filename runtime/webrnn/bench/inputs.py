@@ -20,6 +20,8 @@ class Stored:
 
     inputs: dict[str, np.ndarray]
     outputs: dict[str, np.ndarray] = field(default_factory=dict)
+    source: str = "the file"
+    """Whose the outputs are."""
 
 
 def stored_inputs(place: Path, model: str) -> Stored:

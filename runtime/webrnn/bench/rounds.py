@@ -52,7 +52,7 @@ class Result:
     seconds: list[float] = field(default_factory=list)
     """Of a run, by turn: that of the quickest sample."""
     error: float | None = None
-    """The largest difference to the expected results, which are numpy's unless a note says other."""
+    """The largest difference to the expected results, see ModelResult.oracle."""
     same_bits: bool | None = None
     """Whether the results are those of the first runner, bit for bit."""
     failure: str = ""
@@ -118,6 +118,8 @@ class ModelResult:
     bound: Bound | None
     results: list[Result] = field(default_factory=list)
     section: str = WHOLE
+    oracle: str = "numpy"
+    """Whose results the others are compared with."""
 
     @property
     def base(self) -> Result | None:
@@ -173,7 +175,7 @@ def race(runners: Mapping[str, Timed], rounds: int, sample: float = SAMPLE) -> l
 
 def prepare(case: Case, makers: Makers, bound: Bound | None) -> tuple[ModelResult, Live]:
     """Make the runners and check what they compute; those that fail or are wrong are reported, not timed."""
-    found = ModelResult(case.name, bound, section=case.section)
+    found = ModelResult(case.name, bound, section=case.section, oracle=case.oracle)
     live: Live = []
     first: list[np.ndarray] | None = None
     for name, make in makers.items():

@@ -150,6 +150,15 @@ def failures(models: Sequence[ModelResult]) -> list[str]:
     return [f"{text} ({', '.join(names)})" for text, names in told.items()]
 
 
+def oracles(models: Sequence[ModelResult]) -> list[str]:
+    """Lines about models whose results are compared with others than numpy's."""
+    told: dict[str, list[str]] = {}
+    for model in models:
+        if model.oracle != "numpy":
+            told.setdefault(model.oracle, []).append(model.name)
+    return [f"error: difference to the results of {name} ({', '.join(of)})" for name, of in told.items()]
+
+
 def legend(models: Sequence[ModelResult]) -> str:
     first = runners_of(models)[0]
     return (

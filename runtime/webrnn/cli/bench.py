@@ -31,7 +31,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--inputs", type=Path, metavar="FILE.npz", help="inputs by name; or a folder with MODEL.npz (default: random)"
     )
     times.add_argument(
-        "--tolerance", type=float, default=TOLERANCE, metavar="X", help="of results (default: %(default)s of the largest)"
+        "--tolerance",
+        type=float,
+        default=TOLERANCE,
+        metavar="X",
+        help="of results (default: %(default)s of the largest)",
     )
     times.add_argument("--peers", action="store_true", help="also onnxruntime, tract, LiteRT and onnxruntime-web")
     times.add_argument("--browser", action="store_true", help="also the plain VM in Node and in Chromium")
