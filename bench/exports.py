@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -93,9 +93,9 @@ def cause_of(case: Case) -> tuple[str, str]:
 
 
 def _most(profile: Profile) -> tuple[str, str]:
-    categories: Counter[str] = Counter()
-    instructions: Counter[tuple[str, str]] = Counter()
-    calls: Counter[str] = Counter()
+    categories: defaultdict[str, float] = defaultdict(float)
+    instructions: defaultdict[tuple[str, str], float] = defaultdict(float)
+    calls: defaultdict[str, float] = defaultdict(float)
     for entry in profile.root.walk():
         if entry.kind in ("plan", "numpy"):
             continue
@@ -108,7 +108,7 @@ def _most(profile: Profile) -> tuple[str, str]:
     name = max((key for key in instructions if key[0] == category), key=lambda key: instructions[key])[1]
     largest = ", ".join(
         f"{each} {seconds / total:.0%} ({calls[each]:,.0f} calls)"
-        for (_, each), seconds in instructions.most_common(4)
+        for (_, each), seconds in sorted(instructions.items(), key=lambda item: -item[1])[:4]
         if seconds > 0.05 * total
     )
     return f"{category}: {name}", largest
@@ -144,7 +144,8 @@ def report(found: Sequence[Timing], failed: Sequence[str]) -> str:
     for kind in ("torch", "keras", "float16", "quantized"):
         slower = sorted((each for each in found if each.kind == kind and each.ratio > 1), key=lambda each: -each.ratio)
         rows = [
-            (each.name, f"{each.ours:,.1f}", f"{each.theirs:,.1f}", f"{each.ratio:.2f}", each.cause, each.detail or each.note)
+            (each.name, f"{each.ours:,.1f}", f"{each.theirs:,.1f}", f"{each.ratio:.2f}", each.cause,
+             each.detail or each.note)
             for each in slower
         ]  # fmt: skip
         if rows:

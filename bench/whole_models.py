@@ -1,6 +1,7 @@
-"""`make bench-models`: the real models of tests/models beside onnxruntime natively and onnxruntime-web in Node and Chromium.
+"""`make bench-models`: real models beside onnxruntime natively, and beside onnxruntime-web in Node and Chromium.
 
-All of them in interleaved rounds on one thread, as `webrnn bench --peers --browser` does it; the last table is README's.
+The models are those of tests/models, timed in interleaved rounds on one thread as `webrnn bench --peers --browser` does
+it; the last table is README's.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ COLUMNS = (("native", "onnxruntime"), ("node", "ort-web node"), ("chromium", "or
 
 
 def case_of(name: str, inputs: Path | None = None) -> Case:
-    """A model on the inputs of tests/models, or on those that are stored in a folder; onnxruntime says what is right."""
+    """A model on the inputs of tests/models, or on those of a folder; onnxruntime says what is right."""
     model, run = FURTHER_RUNS.get(name, (name, 0))
     path = str(model_path(model))
     feeds = feeds_of(model)[run] if inputs is None or run else stored_inputs(inputs, model).inputs

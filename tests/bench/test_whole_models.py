@@ -13,10 +13,12 @@ def result(runner, us):
 
 
 def test_the_table_has_our_time_and_the_ratio_of_each_place():
+    times = {"native": 20, "onnxruntime": 40, "node": 30, "ort-web node": 90}
+    failed = [Result(runner, failure="no") for runner in ("onnxruntime", "node")]
     models = [
-        ModelResult("a", None, [result("native", 20), result("onnxruntime", 40), result("node", 30), result("ort-web node", 90)]),
-        ModelResult("b", None, [result("native", 5), Result("onnxruntime", failure="no"), Result("node", failure="no")]),
-    ]  # fmt: skip
+        ModelResult("a", None, [result(*each) for each in times.items()]),
+        ModelResult("b", None, [result("native", 5), *failed]),
+    ]
     assert whole_models.readme_table(models).splitlines() == [
         "| model | native, us | ÷ onnxruntime | node, us | ÷ ort-web |",
         "| --- | ---: | ---: | ---: | ---: |",

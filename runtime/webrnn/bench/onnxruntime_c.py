@@ -93,7 +93,7 @@ class _Api:
             values[index] = made.value
         return values
 
-    def array(self, value: int) -> np.ndarray:
+    def array(self, value: int | None) -> np.ndarray:
         """A copy of a tensor that onnxruntime made."""
         about, kind, rank, data = Pointer(), ctypes.c_int(), ctypes.c_size_t(), Pointer()
         self.check(self.function(SHAPE_OF, Pointer, Pointer)(value, ctypes.byref(about)))
