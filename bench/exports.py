@@ -99,7 +99,7 @@ def _most(profile: Profile) -> tuple[str, str]:
     for entry in profile.root.walk():
         if entry.kind in ("plan", "numpy"):
             continue
-        name = entry.name if entry.kind in ("instruction", "part", "fallback") else entry.kind
+        name = _short(entry.name) if entry.kind in ("instruction", "part", "fallback") else entry.kind
         categories[entry.category] += entry.seconds
         instructions[entry.category, name] += entry.seconds
         calls[name] += entry.calls
@@ -112,6 +112,15 @@ def _most(profile: Profile) -> tuple[str, str]:
         if seconds > 0.05 * total
     )
     return f"{category}: {name}", largest
+
+
+def _short(name: str) -> str:
+    """A chain of element-wise operations by whether its type is converted: most chains are unlike each other.
+
+    >>> _short("gemm"), _short("add, tanh (fused)"), _short("to_f32, relu, to_f16 (fused)")
+    ('gemm', 'chain', 'chain with casts')
+    """
+    return name if not name.endswith("(fused)") else "chain with casts" if "to_" in name else "chain"
 
 
 def measured(
