@@ -1,5 +1,5 @@
-/* Element-wise expressions, TILE elements at a time: each register is a tile, so that an expression of ten operations reads
- * its inputs and writes its outputs once. */
+/* Element-wise expressions, a tile at a time: each register is a tile, so that an expression of ten operations reads its inputs
+ * and writes its outputs once. Expressions of few registers have longer tiles. */
 #include "kernels.gen.h"
 #include "plan.gen.h"
 #include "types.c"
@@ -9,6 +9,10 @@ typedef struct {
   char *data;
   int32_t step, dtype;
 } Register;
+
+/* Elements of all tiles of an expression together, which stay in the nearest cache, and of the longest tile; a tile is a whole
+ * number of the vectors that kernels take at a time. */
+enum { TILES = 4096, LONGEST_TILE = 1008, GROUP = 48 };
 
 static void (*const KERNELS[])(void) = {OPERATION_KERNELS};
 
@@ -169,19 +173,19 @@ static COMPACT int expression_op(const Operation *op, Register a, Register b, Re
 }
 
 /* n elements of the whole expression, the tensors standing at in[] and out[] */
-static int run_tile(Vm *vm, const Expression *e, char *const *in, char *const *out, int32_t n) {
+static int run_tile(Vm *vm, const Expression *e, char *const *in, char *const *out, int32_t n, ptrdiff_t room) {
   Register registers[MAX_REGISTERS];
   char *tile = vm->registers;
-  for (int i = 0; i < e->inputs; i++, tile += TILE * 8) {
+  for (int i = 0; i < e->inputs; i++, tile += room) {
     const Tensor *t = vm->tensor + e->input[i];
     registers[i] = load_tile(t, in[i], t->rank ? t->stride[t->rank - 1] : 0, n, tile);
   }
-  for (int i = 0; i < e->constants; i++, tile += TILE * 8) {
+  for (int i = 0; i < e->constants; i++, tile += room) {
     __builtin_memcpy(tile, e->constant[i].words, 8);
     registers[e->inputs + i] = (Register){tile, 0, e->constant[i].type};
   }
   const int first = e->inputs + e->constants;
-  for (int i = 0; i < e->ops; i++, tile += TILE * 8) {
+  for (int i = 0; i < e->ops; i++, tile += room) {
     const Operation *op = e->op + i;
     Register operand[3] = {{tile, 0, 0}, {tile, 0, 0}, {tile, 0, 0}};
     int32_t step = 0;
@@ -228,20 +232,22 @@ static int run_expression(Vm *vm, const expression_operands *o) {
   Expression e = expression_of(o);
   const Tensor *y = vm->tensor + e.output[0].tensor;
   if (!y->count) return OK;
-  const int last = y->rank - 1, n = y->rank ? y->size[last] : 1;
+  const int last = y->rank - 1, n = y->rank ? y->size[last] : 1, registers = e.inputs + e.constants + e.ops;
+  int32_t length = TILES / registers / GROUP * GROUP;
+  length = length < TILE ? TILE : length < LONGEST_TILE ? length : LONGEST_TILE;
   char *in[MAX_REGISTERS], *out[MAX_REGISTERS];
   int32_t index[MAX_RANK] = {0};
   for (;;) {
     ptrdiff_t skip = 0;
     for (int32_t done = 0, count; done < n; done += count) {
-      count = n - done < TILE ? n - done : TILE;
+      count = n - done < length ? n - done : length;
       for (int i = 0; i < e.inputs + e.outputs; i++) {
         const Tensor *t = vm->tensor + (i < e.inputs ? e.input[i] : e.output[i - e.inputs].tensor);
         skip = y->rank ? (ptrdiff_t)done * t->stride[last] : 0;
         for (int a = 0; a < last; a++) skip += (ptrdiff_t)index[a] * t->stride[a];
         *(i < e.inputs ? in + i : out + i - e.inputs) = t->data + skip * ITEM[t->dtype];
       }
-      const int error = run_tile(vm, &e, in, out, count);
+      const int error = run_tile(vm, &e, in, out, count, length * 8);
       if (error) return error;
     }
     int a = last - 1;

@@ -188,10 +188,12 @@ NOINLINE int cast_often(const char *restrict x, int from, char *restrict y, int 
   return 0;
 }
 
-/* y[n] = n numbers of the type `from`, `step` (0 or 1) apart, as the type `to`; n is at most TILE */
+/* y[n] = n numbers of the type `from`, `step` (0 or 1) apart, as the type `to` */
 static COMPACT void cast_numbers(const char *x, int32_t step, int from, char *y, int to, int32_t n, int saturates, int how) {
   Number numbers[TILE];
   if (step && x != y && cast_often(x, from, y, to, n)) return;
+  for (; n > TILE; n -= TILE, x += (ptrdiff_t)step * TILE * ITEM[from], y += TILE * ITEM[to])
+    cast_numbers(x, step, from, y, to, TILE, saturates, how);
   read_numbers(x, step, from, numbers, n);
   if (is_float(from) && !is_float(to)) round_numbers(numbers, to, n);
   if (!is_float(from) && is_float(to)) EACH_ELEMENT {
