@@ -27,11 +27,47 @@ COPY_2D(uint16_t)
 COPY_2D(uint32_t)
 COPY_2D(uint64_t)
 
+#if VL > 1
+typedef uint32_t v4 __attribute__((vector_size(16)));
+
+/* dst[i, j] = src[j, i] of rows x cols, both whole fours: blocks of 4 x 4 are turned in registers */
+static void transpose(const uint32_t *src, uint32_t *dst, int rows, int cols, ptrdiff_t s, ptrdiff_t d) {
+  for (int i0 = 0; i0 < rows; i0 += BLOCK)
+    for (int j = 0; j < cols; j += 4)
+      for (int i = i0; i < rows && i < i0 + BLOCK; i += 4) {
+        v4 in[4], half[4];
+  UNROLL for (int k = 0; k < 4; k++) __builtin_memcpy(in + k, src + (j + k) * s + i, sizeof *in);
+        UNROLL for (int k = 0; k < 2; k++) {
+          half[k] = __builtin_shufflevector(in[k], in[k + 2], 0, 4, 1, 5);
+          half[k + 2] = __builtin_shufflevector(in[k], in[k + 2], 2, 6, 3, 7);
+        }
+        UNROLL for (int k = 0; k < 2; k++) {
+          const v4 even = __builtin_shufflevector(half[2 * k], half[2 * k + 1], 0, 4, 1, 5);
+          const v4 odd = __builtin_shufflevector(half[2 * k], half[2 * k + 1], 2, 6, 3, 7);
+          __builtin_memcpy(dst + (i + 2 * k) * d + j, &even, sizeof even);
+          __builtin_memcpy(dst + (i + 2 * k + 1) * d + j, &odd, sizeof odd);
+        }
+      }
+}
+
+/* The same of any size: what is left beside whole fours is copied one by one */
+static void copy_transposed(const uint32_t *src, uint32_t *dst, int rows, int cols, const int32_t s[2], const int32_t d[2]) {
+  const int i = rows & -4, j = cols & -4;
+  transpose(src, dst, i, j, s[1], d[0]);
+  copy_2d_uint32_t(src + (ptrdiff_t)j * s[1], dst + j, rows, cols - j, s, d);
+  copy_2d_uint32_t(src + i, dst + (ptrdiff_t)i * d[0], rows - i, j, s, d);
+}
+#else
+#define copy_transposed copy_2d_uint32_t
+#endif
+
 static void copy_2d(const char *src, char *dst, int item, int rows, int cols, const int32_t s[2], const int32_t d[2]) {
   switch (item) {
   case 1: copy_2d_uint8_t((const uint8_t *)src, (uint8_t *)dst, rows, cols, s, d); return;
   case 2: copy_2d_uint16_t((const uint16_t *)src, (uint16_t *)dst, rows, cols, s, d); return;
-  case 4: copy_2d_uint32_t((const uint32_t *)src, (uint32_t *)dst, rows, cols, s, d); return;
+  case 4:
+    (s[0] == 1 && d[1] == 1 ? copy_transposed : copy_2d_uint32_t)((const uint32_t *)src, (uint32_t *)dst, rows, cols, s, d);
+    return;
   default: copy_2d_uint64_t((const uint64_t *)src, (uint64_t *)dst, rows, cols, s, d);
   }
 }

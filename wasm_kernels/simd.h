@@ -58,6 +58,16 @@ typedef int32_t vi __attribute__((vector_size(4 * VL)));
 #define REPEAT_LANES(x) x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x
 #endif
 
+#if VL == 1
+#define LANE_NUMBERS ((vi){0})
+#elif VL == 4
+#define LANE_NUMBERS ((vi){0, 1, 2, 3})
+#elif VL == 8
+#define LANE_NUMBERS ((vi){0, 1, 2, 3, 4, 5, 6, 7})
+#else
+#define LANE_NUMBERS ((vi){0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15})
+#endif
+
 INLINE vf vset(float x) { return (vf){REPEAT_LANES(x)}; }
 INLINE vi vset_i(int32_t x) { return (vi){REPEAT_LANES(x)}; }
 
@@ -210,8 +220,13 @@ INLINE vf vneg(vf x) { return (vf)((vi)x ^ (int32_t)0x80000000u); }
 INLINE vi visnan(vf x) { return x != x; }
 
 /* NaN in either argument gives NaN, as ONNX Min / Max; for equal arguments the second is returned. */
+#if defined(__aarch64__)
 INLINE vf vmin(vf a, vf b) { return vsel((a < b) | visnan(a), a, b); }
 INLINE vf vmax(vf a, vf b) { return vsel((a > b) | visnan(a), a, b); }
+#else /* vcap and vraise give b unless a is smaller or larger */
+INLINE vf vmin(vf a, vf b) { return vsel(visnan(a), a, vcap(b, a)); }
+INLINE vf vmax(vf a, vf b) { return vsel(visnan(a), a, vraise(b, a)); }
+#endif
 
 /* To the nearest integer, ties to even; correct for every float and keeps the sign of zero. */
 INLINE vf vrint(vf x) {
@@ -225,6 +240,20 @@ INLINE vf vfloor(vf x) {
   r = r - vsel(r > x, vset(1.0f), vset(0.0f));
   return (vf)((vi)r | vsign(x)); /* only -0.0 needs the sign put back: a negative x never rounds up to +0 */
 }
+
+/* The lanes of v from the `by`-th on, in front; the others are any */
+#if VL == 16
+#define LATER_LANES(v, by)                                                                                                  \
+  __builtin_shufflevector(v, v, (by) + 0, (by) + 1, (by) + 2, (by) + 3, (by) + 4, (by) + 5, (by) + 6, (by) + 7, -1, -1, -1, \
+                          -1, -1, -1, -1, -1)
+#elif VL == 8
+#define LATER_LANES(v, by) \
+  __builtin_shufflevector(v, v, ((by) + 0) % 8, ((by) + 1) % 8, ((by) + 2) % 8, ((by) + 3) % 8, -1, -1, -1, -1)
+#elif VL == 4
+#define LATER_LANES(v, by) __builtin_shufflevector(v, v, ((by) + 0) % 4, ((by) + 1) % 4, -1, -1)
+#else
+#define LATER_LANES(v, by) v
+#endif
 
 /* Reductions run in LANES interleaved partial results, folded in a fixed tree, on every target: results do not depend on VL. */
 #define LANES 16
