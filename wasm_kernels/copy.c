@@ -2,6 +2,12 @@
 #include "kernels.gen.h"
 #include "simd.h"
 
+void wr_fill(float *y, int32_t n, float value) {
+  int i = 0;
+  for (; i + VL <= n; i += VL) vstore(y + i, vset(value));
+  if (i < n) vstore_part(y + i, vset(value), n - i);
+}
+
 #define MAX_DIMS 8
 #define BLOCK 16 /* transposes run in BLOCK x BLOCK tiles, so that both sides use whole cache lines */
 
@@ -61,12 +67,25 @@ static void copy_transposed(const uint32_t *src, uint32_t *dst, int rows, int co
 #define copy_transposed copy_2d_uint32_t
 #endif
 
+/* One element a row, over all of the row */
+static void copy_repeated(const uint32_t *src, uint32_t *dst, int rows, int cols, const int32_t s[2], const int32_t d[2]) {
+  for (int i = 0; i < rows; i++, src += s[0], dst += d[0]) wr_fill((float *)dst, cols, *(const float *)src);
+}
+
 static void copy_2d(const char *src, char *dst, int item, int rows, int cols, const int32_t s[2], const int32_t d[2]) {
+  const int32_t turned[2][2] = {{s[1], s[0]}, {d[1], d[0]}};
+  if (cols < 4 && rows > cols) { /* the inner loop is the longer one */
+    const int32_t other = rows;
+    rows = cols, cols = other, s = turned[0], d = turned[1];
+  }
   switch (item) {
   case 1: copy_2d_uint8_t((const uint8_t *)src, (uint8_t *)dst, rows, cols, s, d); return;
   case 2: copy_2d_uint16_t((const uint16_t *)src, (uint16_t *)dst, rows, cols, s, d); return;
   case 4:
-    (s[0] == 1 && d[1] == 1 ? copy_transposed : copy_2d_uint32_t)((const uint32_t *)src, (uint32_t *)dst, rows, cols, s, d);
+    (d[1] != 1   ? copy_2d_uint32_t
+     : s[0] == 1 ? copy_transposed
+     : s[1] == 0 ? copy_repeated
+                 : copy_2d_uint32_t)((const uint32_t *)src, (uint32_t *)dst, rows, cols, s, d);
     return;
   default: copy_2d_uint64_t((const uint64_t *)src, (uint64_t *)dst, rows, cols, s, d);
   }
@@ -122,10 +141,4 @@ int32_t wr_gather(const uint8_t *src, const int64_t *index, uint8_t *dst, int32_
       copy_bytes(dst, src + (ptrdiff_t)at * inner, inner);
     }
   return 0;
-}
-
-void wr_fill(float *y, int32_t n, float value) {
-  int i = 0;
-  for (; i + VL <= n; i += VL) vstore(y + i, vset(value));
-  if (i < n) vstore_part(y + i, vset(value), n - i);
 }

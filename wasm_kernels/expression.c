@@ -1,18 +1,15 @@
 /* Element-wise expressions, a tile at a time: each register is a tile, so that an expression of ten operations reads its inputs
- * and writes its outputs once. Expressions of few registers have longer tiles. */
+ * and writes its outputs once. A tile is a part of a row, or several whole rows. */
 #include "kernels.gen.h"
 #include "plan.gen.h"
 #include "types.c"
 
-/* A register during one tile: n elements, or one that stands for all of them (step 0). */
+/* A register during one tile of rows and columns: its element of row i and column j is data[i * row + j * step]. A `row` of 0
+ * stands for one row that all rows are, a `step` of 0 for one column. What an operation makes has no gaps. */
 typedef struct {
   char *data;
-  int32_t step, dtype;
+  int32_t row, step, dtype;
 } Register;
-
-/* Elements of all tiles of an expression together, which stay in the nearest cache, and of the longest tile; a tile is a whole
- * number of the vectors that kernels take at a time. */
-enum { TILES = 4096, LONGEST_TILE = 1008, GROUP = 48 };
 
 static void (*const KERNELS[])(void) = {OPERATION_KERNELS};
 
@@ -81,11 +78,14 @@ static COMPACT void move_tile(const char *from, ptrdiff_t from_stride, char *to,
     }
 }
 
-/* The n elements of a tensor from `at` on, `stride` apart, as a tile */
-static Register load_tile(const Tensor *t, const char *at, int32_t stride, int32_t n, char *tile) {
-  if (stride == 0 || stride == 1) return (Register){(char *)at, stride, t->dtype};
-  move_tile(at, stride, tile, 1, ITEM[t->dtype], n);
-  return (Register){tile, 1, t->dtype};
+/* The part of a tensor that is a tile, from `at` on: in its place, or brought together if its elements are apart. */
+static Register load_tile(const Tensor *t, char *at, ptrdiff_t row, ptrdiff_t step, int32_t rows, int32_t cols, char *tile) {
+  const int item = ITEM[t->dtype];
+  if (step == 1 || (step == 0 && (row == 0 || row == 1))) return (Register){at, (int32_t)row, (int32_t)step, t->dtype};
+  if (!step) move_tile(at, row, tile, 1, item, rows);
+  for (int i = 0; step && i < (row ? rows : 1); i++)
+    move_tile(at + i * row * item, step, tile + i * cols * item, 1, item, cols);
+  return (Register){tile, row ? step ? cols : 1 : 0, step != 0, t->dtype};
 }
 
 /* of two doubles as of two floats: NaN if one is */
@@ -97,10 +97,12 @@ static COMPACT int expression_op(const Operation *op, Register a, Register b, Re
   int error = OK;
   switch (OPERATIONS[code].how) {
   case BY_CAST:
-    cast_numbers(a.data, a.step, a.dtype, y, gives, n, float_of(op->alpha) != 0,
-                 float_of(op->beta) == 1.0f   ? 1
-                 : float_of(op->beta) == 2.0f ? 2
-                                              : 0);
+    for (int32_t at = 0; at < n; at += TILE)
+      cast_numbers(a.data + at * a.step * ITEM[a.dtype], a.step, a.dtype, y + at * ITEM[gives], gives,
+                   n - at < TILE ? n - at : TILE, float_of(op->alpha) != 0,
+                   float_of(op->beta) == 1.0f   ? 1
+                   : float_of(op->beta) == 2.0f ? 2
+                                                : 0);
     return OK;
   case BY_BITS: move_tile(a.data, a.step, y, 1, ITEM[gives], n); return OK;
   case BY_UNARY: ((unary_kernel *)KERNELS[code])((const float *)a.data, (float *)y, n); return OK;
@@ -172,42 +174,84 @@ static COMPACT int expression_op(const Operation *op, Register a, Register b, Re
   }
 }
 
-/* n elements of the whole expression, the tensors standing at in[] and out[] */
-static int run_tile(Vm *vm, const Expression *e, char *const *in, char *const *out, int32_t n, ptrdiff_t room) {
+/* One operation on all of a tile: at once if no operand has gaps or is repeated, but for numbers; or row by row. */
+static int run_op(const Operation *op, Register *operand, const Register *y, int32_t rows, int32_t cols) {
+  const OperationRow *kind = OPERATIONS + op->code;
+  int is_flat = 1;
+  for (int a = 0; a < kind->count; a++) {
+    const Register *x = operand + a;
+    is_flat &= (x->row == y->row && x->step == y->step) || !(x->row | x->step);
+  }
+  if (is_flat) {
+    for (int a = 0; a < kind->count; a++) operand[a].step = (operand[a].row | operand[a].step) != 0;
+    return expression_op(op, operand[0], operand[1], operand[2], y->data, (y->row ? rows : 1) * (y->step ? cols : 1));
+  }
+  if (kind->how == BY_BINARY) {
+    ((binary_kernel *)KERNELS[op->code])((const float *)operand[0].data, (const float *)operand[1].data, (float *)y->data, rows,
+                                         cols, operand[0].row, operand[0].step, operand[1].row, operand[1].step);
+    return OK;
+  }
+  int error = OK;
+  for (int i = 0; i < rows && !error; i++) {
+    error = expression_op(op, operand[0], operand[1], operand[2], y->data + (ptrdiff_t)i * cols * ITEM[y->dtype], cols);
+    for (int a = 0; a < kind->count; a++) operand[a].data += (ptrdiff_t)operand[a].row * ITEM[operand[a].dtype];
+  }
+  return error;
+}
+
+/* A tensor's strides in a tile, and whether it has the tile without gaps */
+typedef struct {
+  ptrdiff_t row, step;
+  int is_dense;
+} Place;
+
+static Place place_of(const Tensor *t, int32_t rows, int32_t cols) {
+  Place p = {t->rank > 1 && rows > 1 ? t->stride[t->rank - 2] : 0, t->rank && cols > 1 ? t->stride[t->rank - 1] : 0, 0};
+  p.is_dense = (p.step == 1 || cols == 1) && (p.row == cols || rows == 1);
+  return p;
+}
+
+/* rows x cols elements of the whole expression, the tensors standing at in[] and out[]; each register has `room` elements */
+static int run_tile(Vm *vm, const Expression *e, char *const *in, char *const *out, int32_t rows, int32_t cols, int32_t room) {
   Register registers[MAX_REGISTERS];
   char *tile = vm->registers;
-  for (int i = 0; i < e->inputs; i++, tile += room) {
+  for (int i = 0; i < e->inputs; i++, tile += room * 8) {
     const Tensor *t = vm->tensor + e->input[i];
-    registers[i] = load_tile(t, in[i], t->rank ? t->stride[t->rank - 1] : 0, n, tile);
+    const Place p = place_of(t, rows, cols);
+    registers[i] = load_tile(t, in[i], p.row, p.step, rows, cols, tile);
   }
-  for (int i = 0; i < e->constants; i++, tile += room) {
+  for (int i = 0; i < e->constants; i++, tile += room * 8) {
     __builtin_memcpy(tile, e->constant[i].words, 8);
-    registers[e->inputs + i] = (Register){tile, 0, e->constant[i].type};
+    registers[e->inputs + i] = (Register){tile, 0, 0, e->constant[i].type};
   }
   const int first = e->inputs + e->constants;
-  for (int i = 0; i < e->ops; i++, tile += room) {
+  for (int i = 0; i < e->ops; i++, tile += room * 8) {
     const Operation *op = e->op + i;
-    Register operand[3] = {{tile, 0, 0}, {tile, 0, 0}, {tile, 0, 0}};
-    int32_t step = 0;
-    for (int a = 0; a < OPERATIONS[op->code].count; a++) operand[a] = registers[op->operand[a]], step |= operand[a].step;
+    Register operand[3] = {{tile, 0, 0, 0}, {tile, 0, 0, 0}, {tile, 0, 0, 0}};
+    int32_t has_rows = 0, has_cols = 0;
+    for (int a = 0; a < OPERATIONS[op->code].count; a++) {
+      operand[a] = registers[op->operand[a]];
+      has_rows |= operand[a].row, has_cols |= operand[a].step;
+    }
     Register *result = registers + first + i;
-    *result = (Register){tile, step, OPERATIONS[op->code].gives};
+    *result = (Register){tile, has_rows ? has_cols ? cols : 1 : 0, has_cols != 0, OPERATIONS[op->code].gives};
     /* The last operation writes to its place: nothing reads an input that it may overwrite after it. */
-    if (i == e->ops - 1 && step)
-      for (int o = 0; o < e->outputs; o++) {
-        const Tensor *t = vm->tensor + e->output[o].tensor;
-        if (e->output[o].from == first + i && t->rank && t->stride[t->rank - 1] == 1 && e->outputs == 1) result->data = out[o];
-      }
-    const int error = expression_op(op, operand[0], operand[1], operand[2], result->data, step ? n : 1);
+    if (i == e->ops - 1 && e->outputs == 1 && e->output[0].from == first + i && (has_rows || rows == 1) &&
+        (has_cols || cols == 1) && place_of(vm->tensor + e->output[0].tensor, rows, cols).is_dense)
+      result->data = out[0];
+    const int error = run_op(op, operand, result, rows, cols);
     if (error) return error;
   }
   for (int o = 0; o < e->outputs; o++) {
     const Tensor *t = vm->tensor + e->output[o].tensor;
-    Register from = registers[e->output[o].from];
+    const Register from = registers[e->output[o].from];
+    const int item = ITEM[t->dtype];
     if (from.data == out[o]) continue;
-    const int32_t stride = t->rank ? t->stride[t->rank - 1] : 1;
-    if (stride == 1 && from.step) __builtin_memmove(out[o], from.data, (size_t)n * (size_t)ITEM[t->dtype]);
-    else move_tile(from.data, from.step, out[o], stride, ITEM[t->dtype], n);
+    const Place to = place_of(t, rows, cols);
+    const int is_whole = to.is_dense && (from.row == cols || rows == 1) && (from.step == 1 || cols == 1);
+    if (is_whole) __builtin_memmove(out[o], from.data, (size_t)rows * (size_t)cols * (size_t)item);
+    for (int i = 0; !is_whole && i < rows; i++)
+      move_tile(from.data + (ptrdiff_t)i * from.row * item, from.step, out[o] + i * to.row * item, to.step, item, cols);
   }
   return OK;
 }
@@ -228,31 +272,33 @@ static int check_expression(Vm *vm, const expression_operands *o) {
   return OK;
 }
 
+/* A tile is as large as the memory of the registers lets it be. */
 static int run_expression(Vm *vm, const expression_operands *o) {
   Expression e = expression_of(o);
   const Tensor *y = vm->tensor + e.output[0].tensor;
   if (!y->count) return OK;
-  const int last = y->rank - 1, n = y->rank ? y->size[last] : 1, registers = e.inputs + e.constants + e.ops;
-  int32_t length = TILES / registers / GROUP * GROUP;
-  length = length < TILE ? TILE : length < LONGEST_TILE ? length : LONGEST_TILE;
+  const int last = y->rank - 1, tensors = e.inputs + e.outputs;
+  const int32_t rows = y->rank > 1 ? y->size[last - 1] : 1, cols = y->rank ? y->size[last] : 1;
+  const int32_t room = MAX_REGISTERS * TILE / (e.inputs + e.constants + e.ops) & -LANES;
+  const int32_t most_cols = cols < room ? cols : room, most_rows = room / most_cols;
   char *in[MAX_REGISTERS], *out[MAX_REGISTERS];
   int32_t index[MAX_RANK] = {0};
   for (;;) {
-    ptrdiff_t skip = 0;
-    for (int32_t done = 0, count; done < n; done += count) {
-      count = n - done < length ? n - done : length;
-      for (int i = 0; i < e.inputs + e.outputs; i++) {
+    const int32_t row = y->rank > 1 ? index[last - 1] : 0, more = rows - row < most_rows ? rows - row : most_rows;
+    for (int32_t col = 0, n; col < cols; col += n) {
+      n = cols - col < most_cols ? cols - col : most_cols;
+      for (int i = 0; i < tensors; i++) {
         const Tensor *t = vm->tensor + (i < e.inputs ? e.input[i] : e.output[i - e.inputs].tensor);
-        skip = y->rank ? (ptrdiff_t)done * t->stride[last] : 0;
+        ptrdiff_t skip = y->rank ? (ptrdiff_t)col * t->stride[last] : 0;
         for (int a = 0; a < last; a++) skip += (ptrdiff_t)index[a] * t->stride[a];
         *(i < e.inputs ? in + i : out + i - e.inputs) = t->data + skip * ITEM[t->dtype];
       }
-      const int error = run_tile(vm, &e, in, out, count, length * 8);
+      const int error = run_tile(vm, &e, in, out, more, n, room);
       if (error) return error;
     }
     int a = last - 1;
-    for (; a >= 0; a--) {
-      if (++index[a] < y->size[a]) break;
+    for (int32_t step = more; a >= 0; a--, step = 1) {
+      if ((index[a] += step) < y->size[a]) break;
       index[a] = 0;
     }
     if (a < 0) return OK;

@@ -58,16 +58,6 @@ typedef int32_t vi __attribute__((vector_size(4 * VL)));
 #define REPEAT_LANES(x) x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x
 #endif
 
-#if VL == 1
-#define LANE_NUMBERS ((vi){0})
-#elif VL == 4
-#define LANE_NUMBERS ((vi){0, 1, 2, 3})
-#elif VL == 8
-#define LANE_NUMBERS ((vi){0, 1, 2, 3, 4, 5, 6, 7})
-#else
-#define LANE_NUMBERS ((vi){0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15})
-#endif
-
 INLINE vf vset(float x) { return (vf){REPEAT_LANES(x)}; }
 INLINE vi vset_i(int32_t x) { return (vi){REPEAT_LANES(x)}; }
 
@@ -228,6 +218,25 @@ INLINE vf vmin(vf a, vf b) { return vsel(visnan(a), a, vcap(b, a)); }
 INLINE vf vmax(vf a, vf b) { return vsel(visnan(a), a, vraise(b, a)); }
 #endif
 
+/* Four floats, whatever VL is, and vmin / vmax of them */
+#if VL > 1
+typedef float Four __attribute__((vector_size(16)));
+INLINE Four load_four(const float *p) {
+  Four v;
+  __builtin_memcpy(&v, p, sizeof v);
+  return v;
+}
+#endif
+#if VL > 4
+typedef int32_t FourInts __attribute__((vector_size(16)));
+INLINE Four four_select(FourInts mask, Four yes, Four no) { return (Four)((mask & (FourInts)yes) | (~mask & (FourInts)no)); }
+INLINE Four four_min(Four a, Four b) { return four_select((a < b) | (a != a), a, b); }
+INLINE Four four_max(Four a, Four b) { return four_select((a > b) | (a != a), a, b); }
+#else
+#define four_min vmin
+#define four_max vmax
+#endif
+
 /* To the nearest integer, ties to even; correct for every float and keeps the sign of zero. */
 INLINE vf vrint(vf x) {
   const vf big = vset(8388608.0f); /* 2^23: from there on every float is an integer */
@@ -240,20 +249,6 @@ INLINE vf vfloor(vf x) {
   r = r - vsel(r > x, vset(1.0f), vset(0.0f));
   return (vf)((vi)r | vsign(x)); /* only -0.0 needs the sign put back: a negative x never rounds up to +0 */
 }
-
-/* The lanes of v from the `by`-th on, in front; the others are any */
-#if VL == 16
-#define LATER_LANES(v, by)                                                                                                  \
-  __builtin_shufflevector(v, v, (by) + 0, (by) + 1, (by) + 2, (by) + 3, (by) + 4, (by) + 5, (by) + 6, (by) + 7, -1, -1, -1, \
-                          -1, -1, -1, -1, -1)
-#elif VL == 8
-#define LATER_LANES(v, by) \
-  __builtin_shufflevector(v, v, ((by) + 0) % 8, ((by) + 1) % 8, ((by) + 2) % 8, ((by) + 3) % 8, -1, -1, -1, -1)
-#elif VL == 4
-#define LATER_LANES(v, by) __builtin_shufflevector(v, v, ((by) + 0) % 4, ((by) + 1) % 4, -1, -1)
-#else
-#define LATER_LANES(v, by) v
-#endif
 
 /* Reductions run in LANES interleaved partial results, folded in a fixed tree, on every target: results do not depend on VL. */
 #define LANES 16
