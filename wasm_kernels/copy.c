@@ -21,7 +21,7 @@ void wr_fill(float *y, int32_t n, float value) {
     for (int i0 = 0, i1; i0 < rows; i0 = i1) {                                                                          \
       i1 = rows - i0 < BLOCK ? rows : i0 + BLOCK;                                                                       \
       for (int j0 = 0, j1; j0 < cols; j0 = j1) {                                                                        \
-        j1 = cols - j0 < BLOCK ? cols : j0 + BLOCK;                                                                     \
+        j1 = rows <= BLOCK || cols - j0 < BLOCK ? cols : j0 + BLOCK;                                                    \
         for (int i = i0; i < i1; i++)                                                                                   \
           for (int j = j0; j < j1; j++)                                                                                 \
             dst[(ptrdiff_t)i * d[0] + (ptrdiff_t)j * d[1]] = src[(ptrdiff_t)i * s[0] + (ptrdiff_t)j * s[1]];            \
@@ -37,7 +37,7 @@ COPY_2D(uint64_t)
 typedef uint32_t v4 __attribute__((vector_size(16)));
 
 /* dst[i, j] = src[j, i] of rows x cols, both whole fours: blocks of 4 x 4 are turned in registers */
-static void transpose(const uint32_t *src, uint32_t *dst, int rows, int cols, ptrdiff_t s, ptrdiff_t d) {
+NOINLINE void transpose(const uint32_t *src, uint32_t *dst, int rows, int cols, ptrdiff_t s, ptrdiff_t d) {
   for (int i0 = 0; i0 < rows; i0 += BLOCK)
     for (int j = 0; j < cols; j += 4)
       for (int i = i0; i < rows && i < i0 + BLOCK; i += 4) {
@@ -68,8 +68,14 @@ static void copy_transposed(const uint32_t *src, uint32_t *dst, int rows, int co
 #endif
 
 /* One element a row, over all of the row */
-static void copy_repeated(const uint32_t *src, uint32_t *dst, int rows, int cols, const int32_t s[2], const int32_t d[2]) {
+NOINLINE void copy_repeated(const uint32_t *src, uint32_t *dst, int rows, int cols, const int32_t s[2], const int32_t d[2]) {
   for (int i = 0; i < rows; i++, src += s[0], dst += d[0]) wr_fill((float *)dst, cols, *(const float *)src);
+}
+
+static void copy_2d_floats(const uint32_t *src, uint32_t *dst, int rows, int cols, const int32_t s[2], const int32_t d[2]) {
+  if (d[1] == 1 && s[0] == 1 && rows > 3) copy_transposed(src, dst, rows, cols, s, d);
+  else if (d[1] == 1 && s[1] == 0) copy_repeated(src, dst, rows, cols, s, d);
+  else copy_2d_uint32_t(src, dst, rows, cols, s, d);
 }
 
 static void copy_2d(const char *src, char *dst, int item, int rows, int cols, const int32_t s[2], const int32_t d[2]) {
@@ -81,12 +87,7 @@ static void copy_2d(const char *src, char *dst, int item, int rows, int cols, co
   switch (item) {
   case 1: copy_2d_uint8_t((const uint8_t *)src, (uint8_t *)dst, rows, cols, s, d); return;
   case 2: copy_2d_uint16_t((const uint16_t *)src, (uint16_t *)dst, rows, cols, s, d); return;
-  case 4:
-    (d[1] != 1   ? copy_2d_uint32_t
-     : s[0] == 1 ? copy_transposed
-     : s[1] == 0 ? copy_repeated
-                 : copy_2d_uint32_t)((const uint32_t *)src, (uint32_t *)dst, rows, cols, s, d);
-    return;
+  case 4: copy_2d_floats((const uint32_t *)src, (uint32_t *)dst, rows, cols, s, d); return;
   default: copy_2d_uint64_t((const uint64_t *)src, (uint64_t *)dst, rows, cols, s, d);
   }
 }
