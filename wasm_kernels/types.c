@@ -173,7 +173,7 @@ INLINE int32_t float_to_int(float x) { return x >= -0x1p31f && x < 0x1p31f ? (in
     return 1;
 NOINLINE int cast_often(const char *restrict x, int from, char *restrict y, int to, int32_t n) {
   switch (PAIR(from, to)) {
-#if defined(__F16C__)
+#if defined(__F16C__) && __clang_major__ >= 15
     CAST(F16, F32, _Float16, float, v)
     CAST(F32, F16, float, _Float16, v)
 #else
