@@ -1,10 +1,12 @@
-/* One translation unit for each instruction set: everything but the rows of the kernel table is static. */
+/* One translation unit for each instruction set: everything but the rows of the kernel table is static, and in core modules
+ * (WEBRNN_CORE) these are too. */
 #include "elementwise.c"
 #include "matrix.c"
 #include "cells.c"
 #include "reduce.c"
 #include "normalize.c"
 #include "window.c"
+#include "channels_last.c"
 #include "copy.c"
 #include "fft.c"
 
@@ -15,7 +17,9 @@
 
 #include "expression.c"
 #include "instructions.c"
+#include "convolutions.c"
 #include "integers.c"
+#include "memory.c"
 
 #pragma clang attribute push(__attribute__((minsize)), apply_to = function)
 #include "late.c"

@@ -1,10 +1,11 @@
 """Builds the kernels: `python -m wasm_kernels.build [--target T ...] [--toolchain zig|emcc|clang] [--list]`.
 
 A target is a platform and a variant: `native` (all instruction sets of this machine's architecture in one library),
-`wasm-scalar|simd|relaxed` (standalone modules) and `pyodide-scalar|simd|relaxed` (side modules; their names do not end
-in .so, or Pyodide would compile them all on installation, also those that its engine cannot compile). A build is
-skipped when sources, table, commands and compiler are the same as last time and the output is intact; running it twice
-gives the same bytes.
+`wasm-scalar|simd|relaxed` (standalone modules), `wasm-scalar-core|simd-core|relaxed-core` (the same without what the
+tables of plans call rare, and without exports of kernels: what most pages load) and `pyodide-scalar|simd|relaxed` (side
+modules; their names do not end in .so, or Pyodide would compile them all on installation, also those that its engine
+cannot compile). A build is skipped when sources, table, commands and compiler are the same as last time and the output
+is intact; running it twice gives the same bytes.
 """
 
 from __future__ import annotations
@@ -43,6 +44,9 @@ NO_EXTENDED_CONST = ["-mno-extended-const"]
 
 VARIANTS = {"scalar": ["-DWEBRNN_SCALAR"], "simd": ["-msimd128"], "relaxed": ["-msimd128", "-mrelaxed-simd"]}
 
+# What uses something rare is not called in a core module.
+CORE = ["-DWEBRNN_CORE", "-Wno-unused-function"]
+
 #: Instruction sets in one native library, best last; the position is what wr_isa_level() in cpu.c returns.
 NATIVE_ISAS: dict[str, dict[str, list[str]]] = {
     "x86_64": {"sse2": ["-march=x86-64"], "avx2": ["-march=x86-64-v3"], "avx512": ["-march=x86-64-v4"]},
@@ -59,6 +63,7 @@ class Target:
     platform: str
     variant: str
     file: str
+    is_core: bool = False
 
 
 TARGETS = {
@@ -66,6 +71,7 @@ TARGETS = {
     for t in (
         Target("native", "native", "", f"native{LIBRARY_SUFFIX}"),
         *(Target(f"wasm-{v}", "wasm", v, f"wasm_{v}.wasm") for v in VARIANTS),
+        *(Target(f"wasm-{v}-core", "wasm", v, f"wasm_{v}_core.wasm", is_core=True) for v in VARIANTS),
         *(Target(f"pyodide-{v}", "pyodide", v, f"pyodide_{v}.wasm") for v in VARIANTS),
     )
 }
@@ -106,7 +112,8 @@ def _steps_native(tool: Toolchain, work: Path, output: Path, extra: Step) -> lis
 def _steps_wasm(tool: Toolchain, variant: str, work: Path, output: Path, extra: Step) -> list[Step]:
     source, object_ = str(HERE / "all.c"), str(work / "all.o")
     if tool.name == "emcc":
-        exports = ",".join(f"_{k.symbol}" for k in table.EXPORTS)
+        functions = table.PLAN_FUNCTIONS if CORE[0] in extra else table.EXPORTS
+        exports = ",".join(f"_{k.symbol}" for k in functions)
         stack = ["-sTOTAL_STACK=65536", "-Wl,--export=__heap_base"]
         memory = ["-sIMPORTED_MEMORY", "-sALLOW_MEMORY_GROWTH", "-sMAXIMUM_MEMORY=4GB"]
         clock = ["-sERROR_ON_UNDEFINED_SYMBOLS=0"]  # the host gives it, not Emscripten's JavaScript
@@ -173,6 +180,7 @@ def build(
     file = output / target.file
     headers, repeaters = generated_headers(), table.c_repeaters()
     extra = ["-I", str(work), *(["-DWEBRNN_BENCH"] if bench else []), *(["-DWEBRNN_PROFILE"] if profile else [])]
+    extra += CORE if target.is_core else []
     built = work / target.file
     steps = _steps(target, tool, work, built, extra)
 
@@ -222,7 +230,7 @@ def build_profile(
 ) -> list[Path]:
     """The profiling builds of these targets, where there are such, and their bindings. The native one has the clock of
     the wasm modules."""
-    targets = [TARGETS[name] for name in names if TARGETS[name].platform != "pyodide"]
+    targets = [TARGETS[name] for name in names if TARGETS[name].platform != "pyodide" and not TARGETS[name].is_core]
     files = [build(target, tool, output, profile=True, say=say) for target in targets]
     return [*files, write_bindings(output, profile=True)] if files else []
 

@@ -33,49 +33,28 @@ COPY_2D(uint16_t)
 COPY_2D(uint32_t)
 COPY_2D(uint64_t)
 
-#if VL > 1
-typedef uint32_t v4 __attribute__((vector_size(16)));
-
-/* dst[i, j] = src[j, i] of rows x cols, both whole fours: blocks of 4 x 4 are turned in registers */
-NOINLINE void transpose(const uint32_t *src, uint32_t *dst, int rows, int cols, ptrdiff_t s, ptrdiff_t d) {
-  for (int i0 = 0; i0 < rows; i0 += BLOCK)
-    for (int j = 0; j < cols; j += 4)
-      for (int i = i0; i < rows && i < i0 + BLOCK; i += 4) {
-        v4 in[4], half[4];
-  UNROLL for (int k = 0; k < 4; k++) __builtin_memcpy(in + k, src + (j + k) * s + i, sizeof *in);
-        UNROLL for (int k = 0; k < 2; k++) {
-          half[k] = __builtin_shufflevector(in[k], in[k + 2], 0, 4, 1, 5);
-          half[k + 2] = __builtin_shufflevector(in[k], in[k + 2], 2, 6, 3, 7);
-        }
-        UNROLL for (int k = 0; k < 2; k++) {
-          const v4 even = __builtin_shufflevector(half[2 * k], half[2 * k + 1], 0, 4, 1, 5);
-          const v4 odd = __builtin_shufflevector(half[2 * k], half[2 * k + 1], 2, 6, 3, 7);
-          __builtin_memcpy(dst + (i + 2 * k) * d + j, &even, sizeof even);
-          __builtin_memcpy(dst + (i + 2 * k + 1) * d + j, &odd, sizeof odd);
-        }
-      }
+/* dst[i, j] = src[j, i] of 4 x 4 words: rows of src and of dst are s and d words apart */
+typedef uint32_t FourWords __attribute__((vector_size(16)));
+INLINE void transpose_4x4(const uint32_t *src, ptrdiff_t s, uint32_t *dst, ptrdiff_t d) {
+  FourWords row[4];
+  UNROLL for (int i = 0; i < 4; i++) __builtin_memcpy(row + i, src + i * s, sizeof(FourWords));
+  const FourWords low = __builtin_shufflevector(row[0], row[1], 0, 4, 1, 5), high = __builtin_shufflevector(row[0], row[1], 2, 6, 3, 7),
+             low2 = __builtin_shufflevector(row[2], row[3], 0, 4, 1, 5),
+             high2 = __builtin_shufflevector(row[2], row[3], 2, 6, 3, 7);
+  row[0] = __builtin_shufflevector(low, low2, 0, 1, 4, 5), row[1] = __builtin_shufflevector(low, low2, 2, 3, 6, 7);
+  row[2] = __builtin_shufflevector(high, high2, 0, 1, 4, 5), row[3] = __builtin_shufflevector(high, high2, 2, 3, 6, 7);
+  UNROLL for (int i = 0; i < 4; i++) __builtin_memcpy(dst + i * d, row + i, sizeof(FourWords));
 }
 
-/* The same of any size: what is left beside whole fours is copied one by one */
-static void copy_transposed(const uint32_t *src, uint32_t *dst, int rows, int cols, const int32_t s[2], const int32_t d[2]) {
-  const int i = rows & -4, j = cols & -4;
-  transpose(src, dst, i, j, s[1], d[0]);
-  copy_2d_uint32_t(src + (ptrdiff_t)j * s[1], dst + j, rows, cols - j, s, d);
-  copy_2d_uint32_t(src + i, dst + (ptrdiff_t)i * d[0], rows - i, j, s, d);
-}
-#else
-#define copy_transposed copy_2d_uint32_t
-#endif
-
-/* One element a row, over all of the row */
-NOINLINE void copy_repeated(const uint32_t *src, uint32_t *dst, int rows, int cols, const int32_t s[2], const int32_t d[2]) {
-  for (int i = 0; i < rows; i++, src += s[0], dst += d[0]) wr_fill((float *)dst, cols, *(const float *)src);
-}
-
-static void copy_2d_floats(const uint32_t *src, uint32_t *dst, int rows, int cols, const int32_t s[2], const int32_t d[2]) {
-  if (d[1] == 1 && s[0] == 1 && rows > 3) copy_transposed(src, dst, rows, cols, s, d);
-  else if (d[1] == 1 && s[1] == 0) copy_repeated(src, dst, rows, cols, s, d);
-  else copy_2d_uint32_t(src, dst, rows, cols, s, d);
+/* dst[rows, cols] = src[cols, rows] transposed, both without gaps inside a row */
+static void transpose_words(const uint32_t *src, ptrdiff_t s, uint32_t *dst, ptrdiff_t d, int rows, int cols) {
+  const int whole_rows = rows & ~3, whole_cols = cols & ~3;
+  for (int i0 = 0; i0 < whole_rows; i0 += 4 * BLOCK) /* what is read stays near; what is written fills lines one by one */
+    for (int j0 = 0; j0 < whole_cols; j0 += BLOCK)
+      for (int i = i0; i < whole_rows && i < i0 + 4 * BLOCK; i += 4)
+        for (int j = j0; j < whole_cols && j < j0 + BLOCK; j += 4) transpose_4x4(src + j * s + i, s, dst + i * d + j, d);
+  for (int i = 0; i < rows; i++)
+    for (int j = i < whole_rows ? whole_cols : 0; j < cols; j++) dst[i * d + j] = src[j * s + i];
 }
 
 static void copy_2d(const char *src, char *dst, int item, int rows, int cols, const int32_t s[2], const int32_t d[2]) {
@@ -84,10 +63,22 @@ static void copy_2d(const char *src, char *dst, int item, int rows, int cols, co
     const int32_t other = rows;
     rows = cols, cols = other, s = turned[0], d = turned[1];
   }
+  if (item == 4 && s[1] == 0 && d[1] == 1) {
+    for (int i = 0; i < rows; i++) wr_fill((float *)dst + (ptrdiff_t)i * d[0], cols, ((const float *)src)[(ptrdiff_t)i * s[0]]);
+    return;
+  }
+  if (item == 4 && s[0] == 1 && d[1] == 1) {
+    transpose_words((const uint32_t *)src, s[1], (uint32_t *)dst, d[0], rows, cols);
+    return;
+  }
+  if (item == 4 && s[1] == 1 && d[0] == 1) {
+    transpose_words((const uint32_t *)src, s[0], (uint32_t *)dst, d[1], cols, rows);
+    return;
+  }
   switch (item) {
   case 1: copy_2d_uint8_t((const uint8_t *)src, (uint8_t *)dst, rows, cols, s, d); return;
   case 2: copy_2d_uint16_t((const uint16_t *)src, (uint16_t *)dst, rows, cols, s, d); return;
-  case 4: copy_2d_floats((const uint32_t *)src, (uint32_t *)dst, rows, cols, s, d); return;
+  case 4: copy_2d_uint32_t((const uint32_t *)src, (uint32_t *)dst, rows, cols, s, d); return;
   default: copy_2d_uint64_t((const uint64_t *)src, (uint64_t *)dst, rows, cols, s, d);
   }
 }

@@ -38,6 +38,11 @@ INLINE int64_t power(int64_t base, int64_t exponent) {
 #define EACH(type, expr)                                         \
   for (int32_t i = 0; i < n; i++) ((type *)y)[i] = (type)(expr); \
   return error
+/* An operation, in modules that have it */
+#define CASE(NAME, type, expr)             \
+  case EX_##NAME:                          \
+    if (!HAS_EX_##NAME) return NEEDS_FULL; \
+    EACH(type, expr);
 #define IA ((const int64_t *)a.data)[i * a.step]
 #define IB ((const int64_t *)b.data)[i * b.step]
 #define UA ((const uint8_t *)a.data)[i * a.step]
@@ -138,35 +143,36 @@ static COMPACT int expression_op(const Operation *op, Register a, Register b, Re
   case EX_SHIFT_RIGHT_I: EACH(int64_t, IA >> (VB > 63 ? 63 : VB));
   case EX_SHIFT_RIGHT_V: EACH(int64_t, VB > 63 ? 0 : VA >> VB);
   case EX_POW_I: EACH(int64_t, power(IA, IB));
-  case EX_DIV_V: EACH(int64_t, VB ? VA / VB : 0);
-  case EX_DIVISOR_I: EACH(int64_t, divisor(IA, &error));
-  case EX_ADD_D: EACH(double, DA + DB);
-  case EX_SUB_D: EACH(double, DA - DB);
-  case EX_MUL_D: EACH(double, DA *DB);
-  case EX_DIV_D: EACH(double, DA / DB);
-  case EX_MIN_D: EACH(double, LEAST(DA, DB));
-  case EX_MAX_D: EACH(double, -LEAST(-DA, -DB));
-  case EX_POW_D: EACH(double, pow_double(DA, DB));
-  case EX_FMOD_D: EACH(double, fmod_double(DA, DB));
-  case EX_EQUAL_D: EACH(uint8_t, DA == DB);
-  case EX_LESS_D: EACH(uint8_t, DA < DB);
-  case EX_LESS_OR_EQUAL_D: EACH(uint8_t, DA <= DB);
-  case EX_GREATER_D: EACH(uint8_t, DA > DB);
-  case EX_GREATER_OR_EQUAL_D: EACH(uint8_t, DA >= DB);
-  case EX_NEG_D: EACH(double, -DA);
-  case EX_ABS_D: EACH(double, __builtin_fabs(DA));
-  case EX_SQRT_D: EACH(double, __builtin_sqrt(DA));
-  case EX_FLOOR_D: EACH(double, floor_double(DA));
-  case EX_ROUND_D: EACH(double, round_double(DA));
-  case EX_EXP_D: EACH(double, exp_double(DA));
-  case EX_EXPM1_D: EACH(double, expm1_double(DA));
-  case EX_LOG_D: EACH(double, log_double(DA));
-  case EX_LOG1P_D: EACH(double, log1p_double(DA));
-  case EX_SIN_D: EACH(double, sine(DA, 0));
-  case EX_COS_D: EACH(double, sine(DA, 1));
-  case EX_ATAN_D: EACH(double, atan_double(DA));
-  case EX_ERF_D: EACH(double, erf_double(DA));
-  case EX_SELECT_D: EACH(double, UA ? DB : ((const double *)c.data)[i * c.step]);
+  case EX_DIV_V:
+    EACH(int64_t, VB ? VA / VB : 0);
+    CASE(DIVISOR_I, int64_t, divisor(IA, &error))
+    CASE(ADD_D, double, DA + DB)
+    CASE(SUB_D, double, DA - DB)
+    CASE(MUL_D, double, DA *DB)
+    CASE(DIV_D, double, DA / DB)
+    CASE(MIN_D, double, LEAST(DA, DB))
+    CASE(MAX_D, double, -LEAST(-DA, -DB))
+    CASE(POW_D, double, pow_double(DA, DB))
+    CASE(FMOD_D, double, fmod_double(DA, DB))
+    CASE(EQUAL_D, uint8_t, DA == DB)
+    CASE(LESS_D, uint8_t, DA < DB)
+    CASE(LESS_OR_EQUAL_D, uint8_t, DA <= DB)
+    CASE(GREATER_D, uint8_t, DA > DB)
+    CASE(GREATER_OR_EQUAL_D, uint8_t, DA >= DB)
+    CASE(NEG_D, double, -DA)
+    CASE(ABS_D, double, __builtin_fabs(DA))
+    CASE(SQRT_D, double, __builtin_sqrt(DA))
+    CASE(FLOOR_D, double, floor_double(DA))
+    CASE(ROUND_D, double, round_double(DA))
+    CASE(EXP_D, double, exp_double(DA))
+    CASE(EXPM1_D, double, expm1_double(DA))
+    CASE(LOG_D, double, log_double(DA))
+    CASE(LOG1P_D, double, log1p_double(DA))
+    CASE(SIN_D, double, sine(DA, 0))
+    CASE(COS_D, double, sine(DA, 1))
+    CASE(ATAN_D, double, atan_double(DA))
+    CASE(ERF_D, double, erf_double(DA))
+    CASE(SELECT_D, double, UA ? DB : ((const double *)c.data)[i * c.step])
   case EX_COPY_F: EACH(float, FA);
   case EX_COPY_I: EACH(int64_t, IA);
   case EX_COPY_J: EACH(int32_t, JA);
@@ -272,20 +278,20 @@ static int check_expression(Vm *vm, const expression_operands *o) {
   return OK;
 }
 
-/* A tile is as large as the memory of the registers lets it be. */
-static int run_expression(Vm *vm, const expression_operands *o) {
+/* The elements from `from` to `to` along the first axis. A tile is as large as the memory of the registers lets it be. */
+static int run_part(Vm *vm, const expression_operands *o, int32_t from, int32_t to) {
   Expression e = expression_of(o);
   const Tensor *y = vm->tensor + e.output[0].tensor;
-  if (!y->count) return OK;
   const int last = y->rank - 1, tensors = e.inputs + e.outputs;
-  const int32_t rows = y->rank > 1 ? y->size[last - 1] : 1, cols = y->rank ? y->size[last] : 1;
+  const int32_t rows = last > 1 ? y->size[last - 1] : last == 1 ? to : 1, cols = last > 0 ? y->size[last] : to;
+  const int32_t first = last > 0 ? 0 : from;
   const int32_t room = MAX_REGISTERS * TILE / (e.inputs + e.constants + e.ops) & -LANES;
-  const int32_t most_cols = cols < room ? cols : room, most_rows = room / most_cols;
+  const int32_t most_cols = cols - first < room ? cols - first : room, most_rows = room / most_cols;
   char *in[MAX_REGISTERS], *out[MAX_REGISTERS];
-  int32_t index[MAX_RANK] = {0};
+  int32_t index[MAX_RANK] = {last > 0 ? from : 0};
   for (;;) {
-    const int32_t row = y->rank > 1 ? index[last - 1] : 0, more = rows - row < most_rows ? rows - row : most_rows;
-    for (int32_t col = 0, n; col < cols; col += n) {
+    const int32_t row = last > 0 ? index[last - 1] : 0, more = rows - row < most_rows ? rows - row : most_rows;
+    for (int32_t col = first, n; col < cols; col += n) {
       n = cols - col < most_cols ? cols - col : most_cols;
       for (int i = 0; i < tensors; i++) {
         const Tensor *t = vm->tensor + (i < e.inputs ? e.input[i] : e.output[i - e.inputs].tensor);
@@ -298,9 +304,16 @@ static int run_expression(Vm *vm, const expression_operands *o) {
     }
     int a = last - 1;
     for (int32_t step = more; a >= 0; a--, step = 1) {
-      if ((index[a] += step) < y->size[a]) break;
+      if ((index[a] += step) < (a ? y->size[a] : to)) break;
       index[a] = 0;
     }
     if (a < 0) return OK;
   }
+}
+
+static int run_expression(Vm *vm, const expression_operands *o) {
+  const Tensor *y = vm->tensor + expression_of(o).output[0].tensor;
+  const int is_done = vm->done == o;
+  vm->done = NULL;
+  return is_done || !y->count ? OK : run_part(vm, o, 0, y->rank ? y->size[0] : 1);
 }

@@ -225,12 +225,48 @@ static void sift_down(const Line *line, int32_t at, int32_t count) {
   }
   heap[at * step] = moved;
 }
+/* How many floats are compared at once with the last of the first k, before any of them is looked at alone */
+enum { GLANCE = 32 };
+/* Whether one of the floats from x on may come earlier than `worst`, or is NaN, or that is */
+INLINE int may_precede(const float *x, float worst, int smallest) {
+  int found = 0;
+  if (smallest)
+    for (int j = 0; j < GLANCE; j++) found |= !(x[j] > worst);
+  else
+    for (int j = 0; j < GLANCE; j++) found |= !(x[j] < worst);
+  return found;
+}
+/* The first of n neighbouring floats by an order, as a heap of one would have it */
+static int64_t first_of(const float *x, int32_t n, int smallest) {
+  float best;
+  if (smallest) wr_reduce_min(x, &best, 1, n, 1);
+  else wr_reduce_max(x, &best, 1, n, 1);
+  int32_t i = 0;
+  if (best != best)
+    while (i < n - 1 && x[i] == x[i]) i++;
+  for (int found = 0; best == best && i + GLANCE <= n; i += GLANCE) {
+    for (int j = 0; j < GLANCE; j++) found |= x[i + j] == best;
+    if (found) break;
+  }
+  while (best == best && i < n - 1 && x[i] != best) i++;
+  return i;
+}
 static void order(const Line *line, int32_t n, int32_t k) {
   int64_t *const heap = line->heap;
+  const int is_row = line->dtype == DTYPE_F32 && line->step == 1 && line->width == 1;
+  if (is_row && k == 1 && !line->last && (line->nan_first || !line->smallest)) {
+    *heap = first_of((const float *)line->x, n, line->smallest);
+    return;
+  }
   for (int32_t i = 0; i < k; i++) heap[i * line->heap_step] = i;
   for (int32_t i = k / 2; i-- > 0;) sift_down(line, i, k);
   int64_t worst = k < n ? key_of(line, heap[0]) : 0; /* rows of no elements have no key */
   for (int32_t i = k; i < n; i++) {
+    if (is_row && (i - k) % GLANCE == 0) {
+      const float *x = (const float *)line->x, last = x[heap[0]];
+      while (i + GLANCE <= n && !may_precede(x + i, last, line->smallest)) i += GLANCE;
+      if (i == n) break;
+    }
     const int64_t key = key_of(line, i);
     if (key < worst || (key == worst && !line->last)) continue;
     heap[0] = i;

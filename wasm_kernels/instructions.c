@@ -330,7 +330,7 @@ static int run_lstm_sequence(Vm *vm, const lstm_sequence_operands *o) {
   return OK;
 }
 
-/* --- reductions, normalizations, windows ----------------------------------------------------------------------------- */
+/* --- reductions, normalizations -------------------------------------------------------------------------------------- */
 
 #define REDUCE_KERNEL(name) wr_reduce_##name,
 static void (*const REDUCE_KERNELS[])(const float *, float *, int32_t, int32_t, int32_t) = {REDUCTIONS(REDUCE_KERNEL)};
@@ -393,62 +393,6 @@ static int run_batch_norm(Vm *vm, const batch_norm_operands *o) {
   DONE_IF_EMPTY(y);
   wr_batch_norm(F(x), F(scale), F(bias), F(mean), F(variance), F(y), T(x)->size[0], T(x)->size[1], T(x)->size[2],
                 float_of(o->epsilon));
-  return OK;
-}
-
-/* The operands of a window, of the height and of the width each */
-typedef struct {
-  int32_t kernel[2], stride[2], pad[2], dilation[2];
-} Sliding;
-#define SLIDING ((const Sliding *)&o->kernel_h)
-
-static Window window_of(const Tensor *x, const Tensor *y, const Sliding *s, int32_t groups) {
-  return (Window){x->size[0], x->size[1],     x->size[2],     x->size[3],   y->size[1],   y->size[2],
-                  y->size[3], s->kernel[0],   s->kernel[1],   s->stride[0], s->stride[1], s->pad[0],
-                  s->pad[1],  s->dilation[0], s->dilation[1], groups};
-}
-INLINE int is_within(int32_t number, int32_t least) { return number >= least && number < 1 << 15; }
-static int check_window(const Tensor *x, const Tensor *y, const Sliding *s) {
-  ASK(is_dense(x, 4) && is_dense(y, 4) && x->size[0] == y->size[0]);
-  for (int a = 0; a < 2; a++) {
-    ASK(is_within(s->kernel[a], 1) && is_within(s->stride[a], 1) && is_within(s->pad[a], 0) && is_within(s->dilation[a], 1));
-    /* positions stay in range of an int */
-    ASK(fits(((int64_t)y->size[2 + a] + 1) * s->stride[a] + (int64_t)s->kernel[a] * s->dilation[a] + x->size[2 + a] +
-             s->pad[a]));
-  }
-  ASK(fits((int64_t)x->size[2] * x->size[3]) && fits((int64_t)y->size[2] * y->size[3]));
-  return OK;
-}
-
-static int check_conv(Vm *vm, const conv_operands *o) {
-  const Tensor *x = T(x), *weights = T(w), *y = T(y);
-  const int32_t groups = o->groups;
-  int error = check_window(x, y, SLIDING);
-  if (error) return error;
-  ASK(groups > 0 && x->size[1] % groups == 0 && y->size[1] % groups == 0);
-  int64_t taps = (int64_t)(x->size[1] / groups) * o->kernel_h * o->kernel_w;
-  ASK(taps > 0 && fits(taps) && fits(taps * PANEL));
-  ASK(is_dense(weights, 4) && weights->size[0] == y->size[1] && weights->size[1] == x->size[1] / groups);
-  ASK(weights->size[2] == o->kernel_h && weights->size[3] == o->kernel_w);
-  ASK((!HAS(bias) || is_vector(T(bias), y->size[1])) && is_dense(T(scratch), 1) && T(scratch)->count >= taps * PANEL);
-  return OK;
-}
-static int run_conv(Vm *vm, const conv_operands *o) {
-  DONE_IF_EMPTY(y);
-  Window window = window_of(T(x), T(y), SLIDING, o->groups);
-  wr_conv(F(x), F(w), MAYBE(bias), F(y), F(scratch), (const int32_t *)&window);
-  return OK;
-}
-
-static int check_pool(Vm *vm, const pool_operands *o) {
-  ASK(T(x)->rank == 4 && T(y)->rank == 4 && T(x)->size[1] == T(y)->size[1] && below(o->kind, POOLING_SUM));
-  return check_window(T(x), T(y), SLIDING);
-}
-static int run_pool(Vm *vm, const pool_operands *o) {
-  DONE_IF_EMPTY(y);
-  Window window = window_of(T(x), T(y), SLIDING, 1);
-  if (o->kind == POOLING_MAX) wr_max_pool(F(x), F(y), (const int32_t *)&window);
-  else wr_average_pool(F(x), F(y), (const int32_t *)&window, o->kind == POOLING_AVERAGE_WITH_PADDING);
   return OK;
 }
 

@@ -89,7 +89,7 @@ static int run_reduce_numbers(Vm *vm, const reduce_numbers_operands *o) {
   char *y = T(y)->data;
   for (int32_t i = 0; i < T(y)->count; i++, y += item) {
     const char *x = T(x)->data + ((ptrdiff_t)(i / inner) * n * inner + i % inner) * item;
-    if (dtype == DTYPE_F64) {
+    if (HAS_F64 && dtype == DTYPE_F64) {
       const double found = reduce_doubles(x, n, (ptrdiff_t)inner * item, o->kind);
       __builtin_memcpy(y, &found, 8);
     } else {

@@ -45,6 +45,7 @@ typedef struct {
   int32_t late_sizes; /* how many there are */
   int32_t growing;    /* whether the last run ended because it needs more memory */
   int32_t step;       /* of the loop that is running */
+  const void *done;   /* the operands of the expression that the instruction before it has run along with itself */
   Budget budget;
 #ifdef WEBRNN_PROFILE
   Laps laps;
@@ -102,6 +103,7 @@ static int check_buffer_table(const int32_t *plan) {
   const int32_t *w = buffer_table(plan);
   for (int i = 0; i < plan[HEADER_BUFFERS]; i++, w += BUFFER_WORDS) {
     REQUIRE(below(w[1], DTYPE_COUNT) && below(w[2], plan[HEADER_SIZES]), BAD_TABLE);
+    REQUIRE(HAS_TYPE[w[1]], NEEDS_FULL);
     switch (w[0]) {
     case BUFFER_CONSTANT: REQUIRE(w[3] >= 0 && w[3] % 64 == 0, BAD_TABLE); break;
     case BUFFER_ARENA: REQUIRE(below(w[3], plan[HEADER_SLOTS]), BAD_TABLE); break;
@@ -168,6 +170,7 @@ static int check_expression_words(const int32_t *plan, const expression_operands
   }
   for (int i = 0; i < e.constants; i++) {
     REQUIRE(below(e.constant[i].type, DTYPE_COUNT), BAD_INSTRUCTION);
+    REQUIRE(HAS_TYPE[e.constant[i].type], NEEDS_FULL);
     type[e.inputs + i] = (uint8_t)e.constant[i].type;
   }
   for (int i = 0; i < e.ops; i++) {
@@ -176,6 +179,7 @@ static int check_expression_words(const int32_t *plan, const expression_operands
     REQUIRE(below(op->code, EX_COUNT) && op->result == self, BAD_INSTRUCTION);
     const OperationRow *row = OPERATIONS + op->code;
     REQUIRE(row->how != NOT_AT_ALL, BAD_INSTRUCTION);
+    REQUIRE(row->how != TOO_RARE, NEEDS_FULL);
     for (int a = 0; a < row->count; a++) {
       REQUIRE(below(op->operand[a], self), BAD_INSTRUCTION);
       const int given = type[op->operand[a]];
@@ -245,6 +249,7 @@ static int check_block(const int32_t *plan, int32_t from, int32_t to, int depth,
     const int32_t *w = code_of(plan) + at;
     REQUIRE(to - at >= 2 && below(CODE(w), I_COUNT) && w[1] >= 0 && w[1] <= to - at - 2, BAD_INSTRUCTION);
     const uint8_t *form = (const uint8_t *)FORMS[CODE(w)];
+    REQUIRE(form, NEEDS_FULL);
     int n = 0;
     for (; form[n] && form[n] != OPERAND_LIST; n++) REQUIRE(n < w[1] && check_word(plan, form[n], w[2 + n]), BAD_INSTRUCTION);
     REQUIRE(form[n] == OPERAND_LIST || n == w[1], BAD_INSTRUCTION);
@@ -254,6 +259,10 @@ static int check_block(const int32_t *plan, int32_t from, int32_t to, int depth,
     if (code == I_expression) error = check_expression_words(plan, (const expression_operands *)(w + 2));
     if (code == I_sizes || code == I_flat_index)
       for (int i = n; i < w[1]; i++) REQUIRE(below(w[2 + i], plan[HEADER_SIZES]), BAD_INSTRUCTION);
+    if (code == I_conv_rows || code == I_depthwise) { /* the last word: whether the expression behind it runs along */
+      const int32_t along = w[1 + w[1]];
+      REQUIRE(!along || (along == 1 && to - at >= 2 && code_of(plan)[at] == I_expression), BAD_INSTRUCTION);
+    }
     if (code == I_let) REQUIRE(size_table(plan)[SIZE_WORDS * w[2]] == SIZE_LATE, BAD_INSTRUCTION);
     if (code == I_loop) error = check_loop_words(plan, (const loop_operands *)(w + 2), moves);
     REQUIRE(error == OK, error);

@@ -5,10 +5,12 @@ The tables are read as files: the build needs nothing installed.
     I_<name>               the number of an instruction
     <name>_operands        a struct of its operands by name; the words of its list follow it
     FORMS                  for each instruction the kinds of its operands, OPERAND_... flags, 0 at the end
-    INSTRUCTIONS(X)        X(name) for each instruction
-    DATA_INSTRUCTIONS(X)   the same for those without blocks, which the VM runs as run_<name>(vm, operands)
+    DATA_INSTRUCTIONS(X)   X(name) for each instruction without blocks, which the VM runs as run_<name>(vm, operands)
     EX_<NAME>, OPERATIONS  the number of an operation of expressions, and its row
     OPERATION_KERNELS      the kernel of each that has one
+    HAS_RARE               0 in a core module (WEBRNN_CORE), which has nothing of what the tables call rare
+    HAS_<TYPE>             whether the module has an element type
+    HAS_EX_<NAME>          and an operation
 """
 
 from __future__ import annotations
@@ -44,7 +46,14 @@ def c_header() -> str:
         *(f"#define {name} {number}" for name, number in _numbers().items()),
         f"enum {{ {_list(row.name.upper() for row in FORMAT.ERROR_ROWS)} }};",
         _enum("HEADER", FORMAT.HEADER),
+        "#ifdef WEBRNN_CORE",
+        "enum { HAS_RARE = 0 };",
+        "#else",
+        "enum { HAS_RARE = 1 };",
+        "#endif",
         _enum("DTYPE", FORMAT.DTYPES),
+        f"enum {{ {_list(f'HAS_{name.upper()} = {has}' for name, has in _types().items())} }};",
+        f"static const uint8_t HAS_TYPE[] = {{{_list(_types().values())}}};",
         f"static const int32_t ITEM[] = {{{_list(FORMAT.ITEM_BYTES)}}};",
         _enum("BUFFER", FORMAT.BUFFER_KINDS),
         _enum("SIZE", FORMAT.SIZE_KINDS),
@@ -65,7 +74,11 @@ def c_header() -> str:
         f"enum {{ {_list(f'I_{row.name}' for row in rows)}, I_COUNT }};",
         f"static const char *const FORMS[] = {{{_list(_form(row) for row in rows)}}};",
         *_operand_structs(rows),
+        "#ifdef WEBRNN_CORE",
+        _names("DATA_INSTRUCTIONS", [row.name for row in rows if not row.blocks and not row.is_rare]),
+        "#else",
         _names("DATA_INSTRUCTIONS", [row.name for row in rows if not row.blocks]),
+        "#endif",
         *_operations(OPERATIONS.OPERATIONS),
     ]
     return "\n".join([*parts, "#endif", ""])
@@ -86,10 +99,20 @@ def _numbers() -> dict[str, int]:
     }  # fmt: skip
 
 
+def _has(is_rare: bool) -> str:
+    """Whether a module has something."""
+    return "HAS_RARE" if is_rare else "1"
+
+
+def _types() -> dict[str, str]:
+    return {name: _has(name in OPERATIONS.RARE_TYPES) for name in FORMAT.DTYPES}
+
+
 def _form(row: Any) -> str:
-    """A string of bytes."""
+    """A string of bytes; none in a module that does not have the instruction."""
     kinds = [_kind(operand) for operand in row.operands] + [LIST] * row.has_list
-    return '"' + "".join(f"\\{kind:03o}" for kind in kinds) + '"'
+    form = '"' + "".join(f"\\{kind:03o}" for kind in kinds) + '"'
+    return f"HAS_RARE ? {form} : 0" if row.is_rare else form
 
 
 def _kind(operand: Any) -> int:
@@ -114,17 +137,27 @@ def _operations(rows: Iterable[Any]) -> Iterable[str]:
     """{how it is run, number of operands, their types, type of the result}"""
     kinds = list(dict.fromkeys(row.kernel for row in rows if row.kernel))
     yield _enum("EX", [row.name or f"retired_{code}" for code, row in enumerate(rows)])
-    yield f"enum {{ BY_CODE, BY_CAST, BY_BITS, {_list(f'BY_{kind.upper()}' for kind in kinds)}, NOT_AT_ALL }};"
+    has = _list(f"HAS_EX_{row.name.upper()} = {_has(row.is_rare)}" for row in rows if row.name)
+    yield f"enum {{ {has} }};"
+    ways = ["BY_CODE", "BY_CAST", "BY_BITS", *(f"BY_{kind.upper()}" for kind in kinds), "TOO_RARE", "NOT_AT_ALL"]
+    yield f"enum {{ {_list(ways)} }};"
     yield "typedef struct { uint8_t how, count, takes[3], gives; } OperationRow;"
     yield f"static const OperationRow OPERATIONS[] = {{{_list(_operation(row) for row in rows)}}};"
-    kernels = _list(f"[EX_{row.name.upper()}] = (void (*)(void))wr_{row.name}" for row in rows if row.kernel)
+    kernels = _list(f"[EX_{row.name.upper()}] = {_kernel(row)}" for row in rows if row.kernel)
     yield f"#define OPERATION_KERNELS {kernels}"
+
+
+def _kernel(row: Any) -> str:
+    kernel = f"(void (*)(void))wr_{row.name}"
+    return f"HAS_RARE ? {kernel} : 0" if row.is_rare else kernel
 
 
 def _operation(row: Any) -> str:
     how = "NOT_AT_ALL" if not row.name else f"BY_{(row.kernel or 'code').upper()}"
     if row.takes == ("any",):
         how = "BY_CAST" if row.name.startswith("to_") else "BY_BITS"
+    if row.name and row.is_rare:
+        how = f"HAS_RARE ? {how} : TOO_RARE"
     takes = _list(f"DTYPE_{'COUNT' if dtype == 'any' else dtype.upper()}" for dtype in row.takes) or "0"
     return f"{{{how}, {len(row.takes)}, {{{takes}}}, DTYPE_{row.gives.upper()}}}"
 

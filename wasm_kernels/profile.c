@@ -15,6 +15,6 @@ void wr_profile_calibrate(int64_t *counters, int32_t count) {
   Laps laps = {(LapRow *)counters, profile_clock()};
   for (int32_t i = 0; i < count; i++) {
     __asm__ volatile("" ::: "memory");
-    if (laps.row) end_lap(&laps, i & 1, WHOLE);
+    if (laps.row) end_lap(&laps, i & 1, WHOLE, 1);
   }
 }

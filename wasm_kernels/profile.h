@@ -36,19 +36,22 @@ static inline int64_t profile_clock(void) { return 0; } /* the host says that th
 #endif
 
 /* Not inlined, so that loops around a lap are compiled as without it. */
-__attribute__((noinline, unused)) static void end_lap(Laps *laps, int32_t word, int kind) {
+__attribute__((noinline, unused)) static void end_lap(Laps *laps, int32_t word, int kind, int calls) {
   const int64_t now = profile_clock();
   LapRow *row = laps->row + word;
-  row->count[kind]++, row->ticks[kind] += now - laps->last;
+  row->count[kind] += calls, row->ticks[kind] += now - laps->last;
   laps->last = now;
 }
 
-/* w: the operands of the instruction */
-#define LAP(vm, w, kind)                                                                              \
-  do {                                                                                                \
-    if ((vm)->laps.row) end_lap(&(vm)->laps, (int32_t)((const int32_t *)(w) - (vm)->code) - 2, kind); \
+/* w: the operands of the instruction. A lap of a block is time of an instruction that another lap counts. */
+#define LAP_OF(vm, w, kind, calls)                                                                           \
+  do {                                                                                                       \
+    if ((vm)->laps.row) end_lap(&(vm)->laps, (int32_t)((const int32_t *)(w) - (vm)->code) - 2, kind, calls); \
   } while (0)
+#define LAP(vm, w, kind) LAP_OF(vm, w, kind, 1)
+#define LAP_OF_BLOCK(vm, w) LAP_OF(vm, w, WHOLE, 0)
 #else
 #define LAP(vm, w, kind) ((void)0)
+#define LAP_OF_BLOCK(vm, w) ((void)0)
 #endif
 #endif

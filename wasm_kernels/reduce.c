@@ -137,17 +137,43 @@ static float largest(const float *x, int n) {
   return FOLD(top, four_max(a, b));
 }
 
-void wr_softmax(const float *x, float *y, int32_t rows, int32_t n) {
-  for (int r = 0; r < rows; r++, x += n, y += n) {
-    const vf sum = vset(exp_shifted(x, y, n, largest(x, n)));
-    for (int i = 0; i < n; i += VL) vstore_upto(y + i, vload_upto(y + i, n - i) / sum, n - i);
+/* Rows of up to LANES floats are taken VL at a time, each in a lane of its own: sums are made in the same order. */
+NOINLINE void short_softmax(const float *x, float *y, int32_t rows, int32_t n, int logarithm) {
+  float t[LANES][VL];
+  const int last = rows < VL ? rows - 1 : VL - 1;
+  for (int r = 0; r < VL; r++)
+    for (int i = 0; i < n; i++) t[i][r] = x[(r < last ? r : last) * n + i];
+  vf max = vload(t[0]), total[LANES];
+  for (int i = 1; i < n; i++) max = vmax(max, vload(t[i]));
+  for (int i = 0; i < LANES; i++) total[i] = vset(0.0f);
+  for (int i = 0; i < n; i++) {
+    const vf shifted = vload(t[i]) - max;
+    total[i] = vexp(shifted);
+    vstore(t[i], logarithm ? shifted : total[i]);
   }
+  for (int w = LANES / 2; w; w /= 2)
+    for (int i = 0; i < w; i++) total[i] = total[i] + total[i + w];
+  const vf log = vlog(total[0]);
+  for (int i = 0; i < n; i++) vstore(t[i], logarithm ? vload(t[i]) - log : vload(t[i]) / total[0]);
+  for (int r = 0; r <= last; r++)
+    for (int i = 0; i < n; i++) y[r * n + i] = t[i][r];
 }
 
-void wr_log_softmax(const float *x, float *y, int32_t rows, int32_t n) {
-  for (int r = 0; r < rows; r++, x += n, y += n) {
+INLINE void softmax(const float *x, float *y, int32_t rows, int32_t n, const int logarithm) {
+  const int is_short = n <= LANES && rows > VL / 2;
+  for (int r = 0; is_short && r < rows; r += VL) short_softmax(x + (ptrdiff_t)r * n, y + (ptrdiff_t)r * n, rows - r, n, logarithm);
+  for (int r = 0; !is_short && r < rows; r++, x += n, y += n) {
     const float max = largest(x, n);
-    const vf sum = vlog(vset(exp_shifted(x, NULL, n, max)));
-    for (int i = 0; i < n; i += VL) vstore_upto(y + i, vload_upto(x + i, n - i) - vset(max) - sum, n - i);
+    const float sum = exp_shifted(x, logarithm ? NULL : y, n, max);
+    if (logarithm) {
+      const vf log = vlog(vset(sum));
+      for (int i = 0; i < n; i += VL) vstore_upto(y + i, vload_upto(x + i, n - i) - vset(max) - log, n - i);
+    } else {
+      int i = 0;
+      for (; i + VL <= n; i += VL) vstore(y + i, vload(y + i) / vset(sum));
+      if (i < n) vstore_part(y + i, vload_part(y + i, n - i) / vset(sum), n - i);
+    }
   }
 }
+void wr_softmax(const float *x, float *y, int32_t rows, int32_t n) { softmax(x, y, rows, n, 0); }
+void wr_log_softmax(const float *x, float *y, int32_t rows, int32_t n) { softmax(x, y, rows, n, 1); }

@@ -172,7 +172,9 @@ _C_TYPES = {"f32": "float", "u8": "uint8_t", "i32": "int32_t", "i64": "int64_t"}
 
 
 def c_header() -> str:
-    """kernels.gen.h: the prototypes, to which the compiler holds every C function, and the shared constants."""
+    """kernels.gen.h: the prototypes, to which the compiler holds every C function, and the shared constants.
+
+    A core module exports no kernels, so that those that it does not use go; the others are functions as elsewhere."""
     lines = [
         "/* Generated from table.py. */",
         "#ifndef WEBRNN_KERNELS_H",
@@ -188,17 +190,23 @@ def c_header() -> str:
         *(f"#define {k.symbol}_repeat WEBRNN_NAME({k.symbol}_repeat, WEBRNN_SUFFIX)" for k in KERNELS),
         "#endif",
         '#define WEBRNN_EXPORT __attribute__((used, visibility("default")))',
+        "#ifdef WEBRNN_CORE",
+        "#define WEBRNN_KERNEL static __attribute__((noinline))",
+        "#else",
+        "#define WEBRNN_KERNEL WEBRNN_EXPORT",
+        "#endif",
     ]
-    lines += [_c_prototype(k) for k in EXPORTS]
+    lines += [_c_prototype(k, "WEBRNN_KERNEL") for k in KERNELS]
+    lines += [_c_prototype(k) for k in PLAN_FUNCTIONS]
     lines.append(f"#define ACTIVATION_CASES {' '.join(map(_c_case, ACTIVATIONS[1:]))}")
     lines += [_c_kernel_type(k) for k in {k.kind: k for k in _expression_kernels()}.values()]
     lines += ["#ifdef WEBRNN_PROFILE", *(_c_prototype(k) for k in PROFILE_FUNCTIONS), "#endif"]
     return "\n".join([*lines, "#endif", ""])
 
 
-def _c_prototype(kernel: Kernel) -> str:
+def _c_prototype(kernel: Kernel, linkage: str = "WEBRNN_EXPORT") -> str:
     result = _C_TYPES[kernel.returns] if kernel.returns else "void"
-    return f"WEBRNN_EXPORT {result} {kernel.symbol}({_c_parameters(kernel)});"
+    return f"{linkage} {result} {kernel.symbol}({_c_parameters(kernel)});"
 
 
 def _c_case(activation: str) -> str:

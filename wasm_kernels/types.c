@@ -70,31 +70,35 @@ INLINE int is_float(int dtype) {
 
 #define EACH_ELEMENT for (int32_t i = 0; i < n; i++)
 #define READ(type) ((const type *)x)[(ptrdiff_t)i * step]
+/* Of a type, in modules that have it */
+#define TYPE(NAME, statement)               \
+  case DTYPE_##NAME:                        \
+    if (HAS_##NAME) EACH_ELEMENT statement; \
+    return;
 
 static COMPACT void read_numbers(const char *x, int32_t step, int dtype, Number *y, int32_t n) {
   const Layout *l = LAYOUTS + dtype;
   switch (dtype) {
-  case DTYPE_F32: EACH_ELEMENT y[i].d = READ(float); return;
-  case DTYPE_F64: EACH_ELEMENT y[i].d = READ(double); return;
-  case DTYPE_I32: EACH_ELEMENT y[i].i = READ(int32_t); return;
-  case DTYPE_U32: EACH_ELEMENT y[i].i = READ(uint32_t); return;
+    TYPE(F32, y[i].d = READ(float))
+    TYPE(F64, y[i].d = READ(double))
+    TYPE(I32, y[i].i = READ(int32_t))
+    TYPE(U32, y[i].i = READ(uint32_t))
   case DTYPE_I64:
-  case DTYPE_U64: EACH_ELEMENT y[i].i = READ(int64_t); return;
-  case DTYPE_I16: EACH_ELEMENT y[i].i = READ(int16_t); return;
-  case DTYPE_U16: EACH_ELEMENT y[i].i = READ(uint16_t); return;
+    TYPE(U64, y[i].i = READ(int64_t))
+    TYPE(I16, y[i].i = READ(int16_t))
+    TYPE(U16, y[i].i = READ(uint16_t))
   case DTYPE_F16:
-  case DTYPE_BF16: EACH_ELEMENT y[i].d = decoded(READ(uint16_t), l); return;
-  case DTYPE_I8: EACH_ELEMENT y[i].i = READ(int8_t); return;
-  case DTYPE_I4: EACH_ELEMENT y[i].i = ((READ(uint8_t) & 15) ^ 8) - 8; return;
-  case DTYPE_I2: EACH_ELEMENT y[i].i = ((READ(uint8_t) & 3) ^ 2) - 2; return;
-  case DTYPE_U4: EACH_ELEMENT y[i].i = READ(uint8_t) & 15; return;
-  case DTYPE_U2: EACH_ELEMENT y[i].i = READ(uint8_t) & 3; return;
-  case DTYPE_BOOL: EACH_ELEMENT y[i].i = READ(uint8_t) != 0; return;
-  case DTYPE_U8: EACH_ELEMENT y[i].i = READ(uint8_t); return;
-  case DTYPE_F8E8M0:
-    EACH_ELEMENT y[i].d = READ(uint8_t) == 255 ? NOT_A_NUMBER : double_of((int64_t)(READ(uint8_t) + 1023 - 127) << 52);
-    return;
-  default: EACH_ELEMENT y[i].d = decoded(READ(uint8_t), l);
+    TYPE(BF16, y[i].d = decoded(READ(uint16_t), l))
+    TYPE(I8, y[i].i = READ(int8_t))
+    TYPE(I4, y[i].i = ((READ(uint8_t) & 15) ^ 8) - 8)
+    TYPE(I2, y[i].i = ((READ(uint8_t) & 3) ^ 2) - 2)
+    TYPE(U4, y[i].i = READ(uint8_t) & 15)
+    TYPE(U2, y[i].i = READ(uint8_t) & 3)
+    TYPE(BOOL, y[i].i = READ(uint8_t) != 0)
+    TYPE(U8, y[i].i = READ(uint8_t))
+    TYPE(F8E8M0, y[i].d = READ(uint8_t) == 255 ? NOT_A_NUMBER : double_of((int64_t)(READ(uint8_t) + 1023 - 127) << 52))
+  default:
+    if (HAS_RARE) EACH_ELEMENT y[i].d = decoded(READ(uint8_t), l);
   }
 }
 
@@ -102,7 +106,7 @@ static COMPACT void read_numbers(const char *x, int32_t step, int dtype, Number 
  * the low bits are kept. */
 static COMPACT void round_numbers(Number *x, int dtype, int32_t n) {
   const double limit = dtype == DTYPE_I64 || dtype == DTYPE_U64 || dtype == DTYPE_U32 ? 0x1p63 : 0x1p31;
-  const int is_small = dtype == DTYPE_U4 || dtype == DTYPE_I4 || dtype == DTYPE_U2 || dtype == DTYPE_I2;
+  const int is_small = HAS_RARE && (dtype == DTYPE_U4 || dtype == DTYPE_I4 || dtype == DTYPE_U2 || dtype == DTYPE_I2);
   EACH_ELEMENT {
     const double d = x[i].d;
     if (dtype == DTYPE_BOOL) x[i].i = d != 0;
@@ -115,17 +119,18 @@ static COMPACT void round_numbers(Number *x, int dtype, int32_t n) {
 static COMPACT void write_numbers(Number *x, int dtype, char *y, int32_t n, int saturates, int how) {
   const Layout *l = LAYOUTS + dtype;
   switch (dtype) {
-  case DTYPE_F32: EACH_ELEMENT((float *)y)[i] = (float)x[i].d; return;
-  case DTYPE_BF16: EACH_ELEMENT((uint16_t *)y)[i] = (uint16_t)encoded((float)x[i].d, l, 0); return;
-  case DTYPE_F16: EACH_ELEMENT((uint16_t *)y)[i] = (uint16_t)encoded(x[i].d, l, 0); return;
-  case DTYPE_F8E8M0: EACH_ELEMENT y[i] = (char)exponent_alone((float)x[i].d, saturates, how); return;
-  case DTYPE_BOOL: EACH_ELEMENT y[i] = x[i].i != 0; return;
+    TYPE(F32, ((float *)y)[i] = (float)x[i].d)
+    TYPE(BF16, ((uint16_t *)y)[i] = (uint16_t)encoded((float)x[i].d, l, 0))
+    TYPE(F16, ((uint16_t *)y)[i] = (uint16_t)encoded(x[i].d, l, 0))
+    TYPE(F8E8M0, y[i] = (char)exponent_alone((float)x[i].d, saturates, how))
+    TYPE(BOOL, y[i] = x[i].i != 0)
   }
-  if (l->mantissa) {
+  if (HAS_RARE && l->mantissa) {
     EACH_ELEMENT y[i] = (char)encoded(x[i].d, l, saturates);
     return;
   }
-  const int mask = dtype == DTYPE_U4 || dtype == DTYPE_I4 ? 15 : dtype == DTYPE_U2 || dtype == DTYPE_I2 ? 3 : 255;
+  const int is_4 = dtype == DTYPE_U4 || dtype == DTYPE_I4, is_2 = dtype == DTYPE_U2 || dtype == DTYPE_I2;
+  const int mask = !HAS_RARE ? 255 : is_4 ? 15 : is_2 ? 3 : 255;
   switch (ITEM[dtype]) {
   case 8: EACH_ELEMENT((int64_t *)y)[i] = x[i].i; return;
   case 4: EACH_ELEMENT((int32_t *)y)[i] = (int32_t)x[i].i; return;

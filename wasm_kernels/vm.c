@@ -282,7 +282,7 @@ int32_t wr_plan_run(uint8_t *tables, uint8_t *arena, const uint8_t *externals) {
   Vm *vm = (Vm *)tables;
   char *const *addresses = (char *const *)externals;
   if (!is_placed(vm, (const char *)arena, addresses)) place(vm, (char *)arena, addresses);
-  vm->where = -1, vm->step = vm->checking = 0, vm->running = 1;
+  vm->where = -1, vm->step = vm->checking = 0, vm->running = 1, vm->done = NULL;
   if (vm->late_sizes) unset_sizes(vm);
   start_budget(&vm->budget, vm->growing);
   const int error = run_block(vm, 0, vm->plan[HEADER_CODE_WORDS]);

@@ -14,7 +14,7 @@ from pathlib import Path
 import webrnn
 from web_demo.packaging import npm_package
 from webrnn.engine.kernels import loading as kernels
-from webrnn.engine.kernels.wasm import VARIANTS
+from webrnn.engine.kernels.wasm import FILES
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -27,8 +27,8 @@ def write(models: Path, folder: Path = OUTPUT) -> None:
     for plugin in HERE.glob("*.mjs"):
         shutil.copy(plugin, folder)
     (folder / "webrnn.js").write_text(npm_package.scripts()["webrnn.js"])
-    for variant in VARIANTS:
-        shutil.copy(kernels.module_file(kernels.FOLDER, f"wasm_{variant}.wasm"), folder)
+    for name in FILES:
+        shutil.copy(kernels.module_file(kernels.FOLDER, name), folder)
     for entry in json.loads((models / "manifest.json").read_text())["models"]:
         session = webrnn.InferenceSession(models / entry["file"], backend="native")
         session.export(folder / "plans" / f"{entry['name']}.rnn")

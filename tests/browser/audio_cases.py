@@ -58,6 +58,12 @@ def _negative(b: GraphBuilder, x: Value) -> Value:
     return b.op("Neg", x)
 
 
+def _wide_double(b: GraphBuilder, x: Value) -> Value:
+    """In float64, which only the full module has."""
+    wide = b.op("Cast", x, to=11)
+    return b.op("Cast", b.op("Add", wide, wide), to=1)
+
+
 def _element(b: GraphBuilder, x: Value) -> Value:
     """x is an index, of which there are eight."""
     return b.op("Gather", b.constant(np.arange(8, dtype=np.float32)), b.op("Cast", x, to=7))
@@ -73,6 +79,7 @@ def _running_sum(b: GraphBuilder, x: Value) -> Value:
 
 SMALL: dict[str, tuple[Build, int, dict[str, Any] | None]] = {
     "double": (lambda b, x: b.op("Add", x, x), 8, {}),
+    "wide_double": (_wide_double, 8, {}),
     "overlapping": (lambda b, x: b.op("Mul", x, b.constant(np.float32(0.25))), 512, {"hop": 128}),
     "sums": (_running_sum, 100, {"kind": "analyser"}),
     "picky": (_element, 8, {}),

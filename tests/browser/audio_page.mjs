@@ -203,6 +203,26 @@ export async function chain() {
   return found;
 }
 
+/** A plan for the core module beside one that needs the full one, however modules come to the audio thread. */
+export async function rare() {
+  const noisy = (await floats("noisy.f32")).subarray(0, 2048);
+  const found = [];
+  for (const options of [{}, { sendBytes: true }]) {
+    const prepare = async (audio) => {
+      await audio.load("first", url("double"));
+      await audio.load("second", url("wide_double"));
+    };
+    const { output, errors } = await render(noisy, prepare, options);
+    found.push(...errors, ...compare(JSON.stringify(options), output, noisy.map((sample) => 4 * sample)));
+  }
+  const wasm = new URL("wasm_relaxed_core.wasm", import.meta.url);
+  await render(noisy, async (audio) => {
+    const text = await audio.load("second", url("wide_double")).then(() => "nothing", String);
+    if (!text.startsWith("PlanError: the plan needs the full module")) found.push(text);
+  }, { wasm });
+  return found;
+}
+
 /** Two nodes in one context do not know of each other; a closed one is silent. */
 export async function twoNodes() {
   const noisy = (await floats("noisy.f32")).subarray(0, 2048);

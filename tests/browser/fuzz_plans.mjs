@@ -11,7 +11,9 @@ const [, , base, progressFile, weakness = ""] = process.argv;
 const { Model, PlanError, StreamError, WebrnnError } = await import(new URL("webrnn.js", base));
 const { Heap } = await import(new URL("instance.js", base));
 const { Slot } = await import(new URL("slot.js", base));
-const wasm = new WebAssembly.Module(readFileSync(new URL("wasm_relaxed.wasm", base)));
+const modules = ["relaxed", "relaxed_core"].map(
+  (name) => new WebAssembly.Module(readFileSync(new URL(`wasm_${name}.wasm`, base))),
+);
 
 Error.stackTraceLimit = 4; // a trace takes longer than the call that it is of
 const LIMITS = { loopSteps: 20_000, runSteps: 20_000, seconds: 1 };
@@ -110,7 +112,7 @@ class Trial {
   }
 
   run() {
-    this.model = this.try("open", () => Model.loadSync(this.#plan, { wasm, limits: LIMITS }));
+    this.model = this.try("open", () => Model.loadSync(this.#plan, { wasm: this.oneOf(modules), limits: LIMITS }));
     if (this.model) {
       const [placed] = blocks.keys();
       this.#runs();

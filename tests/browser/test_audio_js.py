@@ -25,7 +25,7 @@ def test_any_block_size(site: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "what", ["speech", "bypass", "swap", "badPlans", "failingPlans", "notFinite", "chain", "twoNodes"]
+    "what", ["speech", "bypass", "swap", "badPlans", "failingPlans", "notFinite", "chain", "rare", "twoNodes"]
 )
 def test_offline(site: Path, browser: Browser, what: str) -> None:
     page = browser.new_page()

@@ -44,6 +44,34 @@ def test_modules_that_stay_outside(tmp_path: Path) -> None:
     assert made.text.startswith('import { one } from "./host.js";\n')
 
 
+COMMENTED = """// What it is for
+/** A number,
+ * explained. */
+export const all = [
+  "https://a.b/c", // an address
+  'x; // no comment', /* nor is this */
+  `y, // ${1 + 1}`, /^\\/\\/ [;] $/.source,
+];
+
+export function twice(x) {
+  // twice
+  return 2 * x; // it's doubled
+}
+"""
+
+
+def test_comments_go_and_nothing_else(tmp_path: Path) -> None:
+    written(tmp_path, main=COMMENTED)
+    made = bundle(tmp_path, "main.js").text
+    for name, text in (("before", COMMENTED), ("after", made)):
+        (tmp_path / f"{name}.mjs").write_text(text)
+    script = "import(process.argv[1]).then(({ all, twice }) => console.log(JSON.stringify([all, twice(3)])));"
+    before, after = (node("--eval", script, "--", str(tmp_path / f"{name}.mjs")) for name in ("before", "after"))
+    assert before == after
+    assert all(comment not in made for comment in ("What it is", "explained", "an address", "// twice"))
+    assert all(line == line.strip() != "" for line in made.splitlines())
+
+
 @pytest.mark.parametrize(
     ("main", "message"),
     [
@@ -51,6 +79,7 @@ def test_modules_that_stay_outside(tmp_path: Path) -> None:
         ('import * as a from "./a.js";\n', "form that is not known"),
         ("export default 3;\n", "form that is not known"),
         ('import { one as uno } from "./a.js";\n', "another name"),
+        ("const text = `over\n  two lines`;\n", "over several lines"),
     ],
 )
 def test_what_cannot_be_joined_raises(main: str, message: str, tmp_path: Path) -> None:

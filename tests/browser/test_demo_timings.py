@@ -92,7 +92,7 @@ def test_a_model_is_chosen_and_a_measurement_stopped_by_keyboard(browser: Browse
 
 
 def test_a_corrupted_module_is_named_and_the_others_still_run(browser: Browser, site: Path) -> None:
-    module = site / "host" / "wasm_simd.wasm"
+    module = site / "host" / "wasm_simd_core.wasm"
     module.write_bytes(module.read_bytes()[:5000])
     without_pyodide(site)
     with demo_page(browser, site, is_clean=False) as page:
@@ -101,7 +101,7 @@ def test_a_corrupted_module_is_named_and_the_others_still_run(browser: Browser, 
         (said,) = problems(page, "timings")
         found = list(rows(page))
     assert said.startswith("wasm, SIMD:")
-    assert "wasm_simd.wasm" in said
+    assert "wasm_simd_core.wasm" in said
     for model in found:
         assert list(model) == ENGINES[:3]
         assert model["wasm, SIMD"]["text"] == "failed"

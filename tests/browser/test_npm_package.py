@@ -17,16 +17,17 @@ from playwright.sync_api import Browser
 import webrnn
 from pyodide_pkg import core
 from web_demo.packaging import npm_package
-from webrnn.engine.kernels.wasm import VARIANTS
+from webrnn.engine.kernels.wasm import CORE, FILES, VARIANTS, file_name
 
 from . import webrnn_cases
 from .conftest import CHROMIUM, FLAGS, served
-from .node import node
 from .typescript import compiler
 
 HERE = Path(__file__).parent
 LIMIT = 60_000
-"""Bytes that a page may load to run plans, compressed by brotli."""
+"""Bytes that a page may load to run plans without anything rare, compressed by brotli."""
+FULL_LIMIT = 70_000
+"""The same with the full module instead of the core module."""
 POLICY = "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; connect-src 'self'; img-src data:"
 SHARED = (
     "README.md",
@@ -60,6 +61,13 @@ def plan(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
+def rare_plan(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    file = tmp_path_factory.mktemp("plan") / "determinants.rnn"
+    webrnn.InferenceSession(webrnn_cases.determinants().SerializeToString()).export(file)
+    return file
+
+
+@pytest.fixture(scope="module")
 def expected(plan: Path) -> list[list[float]]:
     """Three steps on ones, computed by the relaxed build in Python."""
     stream = webrnn.InferenceSession(plan, backend="wasm:relaxed").stream()
@@ -80,7 +88,8 @@ def test_what_is_in_it(tarball: Path) -> None:
     with tarfile.open(tarball) as tar:
         names = {name.removeprefix("package/") for name in tar.getnames()}
         described = json.load(tar.extractfile("package/package.json"))  # type: ignore[arg-type]
-    assert names == {*SHARED, *(f"wasm_{variant}.wasm" for variant in VARIANTS)}
+    assert names == {*SHARED, *FILES}
+    assert {f"./{name}" for name in FILES} <= described["exports"].keys()
     assert described["version"] == webrnn.__version__
     targets = [target for export in described["exports"].values() for target in _targets(export)]
     assert {target.removeprefix("./") for target in targets} <= names
@@ -90,16 +99,11 @@ def _targets(export: Any) -> list[str]:
     return [export] if isinstance(export, str) else list(export.values())
 
 
+@pytest.mark.parametrize(("kind", "limit"), [(CORE, LIMIT), ("", FULL_LIMIT)], ids=["core", "full"])
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_what_a_page_loads_is_small(package: Path, variant: str) -> None:
-    script = """
-        const { readFileSync } = require("node:fs");
-        const size = (file) => require("node:zlib").brotliCompressSync(readFileSync(file)).length;
-        console.log(process.argv.slice(1).map(size).join());
-    """
-    printed = node("--eval", script, "--", str(package / "webrnn.js"), str(package / f"wasm_{variant}.wasm"))
-    sizes = [int(text) for text in printed.split(",")]
-    assert sum(sizes) <= LIMIT, sizes
+def test_what_a_page_loads_is_small(package: Path, variant: str, kind: str, limit: int) -> None:
+    sizes = npm_package.compressed_bytes([package / "webrnn.js", package / file_name(variant + kind)])
+    assert sum(sizes) <= limit, sizes
 
 
 def test_installed_in_node(tarball: Path, plan: Path, expected: list[list[float]], tmp_path: Path) -> None:
@@ -132,10 +136,11 @@ def test_types(package: Path, tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def site(package: Path, plan: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def site(package: Path, plan: Path, rare_plan: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("package_site")
     shutil.copytree(package, folder / "webrnn")
     shutil.copy(plan, folder)
+    shutil.copy(rare_plan, folder)
     (folder / "steps.js").write_text(STEPS)
     head = f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
     (folder / "index.html").write_text(f'<!doctype html>{head}<link rel="icon" href="data:,">')
@@ -159,10 +164,37 @@ def test_in_a_page_with_a_strict_policy(site: Path, browser: Browser, expected: 
         found = page.evaluate(IN_PAGE)
     page.close()
     assert found == {"variant": "relaxed", "name": "gru", "y": expected}
-    assert sorted(requests) == ["", "gru.rnn", "steps.js", "wasm_relaxed.wasm", "webrnn.js"], (
+    assert sorted(requests) == ["", "gru.rnn", "steps.js", "wasm_relaxed_core.wasm", "webrnn.js"], (
         "one file, one module, one plan"
     )
     assert messages == []
+
+
+TWO_MODELS = """async () => {
+    const { Model } = await import("/webrnn/webrnn.js");
+    const [gru, rare] = await Promise.all(["gru.rnn", "determinants.rnn"].map((name) => Model.load(name)));
+    const x = Float32Array.from([2, 0, 0, 0, 3, 0, 0, 0, 4]);
+    const before = rare.run({ x });
+    const stream = gru.stream();
+    const y = [1, 2, 3].map(() => Array.from(stream.step({ x: new Float32Array(12).fill(1) }).y));
+    await Model.load("determinants.rnn");
+    return { y, volumes: [...before.y, ...rare.run({ x }).y] };
+}"""
+
+
+def test_two_models_of_which_one_needs_the_full_module(
+    site: Path, browser: Browser, expected: list[list[float]]
+) -> None:
+    page = browser.new_page()
+    requests: list[str] = []
+    page.on("request", lambda request: requests.append(request.url.rpartition("/")[2]))
+    with served(site) as address:
+        page.goto(address)
+        found = page.evaluate(TWO_MODELS)
+    page.close()
+    assert found == {"y": expected, "volumes": [24, 24]}
+    modules = [name for name in requests if name.endswith(".wasm")]
+    assert sorted(modules) == ["wasm_relaxed.wasm", "wasm_relaxed_core.wasm"], "each once"
 
 
 def test_audio_models_of_the_package(site: Path, browser: Browser) -> None:
@@ -191,7 +223,7 @@ def test_a_policy_without_wasm_is_named(site: Path, browser: Browser) -> None:
         page.goto(address)
         message = page.evaluate(f"({IN_PAGE})().catch((error) => error.message)")
     page.close()
-    assert "wasm_relaxed.wasm is not a module of kernels that can run here" in message
+    assert "wasm_relaxed_core.wasm is not a module of kernels that can run here" in message
     assert "Content Security Policy" in message
 
 

@@ -9,6 +9,8 @@ from playwright.sync_api import Browser
 
 from tests.browser.real_models import in_chromium, in_node, real_site
 from tests.models.real_models import CASES, Finding, judge, write_case
+from webrnn.plan.decode import decode
+from webrnn.plan.rare import rare_parts
 
 Judged = tuple[Path, dict[str, Finding]]
 
@@ -30,6 +32,11 @@ def test_right(judged: Judged) -> None:
 def test_each_is_a_plan_for_all_sizes(judged: Judged) -> None:
     others = {name: found.kind for name, found in judged[1].items() if found.kind != "one plan for all sizes"}
     assert others == {}
+
+
+def test_none_needs_the_full_module(judged: Judged) -> None:
+    """So what Node and Chromium load below is the core module."""
+    assert {name: rare for name, found in judged[1].items() if (rare := rare_parts(decode(found.plan)))} == {}
 
 
 def test_the_same_bits_in_node(judged: Judged) -> None:

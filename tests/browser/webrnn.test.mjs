@@ -58,6 +58,25 @@ test("plan and wasm from URLs, bytes or a module", async () => {
   assert.deepEqual(Model.loadSync(copy, { wasm: new WebAssembly.Module(bytes) }).run(runs[0]), expected);
 });
 
+test("a plan that needs the full module gets it, and others the core module", async () => {
+  const [core, full] = await Promise.all(["_core", ""].map((kind) => readFile(new URL(`wasm_simd${kind}.wasm`, base))));
+  const plan = await read("determinants.rnn");
+  const { runs } = await readCase("determinants", "simd", read);
+  const expected = Model.loadSync(plan, { wasm: full }).run(runs[0]);
+  assert.deepEqual((await Model.load(plan, { variant: "simd" })).run(runs[0]), expected);
+  const refusal = { name: "PlanError", message: "the plan needs the full module of kernels, and this is the core module" };
+  assert.throws(() => Model.loadSync(plan, { wasm: core }), refusal);
+  await assert.rejects(Model.load(plan, { wasm: core }), refusal); // what is given is taken, and nothing else
+  // one beside the other
+  const gru = await readCase("gru", "simd", read);
+  const [common, rare] = await Promise.all([load("gru", { variant: "simd" }), load("determinants", { variant: "simd" })]);
+  const wanted = Model.loadSync(await read("gru.rnn"), { wasm: core }).run(gru.runs[0]);
+  for (let i = 0; i < 2; i++) {
+    assert.deepEqual(common.run(gru.runs[0]), wanted);
+    assert.deepEqual(rare.run(runs[0]), expected);
+  }
+});
+
 test("inputs and outputs are described", async () => {
   const { inputs, outputs } = await load("lstm_symbolic");
   assert.deepEqual(inputs[0], { name: "x", type: "float32", shape: ["time", "batch", 12] });
@@ -312,7 +331,7 @@ test("metadata with anything anywhere raise PlanError, or do no harm", async () 
 });
 
 test("plans with flipped bits raise what they should, or run", async () => {
-  const bytes = await readFile(new URL("wasm_relaxed.wasm", base));
+  const bytes = await readFile(new URL("wasm_relaxed_core.wasm", base));
   const wasm = await WebAssembly.compile(bytes);
   const messages = new Map();
   let ran = 0;

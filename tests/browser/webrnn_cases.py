@@ -131,6 +131,14 @@ def write_stored(folder: Path, cases: Sequence[Case]) -> None:
 # --- the models ------------------------------------------------------------------------------------------------------
 
 
+def determinants() -> ModelProto:
+    """An instruction that only the full module has."""
+    inputs = [helper.make_tensor_value_info("x", FLOAT, ["n", 3, 3])]
+    outputs = [helper.make_tensor_value_info("y", FLOAT, ["n"])]
+    graph = helper.make_graph([helper.make_node("Det", ["x"], ["y"], name="volumes")], "g", inputs, outputs)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 22)])
+
+
 def all_cases() -> list[Case]:
     rng = np.random.default_rng(11)
 
@@ -170,6 +178,7 @@ def all_cases() -> list[Case]:
             [{"i": np.int32([5, -6]), "a": np.int64([1, -(2**40), 7]), "p": np.array([True, False, True]), "x": x(3)}],
         ),
         Case("every_type", every_type(), [every_feed()]),
+        Case("determinants", determinants(), [{"x": x(n, 3, 3)} for n in (2, 5)]),
     ]
 
 

@@ -137,3 +137,11 @@ def test_what_has_no_plan_is_an_error(tmp_path, capsys):
     assert main(["export", saved(tmp_path, parse_model(text))]) == 1
     assert "PlanError" in capsys.readouterr().err
     assert main(["export", str(tmp_path / "missing.onnx")]) == 1
+
+
+def test_a_plan_for_the_full_module_is_noted(tmp_path, capsys):
+    common, rare = helper.make_node("Tanh", ["x"], ["y"]), helper.make_node("Det", ["x"], ["y"])
+    assert main(["export", saved(tmp_path, model([common], [floats("x", [3, 3])], [floats("y", [3, 3])]))]) == 0
+    assert "full wasm module" not in capsys.readouterr().out
+    assert main(["export", saved(tmp_path, model([rare], [floats("x", [3, 3])], [floats("y", [])]))]) == 0
+    assert "Note: pages load the full wasm module for it; not in the core module: det, f64\n" in capsys.readouterr().out

@@ -14,7 +14,7 @@ from tests.models.test_against_onnxruntime import SHAPES
 from webrnn import InferenceSession
 from webrnn.bench.models import BUILT_IN
 from webrnn.engine.kernels.loading import FOLDER, Kernels
-from webrnn.engine.kernels.wasm import VARIANTS
+from webrnn.engine.kernels.wasm import FILES
 from webrnn.engine.programs.plan_program import PlanProgram
 from webrnn.engine.programs.vm_program import VmProgram
 from webrnn.engine.random_feeds import random_input
@@ -49,7 +49,7 @@ def of_model(name: str) -> dict[str, Any]:
 
 def modules() -> dict[str, dict[str, int]]:
     """The wasm modules that are shipped: in bytes, and compressed as a server would."""
-    files = {f"wasm_{variant}.wasm": (FOLDER / f"wasm_{variant}.wasm").read_bytes() for variant in VARIANTS}
+    files = {name: (FOLDER / name).read_bytes() for name in FILES}
     return {name: {"bytes": len(data), "compressed": len(zlib.compress(data, 9))} for name, data in files.items()}
 
 

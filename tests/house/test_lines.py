@@ -10,7 +10,7 @@ BUDGETS = {
     ("bench", "Python"): 1_350,
     ("pyodide_pkg", "Python"): 2_000,
     ("wasm_kernels", "C"): 5_300,
-    ("wasm_kernels", "Python"): 1_700,
+    ("wasm_kernels", "Python"): 1_740,
     ("web_demo", "JavaScript"): 5_100,
     ("webrnn", "Python"): 300,
     ("webrnn/along_time", "Python"): 1_450,

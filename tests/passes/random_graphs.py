@@ -147,7 +147,7 @@ class _Generator:
             pool.append(i)
 
     def _round_trip(self, b: GraphBuilder, x: Value, y: Value) -> Value:
-        choice = self.rng.randrange(8)
+        choice = self.rng.randrange(9)
         if choice == 0:
             return b.op("Transpose", b.op("Transpose", x, perm=[1, 0]), perm=[1, 0])
         if choice == 1:
@@ -169,6 +169,8 @@ class _Generator:
             centred = b.op("Sub", x, b.op("ReduceMean", x, b.ints(1)))
             variance = b.op("ReduceMean", b.op("Mul", centred, centred), b.ints(-1))
             return b.op("Div", centred, b.op("Sqrt", b.op("Add", variance, b.constant(np.float32(0.1)))))
+        if choice == 7:
+            return b.op("MatMul", b.op("ReduceMax", x, b.ints(1)), b.op("ReduceMin", y, b.ints(0)))
         return b.op("Softmax", x, axis=self.rng.choice([0, 1, -1]))
 
     def _if(self, b: GraphBuilder, pool: list[Value]) -> None:

@@ -168,7 +168,15 @@ def test_integers_and_bools():
         ("g (float[3] x) => (string[3] y) { a = Neg(x) y = Cast<to = 8>(a) }", "it is of strings"),
         ("g (int32[3] x, int32[3] z) => (int32[3] y) { a = Neg(x) y = Div(a, z) }", "its divisor may be zero"),
         ("g (float[3] x, float low) => (float[3] y) { a = Neg(x) y = Clip(a, low) }", "its bounds are not constants"),
-        ("g (float[3] x) => (float[n] y) { i = NonZero(x) f = Cast<to = 1>(i) y = Exp(f) }", "a size is not known"),
+        (
+            "g (float[3] x) => (int64[1, n] y) { i = NonZero(x) a = Neg(x) j = NonZero(a) b = Neg(i) y = Add(b, j) }",
+            "a size is not known",
+        ),
+        (
+            "g (float[3] x) => (float[m, n] y) <float[5, 1] w = {1, 2, 3, 4, 5}>"
+            "{ i = NonZero(x) f = Cast<to = 1>(i) y = Add(f, w) }",
+            "a size is not known",
+        ),
     ],
 )
 def test_declines(text, reason):
@@ -176,6 +184,17 @@ def test_declines(text, reason):
     outcome = apply(graph, NAME)
     assert reasons(outcome, NAME) == {reason}
     assert "Expression" not in ops(graph)
+
+
+def test_sizes_that_are_not_known_but_the_same():
+    text = """g (float[4] x) => (float[1, n] y) <float[1, 1] one = {1}, float two = {2}> {
+        i = NonZero(x) f = Cast<to = 1>(i) a = Mul(two, f) b = Add(f, one) c = Sub(a, b) y = Exp(c)
+    }"""
+    graph = graph_of(text)
+    assert_keeps_results(graph, [np.float32([0, 1, 0, 2])], NAME)
+    apply(graph, NAME)
+    assert ops(graph)["Expression"] == 1
+    assert len(graph.nodes) == 2
 
 
 @pytest.mark.parametrize("kind", ["double", "int32", "float16", "uint8"])

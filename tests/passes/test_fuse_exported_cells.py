@@ -14,6 +14,7 @@ WRITTEN = {
     "its products as Gemm, cut by Slice": (cells.torch_gru, 1, {"gemm": True, "by_slice": True}, "GruCell"),
     "n - z (n - h)": (cells.torch_gru, 1, {"form": "subtracted"}, "GruCell"),
     "(1 - z) n + z h": (cells.torch_gru, 1, {"form": "ones"}, "GruCell"),
+    "(-z + 1) n + z h": (cells.torch_gru, 1, {"form": "negated"}, "GruCell"),
     "biases everywhere": (cells.gru_with_late_biases, 1, {}, "GruCell"),
     "lstm of PyTorch": (cells.torch_lstm, 2, {}, "LstmCell"),
     "cut by Slice": (cells.torch_lstm, 2, {"by_slice": True}, "LstmCell"),

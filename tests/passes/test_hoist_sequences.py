@@ -3,7 +3,7 @@ import pytest
 
 from tests.passes.differential import apply, assert_keeps_results, floats, ops, reasons
 from tests.passes.scans import ScanBuilder, scan_in
-from webrnn.ir import TraceSpec, is_scan
+from webrnn.ir import DType, Symbol, TraceSpec, is_scan
 
 STEPS = pytest.mark.parametrize("steps", [0, 1, 4])
 
@@ -103,3 +103,31 @@ def test_declines_an_op_that_it_does_not_know():
         floats(4, 3),
     )
     assert found == {"it is not known how to do it for all steps at once"}
+
+
+def decay(width):
+    """One number a step and a state of some width: what both have together is larger than the sequence."""
+    s = ScanBuilder(width)
+    x = s.sequence("x", whole=s.b.input("x", DType.FLOAT, (Symbol("steps"), 1)))
+    h, a = s.state("h"), s.invariant("a")
+    return s, h, s.body.op("Exp", s.body.op("Mul", x, a))
+
+
+@STEPS
+def test_what_repeats_its_operands_stays_where_a_state_needs_it(steps):
+    s, h, grown = decay(256)
+    after = s.body.op("Add", s.body.op("Mul", h, grown), grown)
+    graph = s.finish([after], traces=[s.body.op("ReduceSum", after, keepdims=0)])
+    outcome = assert_keeps_results(graph, [floats(steps, 1), floats(256), floats(256)], "hoist_sequences")
+    assert reasons(outcome, "hoist_sequences") == {"it repeats its operands, for this step only"}
+    assert ops(scan_in(graph).body)["Exp"] == 1
+
+
+@pytest.mark.parametrize("width, is_traced", [(256, True), (8, False)])
+def test_what_repeats_its_operands_leaves_otherwise(width, is_traced):
+    """A result that is read without a state, too; a small one."""
+    s, h, grown = decay(width)
+    graph = s.finish([s.body.op("Add", h, grown)], traces=[grown] if is_traced else [])
+    assert_keeps_results(graph, [floats(3, 1), floats(width), floats(width)], "hoist_sequences")
+    apply(graph, "hoist_sequences")
+    assert "Exp" not in ops(scan_in(graph).body)

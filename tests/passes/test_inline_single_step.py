@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from tests.models.fetch import model_path
-from tests.passes.differential import apply, assert_keeps_results, assert_same_results, floats, ops, reasons
+from tests.passes.differential import apply, assert_keeps_results, assert_same_results, floats, graph_of, ops, reasons
 from tests.passes.scans import ScanBuilder
 from webrnn.ir import DType, GraphBuilder, State, StateSpec, Symbol, TraceSpec
 from webrnn.onnx.reader import read_model
@@ -119,13 +119,30 @@ def with_state_inside(semantics):
     inner.scan.add_state(h, state, inner.body.op("Add", element, state), final)
     s.body.add(inner.scan.to_node())
     graph = s.finish([final])
+    assert_keeps_results(graph, [floats(4, 3), floats(3)], NAME)
     outcome = apply(graph, NAME, semantics=semantics)
     return ops(graph)["Scan"], reasons(outcome, NAME)
 
 
-def test_declines_a_loop_in_a_loop_unless_it_streams():
-    assert with_state_inside("run") == (2, {"it has states and is inside another graph"})
-    assert with_state_inside("stream") == (1, set())
+@pytest.mark.parametrize("semantics", ["run", "stream"])
+def test_a_loop_with_states_in_a_loop(semantics):
+    assert with_state_inside(semantics) == (1, set())
+
+
+def test_declines_a_loop_with_states_in_a_branch_unless_it_streams():
+    text = """g (float[1, 3] x, float[3] h, bool c) => (float[3] y) {
+        y = If(c) <
+            then_branch = yes () => (float[3] t) {
+                t = Scan<num_scan_inputs = 1, body = b (float[3] s, float[3] e) => (float[3] n) { n = Add(s, e) }>(h, x)
+            },
+            else_branch = no () => (float[3] u) { u = Identity(h) }
+        >
+    }"""
+    graph = graph_of(text)
+    assert reasons(apply(graph, NAME), NAME) == {"it has states and is inside a branch"}
+    assert ops(graph)["Scan"] == 1
+    assert not reasons(apply(graph, NAME, semantics="stream"), NAME)
+    assert ops(graph)["Scan"] == 0
 
 
 def test_declines_a_state_that_no_output_holds():

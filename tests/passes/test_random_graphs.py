@@ -15,6 +15,7 @@ GRAPHS = 2000
 ELSEWHERE = {
     "infer_shapes",
     "fold_batchnorm",
+    "fold_lookups",
     "simplify_powers",
     "remove_checks",
     "prune_branches",

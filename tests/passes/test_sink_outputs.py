@@ -112,6 +112,17 @@ def test_a_loop_with_a_condition():
     assert len(scan_in(graph).traces) == 1
 
 
+def test_a_loop_with_a_condition_keeps_what_is_no_product():
+    s = ScanBuilder()
+    h = s.state("h")
+    after = s.body.op("Add", s.body.op("Abs", h), s.body.constant(np.float32(1)))
+    s.scan.body_cond = s.body.op("Less", s.body.op("ReduceSum", after, keepdims=0), s.body.constant(np.float32(20)))
+    graph = s.finish([after], traces=[s.body.op("Tanh", after)])
+    outcome = assert_keeps_results(graph, [floats(3)], "sink_outputs")
+    assert reasons(outcome, "sink_outputs") == {"how many steps there are is known when they are done"}
+    assert ops(scan_in(graph).body)["Tanh"] == 1
+
+
 def test_what_is_fed_back_stays():
     s = ScanBuilder()
     after = recurrence(s)

@@ -38,6 +38,9 @@ def mixed(b: GraphBuilder, z: Value, n: Value, h: Value, form: str) -> Value:
     if form == "ones":
         ones = b.constant(np.ones(H, np.float32))
         return b.op("Add", b.op("Mul", h, z), b.op("Mul", n, b.op("Sub", ones, z)))
+    if form == "negated":
+        rest = b.op("Add", b.op("Neg", z), b.constant(np.array(1, np.float32)))
+        return b.op("Add", b.op("Mul", rest, n), b.op("Mul", z, h))
     if form == "difference":
         return b.op("Add", b.op("Mul", b.op("Sub", h, n), z), n)
     return b.op("Sub", n, b.op("Mul", z, b.op("Sub", n, h)))

@@ -99,7 +99,13 @@ def _types(b, h, d, v, c):
 
 def _windows(b, x):
     convolved = b.op("Conv", x, b.constant(array(4, 1, 2, 3)), b.constant(array(4)), group=2, pads=[1, 0, 0, 2])
-    return b.op("MaxPool", convolved, kernel_shape=[2, 2]), b.op("AveragePool", x, kernel_shape=[1, 2], strides=[2, 1])
+    wide = b.op("Conv", x, b.constant(array(9, 2, 2, 2)), b.constant(array(9)), pads=[0, 1, 1, 0], dilations=[1, 2])
+    return (
+        b.op("MaxPool", convolved, kernel_shape=[2, 2]),
+        b.op("AveragePool", x, kernel_shape=[1, 2], strides=[2, 1]),
+        b.op("MaxPool", b.op("Relu", wide), kernel_shape=[2, 2]),
+        b.op("Conv", x, b.constant(array(3, 2, 2, 1)), strides=[1, 2]),
+    )
 
 
 def _images(b, x, grid, theta, rois):

@@ -7,17 +7,23 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+import pytest
 
 from webrnn.engine.executor.executor import Executor
 from webrnn.engine.kernels import loading as kernels
 from webrnn.engine.programs.plan_program import PlanProgram
+from webrnn.errors import PlanError
 from webrnn.ir import DType, Graph, GraphBuilder, Symbol, SymbolicDim, Value
+from webrnn.plan import decode as plan_tables
 from webrnn.plan.encode import compile_graph
 from webrnn.plan.file import ELEMENT_TYPES
+from webrnn.plan.rare import rare_parts
 from webrnn.reference.cast import convert
 from webrnn.reference.narrow import decode, narrow_type
 
 BUILDS = kernels.available()
+CORE = "wasm:relaxed-core" if "wasm:relaxed" in BUILDS else None
+"""The module that most pages load."""
 SIZES: tuple[dict[str, int], ...] = ({"n": 3, "t": 5}, {"n": 1, "t": 1}, {"n": 4, "t": 2}, {"n": 0, "t": 0})
 """What the named sizes of a test are in turn, for one plan."""
 
@@ -110,7 +116,7 @@ def check_graph(
     """Run a graph on all builds with random inputs of these sizes, or the given ones, and the first ones again.
 
     Results are close to numpy's; those of builds whose multiply-adds are fused are equal bit for bit, and those of the
-    others are.
+    others are. A core module gives them too, or refuses the plan if it has something rare.
     """
     if not runs:
         each = sizes if has_named_sizes(graph) else [{}]
@@ -128,4 +134,17 @@ def check_graph(
         other, theirs = first.setdefault(_loaded(spec).fused, (spec, results))
         for got, their in zip(results, theirs, strict=True):
             assert_same_bits(got, their, f"{spec} and {other}")
+    if CORE and "wasm:relaxed" in builds:
+        check_core(data, again, first[True][1])
     return next(iter(first.values()))[1]
+
+
+def check_core(data: bytes, runs: Sequence[Sequence[np.ndarray]], wanted: Sequence[Sequence[np.ndarray]]) -> None:
+    """The core module runs a plan as the full one does, or refuses it for something rare."""
+    assert CORE is not None
+    if rare := rare_parts(plan_tables.decode(data)):
+        with pytest.raises(PlanError, match="needs the full module"):
+            pytest.fail(f"{rare}: {run_plan(data, CORE, runs)}")
+        return
+    for got, want in zip(run_plan(data, CORE, runs), wanted, strict=True):
+        assert_same_bits(got, want, CORE)

@@ -201,6 +201,38 @@ def test_one_value_for_all_elements():
     check_graph(graph_of(build, "f 2 130", "f 2 1"))
 
 
+@pytest.mark.parametrize("sizes", ["5 3", "40 16", "1 7", "9 1", "3 3000", "700 5", "2 40 6", "n t"])
+def test_rows_and_columns(sizes):
+    """What is one row or one column for all is computed once, and repeated where it meets others."""
+    *outer, _, columns = sizes.split()
+    column = f"{sizes.rsplit(' ', 1)[0]} 1"
+
+    def body(e, row, column, whole, flag):
+        product = e.op("Mul", e.op("Exp", column), e.op("Neg", row))
+        chosen = e.op("Where", e.op("And", flag, e.op("Less", row, column)), whole, e.op("Abs", column))
+        rounded = e.op("Cast", e.op("Add", column, row), to=int(DType.INT64))
+        return [e.op("Sub", chosen, product), rounded, e.op("Add", e.op("Mul", column, column), e.op("Tanh", whole))]
+
+    def build(b, row, column, whole, flag):
+        turned = b.op("Transpose", whole, perm=[*range(len(outer)), len(outer) + 1, len(outer)])
+        last = b.op("Mul", b.op("Transpose", turned, perm=[*range(len(outer)), len(outer) + 1, len(outer)]), column)
+        return *_expression(b, [row, column, whole, flag], body, 3), last
+
+    check_graph(graph_of(build, f"f {columns}", f"f {column}", f"f {sizes}", f"b {column}"))
+
+
+@pytest.mark.parametrize("width", [3, 40])
+def test_rows_apart(width):
+    """Rows of a part of a matrix are read, and written, where they are."""
+
+    def build(b, x, y):
+        part = b.op("Slice", x, b.ints(1), b.ints(1 + width), b.ints(1))
+        total = b.op("Add", b.op("Mul", b.op("Tanh", part), y), part)
+        return b.op("Concat", total, b.op("Sub", part, y), axis=1)
+
+    check_graph(graph_of(build, f"f 50 {width + 3}", f"f {width}"))
+
+
 def test_many_operations_are_several_expressions():
     def body(e, x):
         for _ in range(70):

@@ -30,6 +30,16 @@ def _windows(name, x, y, **changes):
     return plan
 
 
+def _rows(name, x, y, **changes):
+    """Channels last."""
+    plan = Handmade()
+    window = {"kernel": 1, "stride": 1, "dilation": 1, **changes}
+    words = [window[key] for key in ("kernel", "stride", "dilation") for _ in range(2)]
+    weights = (0,) if name == "conv_rows" else (window["kernel"] ** 2, x[3])
+    plan.emit(name, plan.arena(x), plan.arena(weights), NONE, plan.arena(y), *words, 0)
+    return plan
+
+
 def _plain(name, shapes, *numbers):
     """Tensors in the order of the instruction, None for those that are left out, then its numbers."""
     plan = Handmade()
@@ -67,6 +77,10 @@ EMPTY = {
     "pool without channels": _windows("pool", (1, 0, 1, 5), (1, 0, 1, MOST - 8)),
     "pool without columns": _windows("pool", (1, 1, 5, 5), (1, 1, MOST - 8, 0)),
     "pool of a batch without columns": _windows("pool", (MOST, 1, 1, 0), (MOST, 1, 1, 0)),
+    "rows without filters": _rows("conv_rows", (1, 5, 5, 9), (1, 5, 5, 0)),
+    "rows without a batch": _rows("conv_rows", (0, MOST, MOST, 0), (0, MOST, MOST, MOST)),
+    "rows without lines": _rows("depthwise", (1, 5, 5, 0), (1, MOST, 0, 0), kernel=3),
+    "pooled rows without channels": _plain("pool_rows", [(1, 5, 5, 0), (1, 1, MOST - 8, 0)], 0, 1, 1, 1, 1, 0, 0, 1, 1),
     "gemm without columns": _plain("gemm", [(MOST, 0), (0,), None, (MOST, 0)], 0, 0, 0),
     "gemm without rows": _plain("gemm", [(0, MOST), (0,), None, (0, 0)], 0, 0, 0),
     "matmul without rows": _plain("matmul", [(MOST, 0, 0), (MOST, 0, 0), (MOST, 0, 0), (0,)]),

@@ -158,3 +158,21 @@ def test_two_layers_and_directions():
     graph.nodes.append(scan.to_node())
     graph.outputs = [*graph.outputs, scan.states[0].final, scan.traces[0].whole]
     check(graph, in_chunks=True)
+
+
+@pytest.mark.parametrize("op", GATES)
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("kind", ["i", "int32"])
+def test_projections_that_are_looked_up(op, reverse, kind):
+    graph = recurrence(op, 4, reverse=reverse)
+    b = GraphBuilder("main")
+    b.graph = graph
+    whole = graph.inputs[0]
+    tokens = b.value("tokens")
+    tokens.dtype, tokens.shape = (DType.INT32 if kind == "int32" else DType.INT64), whole.shape[:2]
+    graph.inputs[0] = tokens
+    table = b.constant(array(7, GATES[op] * 4, seed=5), "table")
+    graph.nodes.insert(0, Node("Gather", [table, tokens], [whole], {"axis": 0}, "lookup"))
+    check(graph, sizes=({"t": 60, "n": 3}, {"t": 5, "n": 1}, {"t": 0, "n": 2}, {"t": 49, "n": 1}), in_chunks=True)
+    gathers = [each for each in lower(graph.copy()).walk() if each.name == "gather"]
+    assert {each.node for each in gathers} == {"lookup"}

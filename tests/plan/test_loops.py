@@ -14,7 +14,9 @@ from tests.plan.harness import BUILDS, arguments_of, check_graph, graph_of, plan
 from tests.plan.test_control import branches
 from webrnn.engine.executor.executor import Executor
 from webrnn.errors import ModelError, ShapeError
-from webrnn.ir import DType, GraphBuilder, Invariant, Scan, TraceSpec
+from webrnn.ir import DType, GraphBuilder, Invariant, Scan, Trace, TraceSpec
+from webrnn.plan.lower import lower
+from webrnn.plan.lowering import NotLowered
 
 STEPS = [{"steps": n} for n in (4, 0, 1, 7)]
 
@@ -151,7 +153,8 @@ def test_a_trip_count_alone():
     check(graph, *([np.ones(3, np.float32), np.array(n)] for n in (3, 0, 1, 50, -7, -(2**63))))
 
 
-def test_outputs_that_are_as_long_as_steps_were_taken():
+@pytest.mark.parametrize("spec", [TraceSpec(), TraceSpec(1), TraceSpec(-1), TraceSpec(0, True), TraceSpec(1, True)])
+def test_outputs_that_are_as_long_as_steps_were_taken(spec):
     def build(b, x, limit):
         body = GraphBuilder("body", b)
         scan = Scan(body.graph, n_steps=b.constant(np.int64(8)), name="scan")
@@ -160,13 +163,24 @@ def test_outputs_that_are_as_long_as_steps_were_taken():
         scan.invariants.append(Invariant(limit, inner))
         scan.body_cond = body.op("Less", body.op("ReduceSum", after, keepdims=0), inner)
         scan.add_state(x, h, after, b.value("final"))
-        scan.add_trace(after, b.value("trace"))
-        scan.add_trace(body.op("Neg", h), b.value("before"))
-        return list(b.add(scan.to_node()).outputs)
+        scan.traces.append(Trace(spec, after, b.value("trace")))
+        scan.traces.append(Trace(spec, body.op("Neg", h), b.value("before")))
+        final, trace, before = b.add(scan.to_node()).outputs
+        return [final, trace, b.op("Exp", before)]
 
     graph = graph_of(build, "f 2", "f")
     x = np.zeros(2, np.float32)
     check(graph, *([x, np.array(limit, np.float32)] for limit in (7, 0, 3, 100, 1)))
+
+
+@pytest.mark.parametrize("spec", [TraceSpec(keep=2), TraceSpec(length=9)])
+def test_refuses_an_output_that_is_cut_or_filled_up_when_it_is_known_how_long_it_is(spec):
+    s = ScanBuilder()
+    h = s.state("h")
+    after = s.body.op("Add", h, s.body.constant(np.float32(1)))
+    s.scan.body_cond = s.body.op("Less", s.body.op("ReduceSum", after, keepdims=0), s.body.constant(np.float32(9)))
+    with pytest.raises(NotLowered, match="cut or filled up"):
+        lower(s.finish(states=[after], traces=[(after, spec)]))
 
 
 def test_a_loop_that_does_not_end_raises():

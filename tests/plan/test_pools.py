@@ -23,6 +23,9 @@ POOLS = (
     ("n 2 t 4", {"kernel_shape": [2, 2], "strides": [2, 1], "pads": [1, 1, 0, 1]}),
     ("n 2 t", {"kernel_shape": [3], "strides": [4], "pads": [1, 2], "ceil_mode": 1}),
     ("n 2 3 t", {"kernel_shape": [2, 2], "pads": [2, 1, 2, 3]}),
+    ("n 5 t 6", {"kernel_shape": [2, 3], "strides": [2, 2], "pads": [0, 1, 1, 2]}),
+    ("n 20 7 t", {"kernel_shape": [3, 2], "strides": [1, 2], "dilations": [2, 1]}),
+    ("n 17 t", {"kernel_shape": [3], "strides": [2], "pads": [1, 1]}),
     ("n 2 3 2 3 4", {"kernel_shape": [2, 1, 2, 3], "pads": [1, 0, 0, 1, 0, 0, 1, 1]}),
 )
 SIZES = [{"n": 2, "t": 7}, {"n": 1, "t": 4}, {"n": 0, "t": 3}]

@@ -72,10 +72,10 @@ def test_expressions_are_spelled_out():
 
     assert code(plan_of(graph_of(build, "f 3", "f 3"))) == [
         "  slot0[3] = x1[3] * 0.5  # -> mul",
-        "  slot1[3] = x0[3] + slot0[3]  # -> add",
-        "  slot0[3] = x0[3] < x1[3]  # -> less",
-        "  slot2[3] = leaky_relu(slot1[3], 0.1, 0)  # -> leakyrelu",
-        "  where[3] = select(slot0[3], slot2[3], x0[3])  # -> where",
+        "  slot0[3] = x0[3] + slot0[3]  # -> add",
+        "  slot1[3] = x0[3] < x1[3]  # -> less",
+        "  slot0[3] = leaky_relu(slot0[3], 0.1, 0)  # -> leakyrelu",
+        "  where[3] = select(slot1[3], slot0[3], x0[3])  # -> where",
     ]
 
 

@@ -8,8 +8,8 @@
 //   audio.addEventListener("result", ({ detail: { name, sample, values } }) => ...);
 
 import { warmUp } from "./audio_warmup.js";
-import { bytesOf, chooseVariant, compile } from "./instance.js";
-import { LimitError, ModelError, PlanError, ShapeError, StreamError, WebrnnError } from "./plan_file.js";
+import { bytesOf, chooseVariant, compile, moduleUrl } from "./instance.js";
+import { LimitError, ModelError, PlanError, ShapeError, StreamError, WebrnnError, needsFull } from "./plan_file.js";
 
 const CLASSES = { LimitError, ModelError, PlanError, ShapeError, StreamError, TypeError };
 
@@ -24,7 +24,9 @@ function errorOf({ name, message, node, limit }) {
 export class AudioModels extends EventTarget {
   #requests = new Map(); // id -> {resolve, reject}
   #lastId = 0;
-  #shared; // the module, if what is compiled of it here is used by the audio thread, and time matters
+  #wasm; // the module or its bytes
+  #full; // gives the full one, unless the page gave a module of its own
+  #isPlayed; // as it is made, so that time matters
   #underruns = null; // what the context had counted before
   #failure = null;
   #stateChanged = () => this.#ask("rebase").catch(() => {});
@@ -33,24 +35,26 @@ export class AudioModels extends EventTarget {
   static async create(context, { variant, wasm, interval = 0.25, processor, sendBytes = false } = {}) {
     const chosen = wasm ? variant : chooseVariant(variant);
     const url = processor ?? new URL("audio_processor.js", import.meta.url);
-    const [module] = await Promise.all([compile(chosen, wasm), context.audioWorklet.addModule(url)]);
+    const [module] = await Promise.all([compile(chosen, { wasm }), context.audioWorklet.addModule(url)]);
     const isPlayed = typeof context.suspend === "function" && typeof context.startRendering !== "function";
     const options = { isPlayed, interval };
     if (!sendBytes) {
       try {
-        return new AudioModels(context, { ...options, wasm: module });
+        const full = wasm ? null : () => compile(chosen, { isFull: true });
+        return new AudioModels(context, { ...options, wasm: module }, full);
       } catch (error) {
         if (error.name !== "DataCloneError") throw error; // here modules cannot be sent to the audio thread
       }
     }
-    const bytes = await bytesOf(wasm ?? new URL(`wasm_${chosen}.wasm`, import.meta.url));
-    return new AudioModels(context, { ...options, wasm: bytes });
+    const bytes = await bytesOf(wasm ?? moduleUrl(chosen));
+    return new AudioModels(context, { ...options, wasm: bytes }, wasm ? null : () => bytesOf(moduleUrl(chosen, true)));
   }
 
-  constructor(context, processorOptions) {
+  constructor(context, processorOptions, full) {
     super();
-    const { wasm, isPlayed } = processorOptions;
-    this.#shared = isPlayed && wasm instanceof WebAssembly.Module ? wasm : null;
+    this.#wasm = processorOptions.wasm;
+    this.#full = full;
+    this.#isPlayed = processorOptions.isPlayed;
     this.context = context;
     this.node = new AudioWorkletNode(context, "webrnn-audio", {
       numberOfInputs: 1, numberOfOutputs: 1, outputChannelCount: [1], channelCount: 1, channelCountMode: "explicit",
@@ -63,8 +67,20 @@ export class AudioModels extends EventTarget {
 
   async load(name, source, { listens = "input" } = {}) {
     const plan = await bytesOf(source);
-    if (this.#shared) await warmUp(plan, this.#shared, this.context.sampleRate);
-    return this.#ask("plan", { name, plan, listens });
+    try {
+      return await this.#load({ name, plan, listens });
+    } catch (error) {
+      if (!this.#full || !needsFull(error)) throw error;
+    }
+    return this.#load({ name, plan, listens, wasm: await this.#full() });
+  }
+
+  async #load(request) {
+    const wasm = request.wasm ?? this.#wasm;
+    // What is compiled of a module here is used by the audio thread too.
+    const isShared = this.#isPlayed && wasm instanceof WebAssembly.Module;
+    if (isShared) await warmUp(request.plan, wasm, this.context.sampleRate);
+    return this.#ask("plan", request);
   }
 
   remove(name) {

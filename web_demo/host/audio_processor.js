@@ -10,6 +10,7 @@ import { Model, PlanError } from "./webrnn.js";
 
 const QUANTUM = 128;
 
+const moduleOf = (wasm) => (wasm instanceof WebAssembly.Module ? wasm : new WebAssembly.Module(wasm));
 const described = ({ name, message, node, limit }) => ({ name, message, node, limit });
 
 class AudioProcessor extends AudioWorkletProcessor {
@@ -25,7 +26,7 @@ class AudioProcessor extends AudioWorkletProcessor {
   #untilReport;
   #isOpen = true;
   #requests = {
-    wasm: ({ wasm }) => this.#setModule(wasm),
+    wasm: ({ wasm }) => (this.#wasm = moduleOf(wasm)),
     plan: (request) => this.#loadPlan(request),
     bypass: ({ name, isOn }) => this.#slot(name).bypass(isOn),
     remove: ({ name }) => this.#remove(name),
@@ -38,7 +39,7 @@ class AudioProcessor extends AudioWorkletProcessor {
     super();
     this.#load = new Load(sampleRate, isPlayed);
     this.#interval = this.#untilReport = Math.round(interval * sampleRate);
-    if (wasm) this.#setModule(wasm);
+    if (wasm) this.#wasm = moduleOf(wasm);
     this.port.onmessage = ({ data }) => this.#receive(data);
   }
 
@@ -52,12 +53,9 @@ class AudioProcessor extends AudioWorkletProcessor {
     }
   }
 
-  #setModule(wasm) {
-    this.#wasm = wasm instanceof WebAssembly.Module ? wasm : new WebAssembly.Module(wasm);
-  }
-
-  #loadPlan({ name, plan, listens }) {
-    const model = Model.loadSync(plan, { wasm: this.#wasm, limits: AUDIO_LIMITS });
+  /** `wasm` is another module for this plan alone. */
+  #loadPlan({ name, plan, listens, wasm = this.#wasm }) {
+    const model = Model.loadSync(plan, { wasm, limits: AUDIO_LIMITS });
     const audio = audioOf(model, sampleRate);
     if (audio.kind === "filter") this.#loadFilter(name, model, audio);
     else this.#loadAnalyser(name, model, audio, listens);

@@ -36,8 +36,14 @@ export function chooseVariant(variant = supportedVariants()[0]) {
   return variant;
 }
 
-// Bundlers look for exactly this form, and put the files beside what they make.
-const MODULES = {
+// Bundlers look for exactly this form, and put the files beside what they make. The core modules run most plans; what they lack
+// is in the full ones.
+const CORE = {
+  relaxed: () => new URL("./wasm_relaxed_core.wasm", import.meta.url),
+  simd: () => new URL("./wasm_simd_core.wasm", import.meta.url),
+  scalar: () => new URL("./wasm_scalar_core.wasm", import.meta.url),
+};
+const FULL = {
   relaxed: () => new URL("./wasm_relaxed.wasm", import.meta.url),
   simd: () => new URL("./wasm_simd.wasm", import.meta.url),
   scalar: () => new URL("./wasm_scalar.wasm", import.meta.url),
@@ -163,18 +169,22 @@ export async function place(source, heap, progress) {
   return "address" in found ? found : placeBytes(found, heap);
 }
 
-const compiled = new Map(); // variant -> promise of its module
+/** Where the module of a variant is: beside this file. */
+export const moduleUrl = (variant, isFull) => (isFull ? FULL : CORE)[variant]();
 
-/** The module of a variant: from beside this file, fetched once, or from `wasm`: a module, its bytes or its URL. */
-export function compile(variant, wasm, progress) {
+const compiled = new Map(); // URL -> promise of the module
+
+/** A module of a variant, fetched once, or that of `wasm`: a module, its bytes or its URL. */
+export function compile(variant, { wasm, isFull, progress }) {
   if (wasm instanceof WebAssembly.Module) return wasm;
   if (wasm) return compileFrom(wasm, "the given file", progress);
-  if (!compiled.has(variant)) {
-    const module = compileFrom(MODULES[variant](), `wasm_${variant}.wasm`, progress);
-    module.catch(() => compiled.delete(variant));
-    compiled.set(variant, module);
+  const url = moduleUrl(variant, isFull);
+  if (!compiled.has(url.href)) {
+    const module = compileFrom(url, url.pathname.split("/").pop(), progress);
+    module.catch(() => compiled.delete(url.href));
+    compiled.set(url.href, module);
   }
-  return compiled.get(variant);
+  return compiled.get(url.href);
 }
 
 async function compileFrom(source, name, progress) {

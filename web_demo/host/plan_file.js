@@ -23,11 +23,14 @@ export const ERRORS = [
   "the loop did not end within {} steps", "the loops of one run did not end within {} steps together",
   "the run did not end within {} seconds", "more memory is needed", "a size came out negative or too large",
   "sizes that came out while running do not fit", "integer division by zero",
+  "the plan needs the full module of kernels, and this is the core module",
 ];
 const RAISED = () => ({ 10: ShapeError, 11: ModelError, 12: ShapeError, 17: ShapeError, 18: ShapeError, 19: ModelError });
 const LIMITS = { 13: "loopSteps", 14: "runSteps", 15: "seconds" };
 /** What the VM returns when a run needs more memory. */
 export const GROW = 16;
+/** And what a core module returns for a plan with something that only the full one has. */
+const NEEDS_FULL = 20;
 // and so far.
 
 const CHUNK = 4096; // letters that are decoded at a time
@@ -87,6 +90,10 @@ export class LimitError extends ModelError {
     this.limit = limit;
   }
 }
+
+/** Whether a model could not be made because the module is a core one: for the full one the same error is none. By its text,
+ * since the error may come from another thread. */
+export const needsFull = ({ message }) => message === ERRORS[NEEDS_FULL];
 
 const DAMAGED = "the metadata are damaged";
 

@@ -75,8 +75,8 @@ export class Model {
   /**
    * Loads a plan file from a URL, a Blob, a Response or its bytes, and checks it. In Node a string may be a path.
    *
-   * `variant` is by default the fastest that this engine supports. Its module is fetched from beside this file, unless
-   * `wasm` gives it: a compiled module, its bytes or a URL. `onProgress` hears of every piece that is downloaded.
+   * `variant` is by default the fastest that this engine supports. Its core module is fetched from beside this file, and
+   * the full one if the plan needs it, unless `wasm` gives one: a compiled module, its bytes or a URL. `onProgress` hears of every piece that is downloaded.
    * `limits` are those of each run of the model and each step of its streams.
    */
   static load(
@@ -120,7 +120,7 @@ export function supportedVariants(): Variant[];
 export class WebrnnError extends Error {
   readonly node?: string;
 }
-/** A plan is malformed, of another version, failed verification, or needs more memory than there is. */
+/** A plan is malformed, of another version, failed verification, needs more memory than there is, or the full module. */
 export class PlanError extends WebrnnError {}
 /** An input, or a value inside the model, has the wrong type or size. */
 export class ShapeError extends WebrnnError {}

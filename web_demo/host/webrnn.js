@@ -6,7 +6,7 @@
 //   const { y } = stream.step({ x: frame }, { borrow: true }); // synchronous; a view, overwritten by the next step
 
 import { Heap, Progress, chooseVariant, compile, imports, place, placeBytes } from "./instance.js";
-import { PlanError, PlanFile, ShapeError, WebrnnError } from "./plan_file.js";
+import { PlanError, PlanFile, ShapeError, WebrnnError, needsFull } from "./plan_file.js";
 import { Stream } from "./stream.js";
 
 export { supportedVariants } from "./instance.js";
@@ -43,8 +43,15 @@ export class Model {
     const chosen = wasm ? variant : chooseVariant(variant);
     const progress = onProgress && new Progress(onProgress);
     const heap = new Heap();
-    const [plan, module] = await Promise.all([place(source, heap, progress), compile(chosen, wasm, progress)]);
-    return new Model(plan, heap, await WebAssembly.instantiate(module, imports(heap.memory)), chosen, bounds);
+    const [plan, module] = await Promise.all([place(source, heap, progress), compile(chosen, { wasm, progress })]);
+    const made = async (given) =>
+      new Model(plan, heap, await WebAssembly.instantiate(given, imports(heap.memory)), chosen, bounds);
+    try {
+      return await made(module);
+    } catch (error) {
+      if (wasm || !needsFull(error)) throw error;
+    }
+    return made(await compile(chosen, { isFull: true, progress }));
   }
 
   /** For an AudioWorklet's constructor: plan and wasm (a module or its bytes) are there already. */

@@ -1,6 +1,7 @@
-"""JavaScript modules joined to one, so that a page loads one file: only imports and exports change.
+"""JavaScript modules joined to one, so that a page loads one file: only imports and exports change, and comments go.
 
-It knows the forms that the modules here use: named imports and exports, each in one statement that begins a line.
+It knows the forms that the modules here use: named imports and exports, each in one statement that begins a line, and
+no text that goes over several lines.
 """
 
 from __future__ import annotations
@@ -14,6 +15,11 @@ from pathlib import Path
 from webrnn.web.folders import IMPORT, modules
 
 _DECLARED = re.compile(r"^(export )?(?:async )?(?:const|let|class|function) (\w+)", re.M)
+_COMMENTS = re.compile(
+    r"^ *//.*\n|^ */\*\*?\s[\s\S]*?\*/\n"  # lines of their own
+    r"|(?<=[;,{}()\[\]]) +//[^\n\"'`]*$",  # behind code; in a text the end of the text would follow
+    re.M,
+)
 _OTHER_FORMS = re.compile(r"^(import [^{(]|export (?!\{|const|let|class|function|async)).*", re.M)
 
 
@@ -50,7 +56,18 @@ def bundle(
         parts.append(_DECLARED.sub(lambda found: found[0].removeprefix("export "), IMPORT.sub("", text)))
     if exported:
         parts.append(f"export {{ {', '.join(sorted(exported))} }};\n")
-    return Bundle(list(texts), "\n".join(parts), imported)
+    return Bundle(list(texts), without_comments("\n".join(parts)), imported)
+
+
+def without_comments(text: str) -> str:
+    """A script without comments, indentation and empty lines: a fifth less to load, compressed.
+
+    >>> print(without_comments("/** A doubled\\n * number */\\nfunction f(a) {\\n\\n  return 2 * a; // twice\\n}"))
+    function f(a) {
+    return 2 * a;
+    }
+    """
+    return re.sub(r"^\s+", "", _COMMENTS.sub("", text), flags=re.M)
 
 
 def _names(text: str) -> set[str]:
@@ -61,6 +78,8 @@ def _check(texts: dict[str, str]) -> None:
     for name, text in texts.items():
         if found := _OTHER_FORMS.search(IMPORT.sub("", text)):
             raise BundleError(f"{name}: {found[0]!r} is of a form that is not known here")
+        if any(line.count("`") % 2 for line in text.splitlines()):
+            raise BundleError(f"{name} has a text that goes over several lines")
         if " as " in "".join(names for _, names, _ in IMPORT.findall(text)):
             raise BundleError(f"{name} gives an import another name")
     counts = Counter(name for text in texts.values() for _, name in _DECLARED.findall(text))

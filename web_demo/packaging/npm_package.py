@@ -1,4 +1,5 @@
-"""`python -m web_demo.packaging.npm_package`: puts the npm package together in build/npm/webrnn, and packs it."""
+"""`python -m web_demo.packaging.npm_package`: puts the npm package together in build/npm/webrnn, packs it, and prints
+what a page loads of it."""
 
 from __future__ import annotations
 
@@ -7,13 +8,14 @@ import json
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import webrnn
 from pyodide_pkg.core import node
 from webrnn.engine.kernels import loading as kernels
-from webrnn.engine.kernels.wasm import VARIANTS
+from webrnn.engine.kernels.wasm import CORE, FILES, VARIANTS, file_name
 from webrnn.web.folders import modules
 
 from .bundle import bundle
@@ -33,8 +35,7 @@ def write(folder: Path) -> Path:
         (folder / name).write_text(text)
     for file in (*SOURCES.glob("*.d.ts"), HERE / "npm" / "README.md", ROOT / "LICENSE"):
         shutil.copy(file, folder)
-    for variant in VARIANTS:
-        name = f"wasm_{variant}.wasm"
+    for name in FILES:
         shutil.copyfile(kernels.module_file(kernels.FOLDER, name), folder / name)
     package = _description()
     described = {"name": package.pop("name"), "version": webrnn.__version__, **package}
@@ -70,10 +71,26 @@ def pack(folder: Path) -> Path:
     return folder.parent / made.stdout.split()[-1]
 
 
+def compressed_bytes(files: Sequence[Path]) -> list[int]:
+    """The sizes of files as a server sends them, compressed by brotli."""
+    script = """
+        const size = (file) => require("node:zlib").brotliCompressSync(require("node:fs").readFileSync(file)).length;
+        console.log(process.argv.slice(1).map(size).join());
+    """
+    command = [node(), "--eval", script, "--", *map(str, files)]
+    made = subprocess.run(command, check=True, capture_output=True, text=True)
+    return [int(size) for size in made.stdout.split(",")]
+
+
 def main() -> int:
     argparse.ArgumentParser(prog="python -m web_demo.packaging.npm_package", description=__doc__).parse_args()
-    tarball = pack(write(OUTPUT / "webrnn"))
+    folder = write(OUTPUT / "webrnn")
+    tarball = pack(folder)
     print(f"{tarball.relative_to(ROOT)}: {tarball.stat().st_size:,} bytes; npm install {tarball.relative_to(ROOT)}")
+    for kind, models in ((CORE, "most models"), ("", "a model with something rare")):
+        names = [HOST, file_name(VARIANTS[0] + kind)]
+        sizes = compressed_bytes([folder / name for name in names])
+        print(f"{models}: {' + '.join(names)}, {' + '.join(f'{size:,}' for size in sizes)} = {sum(sizes):,} bytes")
     return 0
 
 

@@ -35,6 +35,8 @@ def constants() -> str:
         f"const LIMITS = {_object(limits)};",
         "/** What the VM returns when a run needs more memory. */",
         f"export const GROW = {next(number for number, row in rows if row.name == 'grow')};",
+        "/** And what a core module returns for a plan with something that only the full one has. */",
+        f"const NEEDS_FULL = {next(number for number, row in rows if row.name == 'needs_full')};",
         "",
     ])  # fmt: skip
 

@@ -11,7 +11,9 @@ from typing import Any
 from webrnn.engine.session import InferenceSession
 from webrnn.engine.streams.carry import Carry
 from webrnn.errors import ModelError, OptionError, PlanError
+from webrnn.plan.decode import decode
 from webrnn.plan.file import PlanFile, PlanPort
+from webrnn.plan.rare import rare_parts
 from webrnn.tables import bytes_text, table
 
 from .options import add_model_options, add_shape_option, fixed_inputs, input_shapes, pairs, pass_names
@@ -53,7 +55,8 @@ def main(arguments: argparse.Namespace) -> None:
         raise PlanError(str(error).replace("shapes={input: shape}", "--shape INPUT=N,N,...")) from error
     except OSError as error:
         raise OptionError(f"cannot write {str(output)!r}: {error.strerror}") from None
-    print("\n\n".join(sections(PlanFile(output.read_bytes()))))
+    data = output.read_bytes()
+    print("\n\n".join(sections(PlanFile(data))))
     if carry == "auto":
         reasons = [f"  {pair.before} -> {pair.after}  {pair.reason}" for pair in found.pairs]
         print("\n".join(["\nfound states", *reasons]))
@@ -64,6 +67,8 @@ def main(arguments: argparse.Namespace) -> None:
             print(f"\nNo state is carried; {', '.join(likely)} looks like one: {way}")
     for line in said:
         print(f"\nNote: {line}")
+    if rare := rare_parts(decode(data)):
+        print(f"\nNote: pages load the full wasm module for it; not in the core module: {', '.join(rare)}")
     print(f"\n{output}: {bytes_text(output.stat().st_size)}")
 
 

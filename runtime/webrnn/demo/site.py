@@ -132,5 +132,5 @@ def _copy_peer(source: Path, target: Path, say: Say) -> dict[str, Any] | None:
 
 def _runtime_bytes(host: Path) -> int:
     """What a page has to load to run plans, as a server would send it."""
-    names = [*modules(host, "webrnn.js"), "wasm_relaxed.wasm"]
+    names = [*modules(host, "webrnn.js"), "wasm_relaxed_core.wasm"]
     return sum(len(zlib.compress((host / name).read_bytes(), 9)) for name in names)

@@ -1,9 +1,10 @@
 """Element-wise ops that follow each other become one Expression.
 
-Requires: facts from infer_shapes: types, and all sizes of what is fused.
-Ensures: of two element-wise nodes that give the same shape and of which one reads the other both are in one Expression,
-unless it would have to run both before and after another node, or grow beyond MOST_OPS or MOST_OPERANDS. Its body is
-closed to other passes. Constants of one element are scalars in the body, other constants are operands.
+Requires: facts from infer_shapes: types, and the sizes of what is fused.
+Ensures: of two element-wise nodes that give the same shape and of which one reads the other both are in one Expression;
+where a size is not known, two that give the shape of the same value. Not so if it would have to run both before and
+after another node, or grow beyond MOST_OPS or MOST_OPERANDS. Its body is closed to other passes. Constants of one
+element are scalars in the body, other constants are operands.
 Declines: "a size is not known", "it is of strings", "its bounds are not constants" (a Clip), "its divisor may be zero";
 only where a neighbour of the node is element-wise, too.
 """
@@ -52,20 +53,47 @@ class FuseElementwise(Pass):
             assert ordered is not None
             graph.nodes = ordered
 
-    def _shapes(self, graph: Graph, context: Context, result: PassResult) -> dict[int, Shape]:
-        """The shape that a node gives, for each that can be fused, by its place."""
+    def _shapes(self, graph: Graph, context: Context, result: PassResult) -> dict[int, Shape | Value]:
+        """The shape that a node gives, for each that can be fused, by its place; or a value of that shape."""
         near = _has_neighbour(graph)
-        shapes: dict[int, Shape] = {}
+        shapes: dict[int, Shape | Value] = {}
+        origins: dict[Value, Value] = {}
         for index, node in enumerate(graph.nodes):
             if id(node) not in near:
                 continue
             reason = _reason_against(graph, node, context)
-            shape = context.facts.shape(node.outputs[0])
-            if reason is not None:
-                result.declines_at(node, reason)
-            elif shape is not None:
+            shape = _shape_of(graph, node, context, origins) if reason is None else None
+            if shape is not None:
                 shapes[index] = shape
+            else:
+                result.declines_at(node, reason or "a size is not known")
         return shapes
+
+
+def _shape_of(graph: Graph, node: Node, context: Context, origins: dict[Value, Value]) -> Shape | Value | None:
+    """What nodes that give the same shape have in common. `origins` has what nodes give the shape of."""
+    result, shapes = context.facts.shape(node.outputs[0]), context.facts.shape
+    given = [value for value in node.inputs if value is not None]
+    if all(shape is not None and None not in shape for shape in (result, *map(shapes, given))):
+        return result
+    wide = [value for value in given if None in (shapes(value) or ())]
+    found = {origins.get(value, value) for value in wide}
+    if len(found) != 1 or any(shapes(value) != result for value in wide):
+        return None
+    if not all(value in wide or _is_repeated(shapes(value), result) for value in given):
+        return None
+    (origin,) = found
+    for value in node.outputs:
+        if value is not None:
+            origins[value] = origin
+    return origin
+
+
+def _is_repeated(shape: Shape | None, wide: Shape | None) -> bool:
+    """Whether a shape is broadcast to another one, of which some sizes are not known."""
+    if shape is None or wide is None or len(shape) > len(wide):
+        return False
+    return all(size == 1 or size == other is not None for size, other in zip(shape[::-1], wide[::-1], strict=False))
 
 
 def _is_elementwise(node: Node) -> bool:
@@ -87,8 +115,6 @@ def _reason_against(graph: Graph, node: Node, context: Context) -> str | None:
     facts = [context.facts.of(value) for value in (*node.inputs, *node.outputs) if value is not None]
     if any(fact.dtype in FOREIGN for fact in facts):
         return "it is of strings"
-    if any(fact.shape is None or None in fact.shape for fact in facts):
-        return "a size is not known"
     if node.op == "Clip" and not all(value is None or value in graph.constants for value in node.inputs[1:]):
         return "its bounds are not constants"
     if node.op == "Div" and _may_fail(graph, node, context):

@@ -5,7 +5,7 @@ Ensures: nodes of a Scan's body that read sequence elements, invariants and cons
 `over_all_steps` knows, stand before the Scan with the steps as a leading axis; their results are sequences. A trace of
 such a result, or of a sequence itself, is read off outside: cut where it is trimmed, filled up with zeros where it is
 longer than the loop. Of a Scan without states nothing is left.
-Declines: "it may end before its sequences do" (a condition); "it reads sequences that run in different directions"; for
+Declines: "it may end before its sequences do" (a condition); "it repeats its operands, for this step only" (`growth.py`); "it reads sequences that run in different directions"; for
 a node whatever `over_all_steps` says; for a trace "the number of steps is given apart from the sequences". Results do
 not depend on the order of steps, but a product of many rows at once may be rounded otherwise.
 """
@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from webrnn.ir import Graph, Node, Scan, SequenceInput, SequenceSpec, Trace, Value
 
 from .base import Context, PassResult, ScanPass
+from .growth import grown_for_one_step
 from .over_all_steps import Declined, Operand, over_all_steps
 from .rewriting import Additions, steps_from_front, steps_to_front
 
@@ -34,8 +35,12 @@ class HoistSequences(ScanPass):
             result.declines_at(node, "it may end before its sequences do")
             return None
         move = _Move(graph, scan, context)
+        stays = grown_for_one_step(scan, context.facts)
         for inner in list(scan.body.nodes):
             if any(True for _ in inner.subgraphs) or not move.is_ready(inner):
+                continue
+            if id(inner) in stays:
+                result.declines_at(inner, "it repeats its operands, for this step only")
                 continue
             try:
                 plan = move.plan(inner)

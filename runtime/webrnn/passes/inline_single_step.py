@@ -2,10 +2,11 @@
 
 Requires: facts from infer_shapes (the number of steps).
 Ensures: a Scan without a condition that takes one step, because a sequence has one element or the number of steps is
-the constant 1, is replaced by the nodes of its body. Under `stream` semantics and without states that is always so.
-Under `run` a Scan with states stays a loop, in which its states can be seen, unless the last value of each of them is
-in an output of the model, as it is or rearranged: as an operand of the next call it is then explicit anyway.
-Declines: "the last value of state ... is in no output of the model", "it has states and is inside another graph".
+the constant 1, is replaced by the nodes of its body. Under `stream` semantics, without states and inside the body of
+another loop that is always so. Elsewhere, under `run`, a Scan with states stays a loop, in which its states can be
+seen, unless the last value of each of them is in an output of the model, as it is or rearranged: as an operand of the
+next call it is then explicit anyway.
+Declines: "the last value of state ... is in no output of the model", "it has states and is inside a branch".
 """
 
 from __future__ import annotations
@@ -14,11 +15,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from webrnn.ir import Graph, Node, Scan, State, Value
+from webrnn.ir import Graph, Node, Scan, State, Value, is_scan
 from webrnn.ops.sets import RESHAPES
 from webrnn.shapes.infer import trip_count
 
-from .base import Context, PassResult, ScanPass
+from .base import Context, PassResult, ScanPass, open_graphs
 from .rewriting import Names, inline, new_constant
 
 _REARRANGE = RESHAPES | {"Transpose", "Concat", "ExpectShape"}
@@ -41,16 +42,22 @@ class InlineSingleStep(ScanPass):
 
 
 def _reason_to_stay(graph: Graph, scan: Scan, context: Context) -> str | None:
-    if context.semantics == "stream" or not scan.states:
+    if context.semantics == "stream" or not scan.states or _is_in_a_loop(graph, context.root):
         return None
     if graph is not context.root:
-        return "it has states and is inside another graph"
+        return "it has states and is inside a branch"
     visible = _values_in_outputs(graph)
     for state in scan.states:
         last = [state.final, *(trace.whole for trace in scan.trace_of(state))]
         if not any(value in visible for value in last if value is not None):
             return f"the last value of state {state.body_in[0].name} is in no output of the model"
     return None
+
+
+def _is_in_a_loop(graph: Graph, root: Graph) -> bool:
+    """Whether a graph is the body of a loop, or is in one: no state in there lives from call to call."""
+    bodies = (Scan.of(node).body for outer in open_graphs(root) for node in outer.nodes if is_scan(node))
+    return any(inner is graph for body in bodies for inner in open_graphs(body))
 
 
 def _values_in_outputs(graph: Graph) -> set[Value]:

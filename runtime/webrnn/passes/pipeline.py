@@ -79,6 +79,7 @@ PASSES: tuple[Step, ...] = (
     Step("merge_layout", "Reshape Expand Squeeze Unsqueeze Flatten Transpose"),
     Step("simplify_algebra", "elementwise"),
     Step("simplify_powers", "Pow"),
+    Step("outer_products", "MatMul"),
     Step("fold_batchnorm", "BatchNormalization"),
     Step("convs_to_products", "Conv"),
     Step("fuse_layer_norm", "ReduceMean", "Sqrt", "Div Reciprocal"),
@@ -123,6 +124,7 @@ FUSIONS: tuple[Step, ...] = (
     Step("fuse_linear", _PRODUCTS),
     Step("fuse_cells", _PRODUCTS, "elementwise"),
     Step("fuse_exported_cells", _PRODUCTS, "elementwise"),
+    Step("fold_lookups", "Gather", _PRODUCTS),
     Step("fuse_elementwise", "elementwise Clip"),
 )
 """These make ops (`ir/fused.py`) that hide from the passes above what they stand for."""

@@ -5,12 +5,13 @@ Ensures: nodes of a Scan's body whose results reach traces and nothing else, and
 behind the Scan with the steps as a leading axis. What they read is traced instead; sequences are read from outside
 where all of them is used in the same direction. A matrix product with something that is the same in each step always
 leaves: one product of all rows replaces one of a row for each step. Other nodes leave if what is traced instead is not
-larger; where it is, the nodes before them are tried together with them, as far back as they are needed for traces only.
+larger and the number of steps is known before; where not, the nodes before them are tried together with them, as far
+back as they are needed for traces only.
 Declines: "what it reads is larger than what it gives", "the sizes of what it reads and gives are not known", "a result
-on the way is much larger than what is traced", "its traces differ in direction or in length", "its trace is longer than
-the loop" (what an op makes of the zeros behind the last step need not be zero), "it is the same in each step"
-(hoist_invariants has it), and whatever `over_all_steps` says. Results do not depend on the order of steps, but a
-product of many rows at once may be rounded otherwise.
+on the way is much larger than what is traced", "how many steps there are is known when they are done", "its traces
+differ in direction or in length", "its trace is longer than the loop" (what an op makes of the zeros behind the last
+step need not be zero), "it is the same in each step" (hoist_invariants has it), and whatever `over_all_steps` says.
+Results do not depend on the order of steps, but a product of many rows at once may be rounded otherwise.
 """
 
 from __future__ import annotations
@@ -78,6 +79,7 @@ class _Sink:
         self.new = Additions(graph, context)
         self.after: list[Node] = []
         self.fixed = {item.inner: item.outer for item in scan.invariants}
+        self.may_end_early = scan.body_cond is not None
         ends_with_sequences = scan.n_steps is None and scan.cond is None and scan.body_cond is None
         self.sequences = {item.element: item for item in scan.sequences} if ends_with_sequences else {}
 
@@ -146,6 +148,8 @@ class _Sink:
                 return "a result on the way is much larger than what is traced"
         if any(self._is_product_with_the_same(node) for node in move.group):
             return None
+        if self.may_end_early:
+            return "how many steps there are is known when they are done"
         if gives is None or reads is None:
             return "the sizes of what it reads and gives are not known"
         return None if is_nonnegative(gives - reads) else "what it reads is larger than what it gives"

@@ -1,15 +1,16 @@
-"""Which arena storages can share memory: those that are never alive at the same time.
+"""Which arena storages can share memory: those that are never alive at the same time, and what an expression makes of an
+operand that nothing reads any more, element by element.
 
 Sizes are symbolic, so places are slots, each as large as the largest storage in it is once sizes are known.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from webrnn.ir import Dim, SymbolicDim
 
-from .draft import Draft, Instruction, LoopInstruction
+from .draft import Draft, ExpressionInstruction, Instruction, LoopInstruction
 from .opcodes import DTYPES, ITEM_BYTES
 from .views import Storage, View
 
@@ -23,6 +24,7 @@ class _Life:
 def assign_slots(draft: Draft) -> dict[Storage, int]:
     """The slot of each arena storage."""
     lives = _lifetimes(draft)
+    overwritten = _overwritten(draft)
     slots: list[_Slot] = []
     found: dict[Storage, int] = {}
     for storage in sorted(lives, key=lambda storage: (lives[storage].first, -lives[storage].last)):
@@ -30,12 +32,49 @@ def assign_slots(draft: Draft) -> dict[Storage, int]:
         n_bytes = storage.size * ITEM_BYTES[DTYPES.index(storage.dtype)]
         free = [index for index, slot in enumerate(slots) if slot.busy_until < life.first and slot.suits(n_bytes)]
         index = min(free, key=lambda index: slots[index].waste(n_bytes), default=-1)
+        before = overwritten.get(storage)
+        if before in lives and _is_handed_over(lives[before], life) and slots[found[before]].busy_until == life.first + 1:
+            index = found[before]
         if index < 0:
             index = len(slots)
             slots.append(_Slot(n_bytes, life.last))
         slots[index].take(n_bytes, life.last)
         found[storage] = index
     return found
+
+
+def _is_handed_over(before: _Life, after: _Life) -> bool:
+    """Whether one storage is read for the last time by the instruction that first writes the other."""
+    return before.last == after.first + 1
+
+
+def _overwritten(draft: Draft) -> dict[Storage, Storage]:
+    """By result of an expression: an operand whose elements are read where those of the result are written."""
+    found: dict[Storage, Storage] = {}
+    before: Instruction | None = None
+    for instruction in draft.walk():
+        if isinstance(instruction, ExpressionInstruction):
+            only = before.target.storage if before is not None and before.takes_the_next_along else None
+            for result, _ in instruction.outputs:
+                for operand in instruction.inputs:
+                    if _is_overwritable(operand, result, instruction) and only in (None, operand.storage):
+                        found.setdefault(result.storage, operand.storage)
+        before = instruction
+    return found
+
+
+def _is_overwritable(operand: View, result: View, instruction: ExpressionInstruction) -> bool:
+    storage = operand.storage
+    return (
+        storage.kind == result.storage.kind == "arena"
+        and (storage.dtype, storage.size) == (result.storage.dtype, result.storage.size)
+        and result == replace(operand, storage=result.storage)
+        and not operand.motions
+        and operand.follows is None
+        and operand.is_contiguous
+        and all(view == operand for view in instruction.inputs if view.storage is storage)
+        and sum(view.storage is result.storage for view, _ in instruction.outputs) == 1
+    )
 
 
 @dataclass(slots=True)
@@ -87,8 +126,10 @@ class _Walk:
         self._followed, self._position = followed, 0
 
     def visit(self, block: list[Instruction]) -> None:
+        carried: list[View] = []
         for instruction in block:
-            touched = [*instruction.views()]
+            touched = [*instruction.views(), *carried]
+            carried = touched if instruction.takes_the_next_along else []
             if isinstance(instruction, LoopInstruction):
                 touched += self._followed.get(instruction.id, ())
             start = self._touch(touched)

@@ -13,7 +13,7 @@ import numpy as np
 from webrnn.errors import PlanError
 
 from . import opcodes
-from .instructions import HAS_SIZES, INSTRUCTIONS, InstructionRow, OperandRow
+from .instructions import CODES, HAS_SIZES, INSTRUCTIONS, RUN_ALONG, InstructionRow, OperandRow
 from .operations import OPERATION_WORDS, OPERATIONS, RETIRED, OperationRow
 
 MOST = 1 << 24
@@ -233,6 +233,10 @@ class _Decoder:
         if row.name in HAS_SIZES:
             found.rest = words[n_operands:]
             _require(all(map(self._is_size, found.rest)), f"{where}: a size is out of range")
+        elif row.name in RUN_ALONG:
+            behind = self.words[self.code_start + at] if end - at >= 2 else None
+            fits = words[-1] == 0 or (words[-1] == 1 and behind == CODES["expression"])
+            _require(fits, f"{where}: no expression is behind it")
         elif row.name == "let":
             _require(opcodes.SIZE_KINDS[self.sizes[words[0]][0]] == "late", f"{where}: its size is not late")
         elif row.name == "expression":

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from webrnn.ir import Dim
 
+from .instructions import ROWS, RUN_ALONG
 from .views import View
 
 Operand = View | Dim | float | None
@@ -25,6 +26,18 @@ class Instruction:
 
     def views(self) -> Iterator[View]:
         return (operand for operand in self.operands if isinstance(operand, View))
+
+    @property
+    def target(self) -> View:
+        """Where an instruction of RUN_ALONG writes."""
+        target = self.operands[[operand.name for operand in ROWS[self.name].operands].index("y")]
+        assert isinstance(target, View)
+        return target
+
+    @property
+    def takes_the_next_along(self) -> bool:
+        """Whether the expression behind it is run with it, block by block."""
+        return self.name in RUN_ALONG and self.operands[-1] == 1
 
 
 @dataclass(frozen=True, slots=True)

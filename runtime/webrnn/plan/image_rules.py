@@ -2,13 +2,72 @@
 
 from __future__ import annotations
 
-from .bound import BoundTensor, Maybe, is_block, is_dense, is_vector
+from .bound import BoundTensor, Maybe, fits, is_block, is_dense, is_vector, packed_floats
 from .instructions import COORDINATES, INTERPOLATIONS, NEAREST_MODES, PADDINGS, POOLINGS, UNITS
 
 
 def along_axis(x: BoundTensor, y: BoundTensor) -> bool:
     """[outer, n, inner] and [outer, m, inner]"""
     return is_dense(x, 3) and is_dense(y, 3) and (x.shape[0], x.shape[2]) == (y.shape[0], y.shape[2])
+
+
+def _has_channels_last(t: BoundTensor) -> bool:
+    return t.rank == 4 and (t.strides[3] == 1 or t.shape[3] == 1)
+
+
+def _has_windows(x: BoundTensor, y: BoundTensor, steps: tuple[int, ...]) -> bool:
+    """Whether all windows lie inside x. steps: kernel, stride, dilation, of the height and the width each."""
+    if not (_has_channels_last(x) and _has_channels_last(y) and x.shape[0] == y.shape[0]):
+        return False
+    kernel, stride, dilation = steps[:2], steps[2:4], steps[4:]
+    if not all(1 <= number < 2**15 for number in steps):
+        return False
+    ends = [(y.shape[1 + a] - 1) * stride[a] + (kernel[a] - 1) * dilation[a] for a in range(2)]
+    return not y.count or (ends[0] < x.shape[1] and ends[1] < x.shape[2])
+
+
+def conv_rows(x: BoundTensor, packed: BoundTensor, bias: Maybe, y: BoundTensor, *numbers: int) -> bool:
+    steps = numbers[:6]
+    if not _has_windows(x, y, steps):
+        return False
+    terms = steps[0] * steps[1] * x.shape[3]
+    return (
+        fits(terms)
+        and is_dense(packed, 1)
+        and packed.count >= packed_floats(y.shape[3], terms)
+        and (bias is None or is_vector(bias, y.shape[3]))
+    )
+
+
+def depthwise(x: BoundTensor, w: BoundTensor, bias: Maybe, y: BoundTensor, *numbers: int) -> bool:
+    steps = numbers[:6]
+    return (
+        _has_windows(x, y, steps)
+        and x.shape[3] == y.shape[3]
+        and is_dense(w, 2)
+        and w.shape[1] == x.shape[3]
+        and w.shape[0] == steps[0] * steps[1]
+        and (bias is None or is_vector(bias, y.shape[3]))
+    )
+
+
+def slides(x: tuple[int, ...], y: tuple[int, ...], window: tuple[int, ...]) -> bool:
+    """Heights and widths, and: kernel, stride, pads before, dilation, of the height and the width each."""
+    kernel, stride, pads, dilation = (window[i : i + 2] for i in range(0, 8, 2))
+    if not all(1 <= number < 2**15 for number in (*kernel, *stride, *dilation)):
+        return False
+    positions = ((y[a] + 1) * stride[a] + kernel[a] * dilation[a] + x[a] + pads[a] for a in range(2))
+    return all(0 <= pad < 2**15 for pad in pads) and all(map(fits, positions))
+
+
+def pool_rows(x: BoundTensor, y: BoundTensor, kind: int, *window: int) -> bool:
+    return (
+        _has_channels_last(x)
+        and _has_channels_last(y)
+        and (x.shape[0], x.shape[3]) == (y.shape[0], y.shape[3])
+        and 0 <= kind < POOLINGS.index("sum")
+        and slides(x.shape[1:3], y.shape[1:3], window)
+    )
 
 
 def pool_axis(

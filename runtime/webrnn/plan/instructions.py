@@ -102,6 +102,8 @@ class InstructionRow(NamedTuple):
     """Name and category of each; those of instructions with blocks count steps and branches."""
     costs_like: str
     """The ONNX op that takes as many FLOPs for each element of the first operand."""
+    is_rare: bool
+    """Whether only the full wasm module has it; the core module, which most models need, does not: see docs/web.md."""
 
     @property
     def blocks(self) -> list[int]:
@@ -120,17 +122,23 @@ def _operand(text: str) -> OperandRow:
 
 
 def _row(
-    name: str, operands: str, category: str, parts: tuple[tuple[str, str], ...] = (), costs_like: str = ""
+    name: str,
+    operands: str,
+    category: str,
+    parts: tuple[tuple[str, str], ...] = (),
+    costs_like: str = "",
+    rare: bool = False,
 ) -> InstructionRow:
     words = operands.split()
     has_list = words[-1:] == ["..."]
     rows = tuple(map(_operand, words[:-1] if has_list else words))
-    return InstructionRow(name, rows, has_list, category, parts, costs_like)
+    return InstructionRow(name, rows, has_list, category, parts, costs_like, rare)
 
 
 _SEQUENCE = "xw:f32 packed:f32 bias:f32? h:f32 scratch:f32! final:f32! trace:f32!? params:f32 activations:activation*"
 _STEP_PARTS = (("products", "matrix"), ("cells", "cell"))
 _WINDOW = "kernel_h:int kernel_w:int stride_h:int stride_w:int pad_top:int pad_left:int dilation_h:int dilation_w:int"
+_STEPS = "kernel_h:int kernel_w:int stride_h:int stride_w:int dilation_h:int dilation_w:int"
 
 INSTRUCTIONS = (
     _row("require", "size:size", "control"),  # that is not negative: else the plan does not hold for the sizes
@@ -205,9 +213,12 @@ INSTRUCTIONS = (
         "nms",
         "corners:f32 scores:f32 order:i64 limit:i64 overlap:f32 least:f32 selected:i64! count:i64!",
         "reduction",
+        rare=True,
     ),
     # x[n, width], order[2, n], first, inverse and counts [n]
-    _row("unique", "x:any order:i64! first:i64! inverse:i64! counts:i64! count:i64! sorted:int", "reduction"),
+    _row(
+        "unique", "x:any order:i64! first:i64! inverse:i64! counts:i64! count:i64! sorted:int", "reduction", rare=True
+    ),
 
     # --- windows and images
     # x[outer, n, inner], y[outer, m, inner]
@@ -216,6 +227,7 @@ INSTRUCTIONS = (
         "x:f32 places:i64? y:f32! index:i64!? kind:pooling kernel:int stride:int dilation:int pad:size after:size"
         " scale:size plane:size",
         "reduction",
+        rare=True,
     ),
     _row(
         "resize",
@@ -223,15 +235,17 @@ INSTRUCTIONS = (
         " antialias:int exclude_outside:int cubic_a:float extrapolation:float",
         "reduction",
         costs_like="Resize",
+        rare=True,
     ),
     # x[n, c, axes ...], grid[n, points, axes], y[n, c, points]
-    _row("grid_sample", "x:f32 grid:f32 y:f32! mode:interpolation padding:padding units:units", "reduction"),
-    _row("affine_grid", "theta:f32 y:f32! align_corners:int", "reduction"),  # theta[n, axes, axes + 1]
+    _row("grid_sample", "x:f32 grid:f32 y:f32! mode:interpolation padding:padding units:units", "reduction", rare=True),
+    _row("affine_grid", "theta:f32 y:f32! align_corners:int", "reduction", rare=True),  # theta[n, axes, axes + 1]
     # x[n, c, h, w], rois[regions, 4]
     _row(
-        "roi_align", "x:f32 rois:f32 images:i64 y:f32! is_max:int half_pixel:int samples:int scale:float", "reduction"
+        "roi_align", "x:f32 rois:f32 images:i64 y:f32! is_max:int half_pixel:int samples:int scale:float", "reduction",
+        rare=True,
     ),
-    _row("det", "x:f32 scratch:f64! y:f32!", "reduction"),  # x[count, n, n]
+    _row("det", "x:f32 scratch:f64! y:f32!", "reduction", rare=True),  # x[count, n, n]
     # x[outer, kernel, middle, n, inner], y[outer, middle, m, inner]
     _row("overlap_add", "x:f32 y:f32! stride:int dilation:int pad:int", "reduction"),
 
@@ -241,14 +255,33 @@ INSTRUCTIONS = (
     # --- integers and quantized numbers
     # x[m, k] of bytes, zero[1] or [m], packed: integer_panels, shift[n], y[m, n] = (x - zero)(weights - shift)
     _row("integer_gemm", "x:any zero:any? packed:i8 shift:i32? y:i32! scratch:i16!", "matrix"),
-    _row("plain_matmul", "a:any b:any y:any!", "matrix"),  # a[b, m, k], b[b, k, n], y[b, m, n] of integers or f64
+    # a[b, m, k], b[b, k, n], y[b, m, n] of integers or f64
+    _row("plain_matmul", "a:any b:any y:any!", "matrix", rare=True),
 
     # --- random numbers
-    _row("random", "counter:i64 y:f32! seed:int normal:int", "element-wise"),
+    _row("random", "counter:i64 y:f32! seed:int normal:int", "element-wise", rare=True),
     # scores[batch, classes], numbers[batch, n], y the same
-    _row("choose", "scores:f32 numbers:f32 y:i64!", "reduction"),
+    _row("choose", "scores:f32 numbers:f32 y:i64!", "reduction", rare=True),
+
+    # --- convolutions and pools, channels last: x[n, h, w, c], y[n, h, w, filters]. along: 1 if the expression behind
+    # it is run along with it, on each block of results while that is near
+    _row("conv_rows", f"x:f32 packed:f32 bias:f32? y:f32! {_STEPS} along:int", "matrix"),  # zeros around x are part of it
+    _row("depthwise", f"x:f32 w:f32 bias:f32? y:f32! {_STEPS} along:int", "matrix"),  # w[taps, c]
+    _row("pool_rows", f"x:f32 y:f32! kind:pooling {_WINDOW}", "reduction"),
+
+    # --- memories
+    # query[t, b, h, g, k], key[t, b, h, k], value[t, b, h, v], forget[t, b, h, k], rate[t, b, h], memory[b, h, k, v],
+    # read[t, b, h, g, v]
+    _row(
+        "linear_attention",
+        "query:f32 key:f32 value:f32 forget:f32? rate:f32? memory:f32! read:f32! is_delta:int",
+        "matrix",
+        rare=True,
+    ),
 )  # fmt: skip
 
+RUN_ALONG = ("conv_rows", "depthwise")
+"""The instructions whose last operand says whether the expression behind them runs along."""
 HAS_SIZES = ("sizes", "flat_index")
 
 ROWS = {row.name: row for row in INSTRUCTIONS}

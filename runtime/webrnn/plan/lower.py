@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 
 import numpy as np
@@ -15,13 +15,14 @@ from webrnn.ir import Dim, DType, Graph, Node, Symbol, Value, is_scan
 from webrnn.ir.dims import Shape, TooComplex
 from webrnn.ir.fused import is_expression
 from webrnn.ops.rows import with_trait
-from webrnn.ops.sets import RESHAPES
+from webrnn.ops.sets import ELEMENTWISE, RESHAPES
 from webrnn.shapes.infer import infer_node
 
 from .draft import Draft, Port
+from .instructions import RUN_ALONG
 from .lowering import DTYPES, Lowering, NotLowered, Rule, attribute, foreign_reason, present, rule
 from .opening import KNOW_MORE_WHILE_RUNNING, OPENERS
-from .views import Storage, count_of, dense_view
+from .views import Storage, count_of, dense_like, dense_view
 from .widening import lower_widened
 
 _PLAIN_TYPES = {DType.FLOAT, DType.DOUBLE, DType.INT32, DType.INT64}
@@ -29,6 +30,10 @@ _PLAIN_TYPES = {DType.FLOAT, DType.DOUBLE, DType.INT32, DType.INT64}
 _READS_FIRST_ONLY = with_trait("first")
 _READS_TOO = {"Pad": 2}
 """Of these, another operand whose elements are read: the value of what is added."""
+
+_CHANNELS_LAST = {"Conv", "ConvTranspose", "MaxPool", "AveragePool"}
+_MOST_STEPS_BACK = 8
+"""That a value is followed back to where it comes from."""
 
 
 def lower(
@@ -97,6 +102,8 @@ class _Walk(Lowering):
 
     refusals: list[NotLowered] | None = None
     """Where reasons are collected, if all of them are asked for."""
+    _producers: Mapping[Value, Node] = {}
+    """Of the graph that is being lowered."""
     _at: Node | None = None
     """The node of the outermost graph that is being lowered."""
 
@@ -108,7 +115,12 @@ class _Walk(Lowering):
         for value in self.graph.outputs:
             self._place_output(value)
         self.lower_graph(self.graph)
-        return Draft(inputs, [self._output_port(value) for value in self.graph.outputs], self.block)
+        draft = Draft(inputs, [self._output_port(value) for value in self.graph.outputs], self.block)
+        if any(instruction.name in RUN_ALONG for instruction in draft.walk()):
+            from .along import run_expressions_along  # a page waits for what is imported
+
+            run_expressions_along(draft)
+        return draft
 
     def _input_if_known(self, value: Value) -> Port | None:
         try:
@@ -196,7 +208,8 @@ class _Walk(Lowering):
     def _hand_back_destinations(self, graph: Graph, nodes_from_last: Sequence[Node]) -> None:
         """What only gives its operand another shape, or puts operands side by side, copies nothing where these can be
         made in the right place."""
-        made_here = {output for node in graph.nodes for output in node.outputs if output is not None}
+        self._producers = graph.producers()
+        made_here = set(self._producers)
         consumers = graph.consumers()
         for node in nodes_from_last:
             if (node.domain, node.op) == ("", "Concat"):
@@ -229,7 +242,10 @@ class _Walk(Lowering):
             return
         target = self.destinations.get(output)
         if target is None:
-            target = self.destinations[output] = self.temporary(self.shape(output), self.dtype(output))
+            target = self.temporary(self.shape(output), self.dtype(output))
+            if target.rank in (3, 4) and any(self._is_channels_last(part) for part in private):
+                target = dense_like(target.storage, target.shape, [0, *range(2, target.rank), 1])
+            self.destinations[output] = target
         axis = attribute(concat, "axis", 0) % target.rank
         start: Dim = 0
         for part in parts:
@@ -238,6 +254,21 @@ class _Walk(Lowering):
             if part in private and part not in self.destinations and place.shape == shape:
                 self.destinations[part] = place
             start = start + shape[axis]
+
+    def _is_channels_last(self, value: Value) -> bool:
+        """Whether the channels of a value will lie behind each other: it comes from a convolution or a pool, or is made
+        of such a value element by element."""
+        for _ in range(_MOST_STEPS_BACK):
+            node = self._producers.get(value)
+            if node is None or not node.inputs:
+                return False
+            if not node.domain and node.op in _CHANNELS_LAST:
+                return True
+            source = next((each for each in node.inputs if self.facts.shape(each) == self.facts.shape(value)), None)
+            if source is None or not (is_expression(node) or (not node.domain and node.op in ELEMENTWISE)):
+                return False
+            value = source
+        return False
 
     def _read_inputs(self, node: Node) -> list[Value]:
         """The operands whose elements its instructions read: not those that only say how, such as a shape."""

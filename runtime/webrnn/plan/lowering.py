@@ -309,7 +309,8 @@ class Lowering:
 
     def output_like(self, value: Value, views: Sequence[View]) -> View:
         """Where an element-wise rule writes a result: stored in the order of the operands of its shape."""
-        if value not in self.views and value not in self.destinations:
+        is_output = value in self.graph.outputs and value not in self.graph.inputs
+        if value not in self.views and value not in self.destinations and not is_output:
             shape = self.shape(value)
             alike = next((view for view in views if view.shape == shape), None)
             if alike is not None:

@@ -206,18 +206,14 @@ def _batch_norm(
 
 
 def _window(x: BoundTensor, y: BoundTensor, window: Sequence[int]) -> bool:
-    """kernel, stride, pads before, dilation, of the height and the width each."""
-    if not (is_dense(x, 4) and is_dense(y, 4) and x.shape[0] == y.shape[0]):
-        return False
-    kernel, stride, pads, dilation = (window[i : i + 2] for i in range(0, 8, 2))
-    if not all(1 <= number < 2**15 for number in (*kernel, *stride, *dilation)) or not all(
-        0 <= p < 2**15 for p in pads
-    ):
-        return False
-    positions = [
-        (y.shape[2 + a] + 1) * stride[a] + kernel[a] * dilation[a] + x.shape[2 + a] + pads[a] for a in range(2)
-    ]
-    return all(map(fits, (*positions, x.shape[2] * x.shape[3], y.shape[2] * y.shape[3])))
+    planes = (x.shape[2] * x.shape[3], y.shape[2] * y.shape[3]) if x.rank == y.rank == 4 else ()
+    return (
+        is_dense(x, 4)
+        and is_dense(y, 4)
+        and x.shape[0] == y.shape[0]
+        and all(map(fits, planes))
+        and image_rules.slides(x.shape[2:], y.shape[2:], tuple(window))
+    )
 
 
 def _conv(
@@ -308,6 +304,25 @@ def _choose(scores: BoundTensor, numbers: BoundTensor, y: BoundTensor) -> bool:
     )
 
 
+def _linear_attention(
+    query: BoundTensor, key: BoundTensor, value: BoundTensor, forget: Maybe, rate: Maybe, memory: BoundTensor,
+    read: BoundTensor, is_delta: int,
+) -> bool:  # fmt: skip
+    if [each.rank for each in (query, key, value, memory, read)] != [5, 4, 4, 4, 5]:
+        return False
+    (steps, batch, heads, group, columns), rows = read.shape, key.shape[3]
+    return (
+        group > 0
+        and query.shape == (steps, batch, heads, group, rows)
+        and key.shape == (steps, batch, heads, rows)
+        and value.shape == (steps, batch, heads, columns)
+        and memory.shape == (batch, heads, rows, columns)
+        and (forget is None or forget.shape == key.shape)
+        and (rate is None or rate.shape == (steps, batch, heads))
+        and (columns == 1 or all(each.strides[-1] == 1 for each in (value, memory, read)))
+    )
+
+
 OPERAND_RULES: dict[str, Callable[..., bool]] = {
     "require": lambda size: size >= 0,
     "copy": _copy,
@@ -347,6 +362,9 @@ OPERAND_RULES: dict[str, Callable[..., bool]] = {
     "nms": index_rules.nms,
     "unique": index_rules.unique,
     # --- windows and images
+    "conv_rows": image_rules.conv_rows,
+    "depthwise": image_rules.depthwise,
+    "pool_rows": image_rules.pool_rows,
     "pool_axis": image_rules.pool_axis,
     "resize": image_rules.resize,
     "grid_sample": image_rules.grid_sample,
@@ -362,5 +380,7 @@ OPERAND_RULES: dict[str, Callable[..., bool]] = {
     # --- random numbers
     "random": lambda counter, y, seed, normal: counter.count == 1 and y.is_contiguous,
     "choose": _choose,
+    # --- memories
+    "linear_attention": _linear_attention,
 }
 """Not of "expression" and "loop", whose operands are lists: verify.py has theirs."""

@@ -22,6 +22,14 @@ OPERATION_WORDS = 7
 LETTERS = {"f": "f32", "i": "i64", "j": "i32", "u": "bool", "d": "f64", "v": "u64"}
 """Of element types, in names of operations."""
 
+_TYPES = (
+    "f32", "i64", "bool", "i32", "f16", "bf16", "f64", "u8", "i8", "u16", "i16", "u32", "u64",
+    "f8e4m3fn", "f8e4m3fnuz", "f8e5m2", "f8e5m2fnuz", "u4", "i4", "f4e2m1", "f8e8m0", "u2", "i2", "f6e2m3", "f6e3m2",
+)  # fmt: skip
+"""Those of opcodes.py that have casts."""
+RARE_TYPES = frozenset(("f64", *_TYPES[_TYPES.index("f8e4m3fn") :]))
+"""Those that only the full wasm module has."""
+
 
 class OperationRow(NamedTuple):
     name: str
@@ -39,15 +47,15 @@ class OperationRow(NamedTuple):
     defaults: tuple[float, float] = (0.0, 0.0)
     """Of the ONNX op's alpha and beta, which operations of the kind `activation` have."""
     flops: int = 1
+    rare: bool = False
+    """Whether only the full wasm module has it, whatever its types."""
+
+    @property
+    def is_rare(self) -> bool:
+        return self.rare or not RARE_TYPES.isdisjoint((*self.takes, self.gives))
 
 
 RETIRED = OperationRow("", "", (), "f32")
-
-_TYPES = (
-    "f32", "i64", "bool", "i32", "f16", "bf16", "f64", "u8", "i8", "u16", "i16", "u32", "u64",
-    "f8e4m3fn", "f8e4m3fnuz", "f8e5m2", "f8e5m2fnuz", "u4", "i4", "f4e2m1", "f8e8m0", "u2", "i2", "f6e2m3", "f6e3m2",
-)  # fmt: skip
-"""Those of opcodes.py that have casts."""
 
 
 def _unary(name: str, op: str, ulp: float = 0) -> OperationRow:

@@ -125,6 +125,10 @@ class Costs:
     def conv(self, instruction: Decoded, o: dict[str, int]) -> int:
         return self.count(o["y"]) * (2 * prod(self.shape(o["w"])[1:]) + (o["bias"] >= 0))
 
+    def conv_rows(self, instruction: Decoded, o: dict[str, int]) -> int:
+        taps = o["kernel_h"] * o["kernel_w"] * (self.shape(o["x"])[3] if "packed" in o else 1)
+        return self.count(o["y"]) * (2 * taps + (o["bias"] >= 0))
+
     def pool(self, instruction: Decoded, o: dict[str, int]) -> int:
         return self.count(o["y"]) * o["kernel_h"] * o["kernel_w"]
 
@@ -156,7 +160,10 @@ def _cell_op(instruction: Decoded) -> str:
 _FLOPS: dict[str, Callable[[Costs, Decoded, dict[str, int]], int]] = {
     "gemm": Costs.gemm,
     "conv": Costs.conv,
+    "conv_rows": Costs.conv_rows,
+    "depthwise": Costs.conv_rows,
     "pool": Costs.pool,
+    "pool_rows": Costs.pool,
     "expression": Costs.expression,
     "reduce": Costs.reduce,
     "fft": Costs.fft,

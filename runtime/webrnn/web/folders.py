@@ -51,7 +51,7 @@ def modules(folder: Path, entry: str, without: Collection[str] = ()) -> list[str
 def write_host(folder: Path) -> None:
     """The modules that run plans and audio, with the builds of the VM beside them, where they look for those."""
     from webrnn.engine.kernels.loading import FOLDER, module_file
-    from webrnn.engine.kernels.wasm import VARIANTS
+    from webrnn.engine.kernels.wasm import FILES
     from webrnn.errors import BackendError
 
     source = page_folder() / HOST
@@ -62,5 +62,5 @@ def write_host(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for file in source.glob("*.js"):
         shutil.copyfile(file, folder / file.name)
-    for variant in VARIANTS:
-        shutil.copyfile(module_file(FOLDER, f"wasm_{variant}.wasm"), folder / f"wasm_{variant}.wasm")
+    for name in FILES:
+        shutil.copyfile(module_file(FOLDER, name), folder / name)

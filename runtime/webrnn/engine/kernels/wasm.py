@@ -22,8 +22,18 @@ from .loading import ALIGNMENT, FOLDER, Binding, Buffer, Kernels, bindings, modu
 from .native import _library
 
 VARIANTS = ("relaxed", "simd", "scalar")
+CORE = "-core"
+"""Behind a variant: its core module, which runs plans only, and only those without anything rare. Pages load it."""
 PAGE = 65536
 MAX_PAGES = 65536
+
+
+def file_name(variant: str) -> str:
+    return f"wasm_{variant.replace('-', '_')}.wasm"
+
+
+FILES = tuple(file_name(variant + kind) for variant in VARIANTS for kind in (CORE, ""))
+"""What a page may ask for."""
 
 
 @cache
@@ -61,7 +71,7 @@ def _leave_to_the_system() -> None:
 def available(folder: Path = FOLDER) -> list[str]:
     if sys.platform == "emscripten" or importlib.util.find_spec("wasmtime") is None:
         return []
-    return [f"wasm:{variant}" for variant in VARIANTS if (folder / f"wasm_{variant}.wasm").exists()]
+    return [f"wasm:{variant}" for variant in VARIANTS if (folder / file_name(variant)).exists()]
 
 
 def _clock(store: Any, kind: Any) -> Any:
@@ -126,13 +136,13 @@ class WasmKernels(Kernels):
 
     def __init__(self, variant: str | None = None, folder: Path = FOLDER):
         variant = variant or VARIANTS[0]
-        if variant not in VARIANTS:
+        if variant.removesuffix(CORE) not in VARIANTS:
             raise BackendError(f"unknown variant wasm:{variant}: expected one of {', '.join(VARIANTS)}")
         engine, rows = _engine(), bindings(folder)
         import wasmtime
 
-        module = _module(module_file(folder, f"wasm_{variant}.wasm"))
-        self.spec, self.fused = f"wasm:{variant}", variant == "relaxed"
+        module = _module(module_file(folder, file_name(variant)))
+        self.spec, self.fused = f"wasm:{variant}", variant.removesuffix(CORE) == "relaxed"
         self._store = wasmtime.Store(engine)
         self._guard = _Guard()
         self._free: dict[int, list[int]] = {}
@@ -142,8 +152,9 @@ class WasmKernels(Kernels):
         instance = wasmtime.Instance(self._store, module, [self._import(i, folder) for i in module.imports])
         exports: Any = instance.exports(self._store)
         self._top = exports["__heap_base"].value(self._store)
-        self._functions = {binding.name: exports[binding.symbol] for binding in rows}
-        self._bindings = {binding.name: binding for binding in rows}
+        exported = {export.name for export in module.exports}
+        self._bindings = {binding.name: binding for binding in rows if binding.symbol in exported}
+        self._functions = {name: exports[binding.symbol] for name, binding in self._bindings.items()}
         self._functions["set_row_panels"](self._store, 1)  # browsers are quicker with two, Cranelift is slower
 
     def __getattr__(self, name: str) -> Any:

@@ -43,7 +43,7 @@ def _mixtures(view: Surroundings, node: Node) -> Iterator[_Mixture]:
         for (keep, n), (z, h) in product(orders(new), orders(old)):
             rest = complement(view, keep, z)
             if rest is not None and new is not None and old is not None:
-                yield _Mixture(z, n, h, [node, new, old, rest])
+                yield _Mixture(z, n, h, [node, new, old, *rest])
         for z, difference in orders(old):
             away = view.node(difference, "Sub")
             if away is not None and old is not None and away.inputs[1] is first and away.inputs[0] is not None:

@@ -115,12 +115,18 @@ def orders(node: Node | None) -> Iterator[tuple[Value, Value]]:
             yield second, first
 
 
-def complement(view: Surroundings, value: Value, of: Value | None = None) -> Node | None:
-    """The subtraction if a value is 1 - `of`."""
-    node = view.node(value, "Sub")
-    if node is None or (of is not None and node.inputs[1] is not of):
-        return None
-    array = view.constant(node.inputs[0])
-    if array is None or array.dtype != np.float32 or array.ndim > 2 or not np.all(array == 1):
-        return None
-    return node if view.shape(value) == view.shape(node.inputs[1]) else None
+def complement(view: Surroundings, value: Value, of: Value) -> list[Node] | None:
+    """The nodes that make a value if it is 1 - `of`, or -`of` + 1, which TorchScript writes for it."""
+    difference, total = view.node(value, "Sub"), view.node(value, "Add")
+    if difference is not None and difference.inputs[1] is of and _are_ones(view, difference.inputs[0]):
+        return [difference] if view.shape(value) == view.shape(of) else None
+    for one, negative in orders(total):
+        negated = view.node(negative, "Neg")
+        if total is not None and negated is not None and negated.inputs[0] is of and _are_ones(view, one):
+            return [total, negated] if view.shape(value) == view.shape(of) else None
+    return None
+
+
+def _are_ones(view: Surroundings, value: Value | None) -> bool:
+    array = view.constant(value)
+    return array is not None and array.dtype == np.float32 and array.ndim <= 2 and bool(np.all(array == 1))

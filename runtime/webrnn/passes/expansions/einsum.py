@@ -78,6 +78,8 @@ def _product(e: Emitter, a: _Term, b: _Term, later: set[str]) -> _Term:
         every = (*batch, *left, *right, *inner)
         value = e.op("Mul", _spread(e, a, every), _spread(e, b, every))
         return _summed(e, _Term(value, every), later)
+    if left and not right:  # a vector is a row, and the matrix is read as it is
+        a, b, left, right = b, a, right, left
     rows = _joined(e, a, batch, left, inner)
     columns = _joined(e, b, batch, inner, right)
     value, axes = e.op("MatMul", rows, columns), (*batch, *left, *right)

@@ -17,7 +17,8 @@ from ..lowering import Lowering, attribute, present, rule
 from ..numbers import Numbers
 from ..views import View, count_of
 from .pads import sizes_of
-from .windows import Axis, axes_of, convolve
+from .axes import Axis, axes_of
+from .windows import convolve
 
 Factor = float | View | None
 """The scale of an axis: a number, a tensor of one element, or the quotient of the sizes after and before."""

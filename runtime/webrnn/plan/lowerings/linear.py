@@ -65,7 +65,9 @@ _PLAIN = frozenset({"i32", "u32", "i64", "u64", "f64"})
 
 
 def _product(l: Lowering, a: View, b: View, y: View) -> None:
-    """y[..., m, n] = a[..., m, k] b[..., k, n] with operands that are not constants."""
+    """y[..., m, n] = a[..., m, k] b[..., k, n] with operands that are not constants. A column is a row of all turned."""
+    if y.shape[-1] == 1 and y.shape[-2] != 1:
+        a, b, y = _turned(b), _turned(a), _turned(y)
     m, n, k = y.shape[-2], y.shape[-1], a.shape[-1]
     batch = y.shape[:-2]
     left, right = a.broadcast((*batch, m, k)), b.broadcast((*batch, k, n))
@@ -88,6 +90,10 @@ def _product(l: Lowering, a: View, b: View, y: View) -> None:
         l.emit("plain_matmul", *operands, rows)
     if target is None:
         l.copy(l.reshaped(rows, y.shape), y)
+
+
+def _turned(view: View) -> View:
+    return view.transposed([*range(view.rank - 2), view.rank - 1, view.rank - 2])
 
 
 def _batched(view: View, sizes: tuple[Dim, Dim, Dim]) -> View | None:

@@ -15,7 +15,9 @@ from ..draft import ExpressionOp
 from ..instructions import POOLINGS, REDUCTIONS, SCATTERS
 from ..lowering import Lowering, attribute, present, rule
 from ..views import View, count_of, dense_strides
-from .windows import Axis, axes_of, planes, window_of
+from . import channels_last
+from .axes import Axis, axes_of, window_of
+from .windows import planes
 
 
 @rule("MaxPool", "AveragePool", "LpPool")
@@ -35,6 +37,9 @@ def _pool(l: Lowering, node: Node) -> None:
     if index is not None:
         l.views[output], l.views[index] = _pool_with_index(l, view, axes, attribute(node, "storage_order", 0))
     elif _is_one_instruction(view, axes, kind):
+        if _has_channels(view):
+            l.views[output] = _pool_channels(l, view, axes, kind)
+            return
         target = l.dense_output(output)
         l.emit("pool", planes(l, view), planes(l, target), POOLINGS.index(kind), *window_of(axes))
     else:
@@ -55,6 +60,21 @@ def _is_one_instruction(x: View, axes: Sequence[Axis], kind: str) -> bool:
     ends = [(axis.positions - 1) * axis.stride + axis.extent - axis.before - axis.after for axis in axes]
     beyond = [end - size for end, size in zip(ends, x.shape[2:], strict=True)]
     return all(isinstance(much, int) and much <= 0 for much in beyond)
+
+
+def _has_channels(x: View) -> bool:
+    """Whether vectors across channels pay."""
+    return isinstance(x.shape[1], int) and x.shape[1] >= channels_last.FEWEST_CHANNELS
+
+
+def _pool_channels(l: Lowering, x: View, axes: Sequence[Axis], kind: str) -> View:
+    rows = channels_last.rows_of_channels(x)
+    if not channels_last.is_channels_last(rows):
+        rows = l.dense(rows)
+    pair = channels_last.pair_of(axes)
+    target = l.temporary((rows.shape[0], *(axis.positions for axis in pair), rows.shape[3]))
+    l.emit("pool_rows", rows, target, POOLINGS.index(kind), *window_of(pair))
+    return channels_last.channels_second(target, x.rank)
 
 
 def _pool_by_axes(l: Lowering, x: View, axes: Sequence[Axis], kind: str) -> View:

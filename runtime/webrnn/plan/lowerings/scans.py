@@ -20,6 +20,7 @@ from ..instructions import EXACT, LIMITED, UNLIMITED
 from ..lowering import Lowering, present, rule
 from ..numbers import Numbers
 from ..views import Sizes, View, dense_view
+from .memories import match_memory
 from .pads import fill, zeros_of
 from .sequences import lower_sequence, match_cell
 
@@ -28,6 +29,7 @@ UPDATES_IN_PLACE = {
     "GruUpdate": {2, 3},
     "LstmCell": {2},
     "Expression": None,
+    **dict.fromkeys(("Where", "Add", "Sub", "Mul", "Min", "Max", "And", "Or", "Tanh", "Sigmoid", "Relu")),
     "ScatterElements": {0},
     "ScatterND": {0},
     "TensorScatter": {0},
@@ -42,6 +44,10 @@ def _scan(l: Lowering, node: Node) -> None:
         cell = match_cell(l, scan)
         if cell is not None:
             lower_sequence(l, scan, cell)
+            return
+        memory = match_memory(l, scan)
+        if memory is not None:
+            memory.lower(l)
             return
     _Loop(l, scan).lower()
 
@@ -61,6 +67,8 @@ class _Loop:
         """Of traces of a loop of which it is known only when it has run how many steps it takes."""
         self.open_elements: dict[Trace, Sizes] = {}
         """Traces whose elements have a size that is known only while running."""
+        self.turned: list[tuple[Trace, View]] = []
+        """Traces in another order whose length is known only when the loop has run, and all steps of them in theirs."""
 
     def lower(self) -> None:
         l, scan = self.l, self.scan
@@ -82,6 +90,8 @@ class _Loop:
         l.add(loop)
         if self.length is not None:
             l.emit("let", self.length, loop.taken, 0)
+        for trace, in_time in self.turned:
+            self._turn(trace, in_time)
 
     def _most_steps(self) -> Dim:
         if self.n_steps is not None:
@@ -121,8 +131,8 @@ class _Loop:
             if not l.is_open(trace.element) and self.length is None:
                 self._require_what_is_kept(trace)
                 continue
-            if trace.spec != TraceSpec():
-                raise l.refuse("an output in another order is as long as it takes steps")
+            if trace.spec.keep is not None or trace.spec.length is not None:
+                raise l.refuse("an output is as long as it takes steps, and cut or filled up")
             shape = l.facts.shape(trace.element)
             if shape is None:
                 raise l.refuse(f"the rank of {whole.name} is not known")
@@ -132,7 +142,11 @@ class _Loop:
                 l.set_sizes([size for size in sizes if is_late(size)], [0 for size in sizes if is_late(size)])
                 if loop.iteration is None:
                     loop.iteration = l.temporary((), "i64")
-            l.facts.set(whole, Fact(l.facts.dtype(trace.element), (self._trace_length(), *sizes)))
+            if trace.spec == TraceSpec():
+                l.facts.set(whole, Fact(l.facts.dtype(trace.element), (self._trace_length(), *sizes)))
+            else:
+                in_time = l.temporary((self._trace_length(), *sizes), l.dtype(trace.element))
+                self.turned.append((trace, in_time))
         self.iteration = loop.iteration
 
     def _trace_length(self) -> Dim:
@@ -174,6 +188,9 @@ class _Loop:
 
     def _trace_element(self, trace: Trace) -> View:
         l = self.l
+        for turned, in_time in self.turned:
+            if turned is trace:
+                return _moving_element(in_time, 0, False, self.most, self.id)
         whole = l.output(present(trace.whole))
         axis = trace.spec.axis % whole.rank
         if trace.spec.length is not None:
@@ -188,6 +205,14 @@ class _Loop:
         first = kept - 1 if trace.spec.reverse else 0
         stride = whole.strides[axis] * (-1 if trace.spec.reverse else 1)
         return whole.without_axis(axis, first).moving(self.id, stride, self.most - kept)
+
+    def _turn(self, trace: Trace, in_time: View) -> None:
+        """See a trace in its order, now that it is known how long it is."""
+        whole, axis = present(trace.whole), trace.spec.axis % in_time.rank
+        seen = in_time.sliced(0, in_time.shape[0] - 1, in_time.shape[0], -1) if trace.spec.reverse else in_time
+        seen = seen.transposed([*range(1, axis + 1), 0, *range(axis + 1, seen.rank)])
+        self.l.set_shape(whole, seen.shape)
+        self.l.views[whole] = seen
 
     def _place_traces(self, traces: list[tuple[Trace, View]]) -> None:
         """A result that is traced is made in its place, if it is made by the body and that place has no gaps."""

@@ -1,7 +1,7 @@
 """Scans that are nothing but one recurrent cell: whole sequences in one instruction.
 
-The projection of the input, a Linear that only the Scan reads, is done in chunks of about CHUNK steps between them: its
-result stays in the cache, and takes the same memory however long the sequence is.
+The projection of the input, a Linear or a lookup in a table that only the Scan reads, is done in chunks of about
+CHUNK steps between them: its result stays in the cache, and takes the same memory however long the sequence is.
 """
 
 from __future__ import annotations
@@ -10,9 +10,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from webrnn.ir import WEBRNN, Dim, DType, Graph, Node, Scan, Value, is_scan
+from webrnn.ir import WEBRNN, Dim, DType, Graph, Node, Scan, Value, is_plain, is_scan
 from webrnn.ir.activations import ACTIVATIONS
 from webrnn.ir.dims import floor_divide
+from webrnn.ir.fused import is_linear
 from webrnn.ir.scan import SequenceInput, State
 from webrnn.shapes.infer import trip_count
 
@@ -21,6 +22,7 @@ from ..instructions import CHUNKS
 from ..lowering import Lowering
 from ..views import View
 from ..widening import widened
+from .indexing import indices
 
 CHUNK = 24
 """Steps that are projected at a time where the number of steps is not known: a multiple of the rows of a tile."""
@@ -146,13 +148,22 @@ def late_projections(l: Lowering, graph: Graph) -> dict[Value, Node]:
         whole = cell.xw.whole
         product = producers.get(whole)
         is_private = len(consumers.get(whole, [])) == 1 and whole not in graph.outputs
-        is_product = product is not None and (product.domain, product.op) == (WEBRNN, "Linear")
-        if product is None or not is_private or not is_product or cell.xw.spec.axis % 3:
+        if product is None or not is_private or cell.xw.spec.axis % 3:
             continue
-        has_weights = all(value is None or value in l.arrays for value in product.inputs[1:])
-        if has_weights and not (isinstance(cell.n_steps, int) and cell.n_steps <= 2 * cell.usual_chunk):
+        is_product = is_linear(product) and all(value is None or value in l.arrays for value in product.inputs[1:])
+        if (is_product or _is_lookup(l, product)) and not (
+            isinstance(cell.n_steps, int) and cell.n_steps <= 2 * cell.usual_chunk
+        ):
             found[whole] = product
     return found
+
+
+def _is_lookup(l: Lowering, node: Node) -> bool:
+    """Whether it takes a row of a constant table for each step and row of a sequence."""
+    if not is_plain(node, "Gather") or node.attrs.get("axis", 0) or l.array(node.inputs[1]) is not None:
+        return False
+    table = l.array(node.inputs[0])
+    return table is not None and table.ndim == 2 and l.facts.of(node.inputs[1]).rank == 2
 
 
 def lower_sequence(l: Lowering, scan: Scan, cell: CellLoop) -> None:
@@ -205,10 +216,13 @@ def _whole_input(l: Lowering, cell: CellLoop) -> View:
 
 def _emit_in_chunks(l: Lowering, cell: CellLoop, product: Node, states: list[View], trace: View | None) -> None:
     """A loop over whole chunks, then what is left; the states are updated in place."""
-    x = l.view(_present(product.inputs[0]))
+    if is_linear(product):
+        x = l.view(_present(product.inputs[0]))
+        l.require_equal(x.shape[2], l.arrays[_present(product.inputs[1])].shape[0])
+    else:
+        x = l.dense(indices(l, _present(product.inputs[1]))).with_axis(2)
     if not _rows_are_dense(x) or (x.strides[0] != x.shape[1] * x.shape[2] and x.shape[1] != 1):
         x = l.dense(x)
-    l.require_equal(x.shape[2], l.arrays[_present(product.inputs[1])].shape[0])
     n_chunks = floor_divide(cell.n_steps, cell.chunk)
     loop = LoopInstruction("loop", [], id=l.new_loop(), n_steps=n_chunks, most_steps=cell.n_steps, strictness=CHUNKS)
     reverse = cell.xw.spec.reverse
@@ -231,11 +245,17 @@ def _emit_in_chunks(l: Lowering, cell: CellLoop, product: Node, states: list[Vie
 
 
 def _project(l: Lowering, product: Node, x: View, xw: View) -> None:
-    weights, bias = [*product.inputs[1:], None][:2]
     count, rows, width = x.shape
     stride = x.strides[0] if rows == 1 else x.strides[1]
     flat = x.relaid((count * rows, width), (stride, 1))
-    target = xw.reshaped((count * rows, xw.shape[2]))
+    target = l.reshaped(xw, (count * rows, xw.shape[2]))
+    if not is_linear(product):
+        table = l.view(_present(product.inputs[0]))
+        scan, l.node = l.node, product  # what refuses an index
+        l.emit("gather", table.with_axis(0), flat.without_axis(1), target.with_axis(0))
+        l.node = scan
+        return
+    weights, bias = [*product.inputs[1:], None][:2]
     bias_view = None if bias is None else l.dense(l.view(bias))
     l.emit("gemm", flat, l.packed(l.arrays[_present(weights)]), bias_view, target)
 

@@ -18,72 +18,13 @@ from webrnn.ir import Dim, Node, Value
 from webrnn.ir.dims import floor_divide
 
 from ..lowering import Lowering, attribute, present, rule
-from ..opcodes import PANEL
+from ..opcodes import GRAIN, PANEL
 from ..views import View, count_of
-
-MOST = 1 << 15
-"""What the numbers of a window of `conv` and `pool` are below."""
-
+from . import channels_last
+from .axes import Axis, axes_of, window_of
 
 MOST_PHASES = 1 << 10
 """Of a transposed convolution along an axis: each is a convolution of its own."""
-
-FEW_FILTERS = 16
-"""Fewer do not fill the vectors of a product."""
-
-
-class Axis(NamedTuple):
-    """How windows lie along an axis."""
-
-    kernel: int
-    stride: int
-    dilation: int
-    before: Dim
-    """The pads, which `auto_pad` may make depend on the size."""
-    after: Dim
-    positions: Dim
-    """How many windows there are."""
-
-    @property
-    def extent(self) -> int:
-        return (self.kernel - 1) * self.dilation + 1
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether `conv` and `pool` take it."""
-        numbers = (self.kernel, self.stride, self.dilation, self.before)
-        return all(isinstance(number, int) and number < MOST for number in numbers)
-
-
-def axes_of(
-    l: Lowering, node: Node, kernel: Sequence[int], sizes: Sequence[Dim], positions: Sequence[Dim]
-) -> list[Axis]:
-    """The windows of a convolution or pool, with as many positions as the shape of its result says."""
-    n = len(kernel)
-    strides, dilations = attribute(node, "strides", [1] * n), attribute(node, "dilations", [1] * n)
-    pads, auto = attribute(node, "pads", [0] * (2 * n)), attribute(node, "auto_pad", "NOTSET")
-    found = []
-    for axis, size in enumerate(sizes):
-        axis_of = Axis(kernel[axis], strides[axis], dilations[axis], 0, 0, positions[axis])
-        if auto.startswith("SAME"):
-            total = _same_pads(axis_of, size)
-            small = floor_divide(total, 2)
-            around = (small, total - small) if auto == "SAME_UPPER" else (total - small, small)
-        else:
-            around = (0, 0) if auto == "VALID" else (pads[axis], pads[axis + n])
-        found.append(axis_of._replace(before=around[0], after=around[1]))
-        l.require_not_negative(positions[axis] - 1)
-    return found
-
-
-def _same_pads(axis: Axis, size: Dim) -> Dim:
-    """Both pads together, so that there is a window for each stride: what is missing at the end, if anything is."""
-    missing = (axis.positions - 1) * axis.stride + axis.extent - size
-    if isinstance(missing, int):
-        return max(missing, 0)
-    if axis.extent >= axis.stride:
-        return missing
-    return missing * floor_divide(missing + axis.stride, axis.stride)  # it lies between -stride and stride
 
 
 @rule("Conv")
@@ -94,7 +35,8 @@ def _conv(l: Lowering, node: Node) -> None:
     _require_floats(l, view)
     l.require_equal(view.shape[1], weights.shape[1] * group)
     axes = axes_of(l, node, _kernel(l, weights), view.shape[2:], l.shape(output)[2:])
-    l.views[output] = convolve(l, view, weights, _bias(l, node), axes, group, output)
+    place = l.destinations.get(output)
+    l.views[output] = convolve(l, view, weights, _bias(l, node), axes, group, output, place)
 
 
 def _require_floats(l: Lowering, view: View) -> None:
@@ -129,12 +71,21 @@ def convolve(
         return _only_bias(l, (x.shape[0], weights.shape[0], *(axis.positions for axis in axes)), bias)
     if len(axes) > 2:
         return _folded(l, x, weights, bias, axes, group)
-    if isinstance(weights, np.ndarray) and len(axes) == 1 and group == 1:
-        axis = axes[0]
-        is_short = isinstance(axis.positions, int) and axis.positions <= 8
-        if weights.shape[0] >= FEW_FILTERS or is_short or not axis.is_plain:
-            return _conv_as_product(l, x, weights, bias, axis, place)
+    if isinstance(weights, np.ndarray):
+        if len(axes) == 1 and group == 1 and _is_product(x, weights, axes[0]):
+            return _conv_as_product(l, x, weights, bias, axes[0], place)
+        made = channels_last.convolve(l, x, weights, bias, axes, group, place)
+        if made is not None:
+            return made
     return _conv_by_windows(l, x, weights, bias, axes, group, output)
+
+
+def _is_product(x: View, weights: np.ndarray, axis: Axis) -> bool:
+    """Whether windows are rows of memory, and there are enough filters to fill vectors, or few positions."""
+    is_short = isinstance(axis.positions, int) and axis.positions <= 8
+    has_gaps = axis.kernel != 1 and axis.dilation != 1
+    is_one = x.shape[0] == 1 and not has_gaps and (weights.shape[0] >= GRAIN or is_short)
+    return is_one or not axis.is_stepped
 
 
 def _conv_as_product(
@@ -222,13 +173,6 @@ def planes(l: Lowering, view: View) -> View:
     return dense if view.rank == 4 else dense.with_axis(2)
 
 
-def window_of(axes: Sequence[Axis]) -> list[Dim]:
-    """kernel_h, kernel_w, stride_h, stride_w, pad_top, pad_left, dilation_h, dilation_w"""
-    one = Axis(1, 1, 1, 0, 0, 1)
-    pair = [*(one,) * (2 - len(axes)), *axes]
-    return [getattr(axis, name) for name in ("kernel", "stride", "before", "dilation") for axis in pair]
-
-
 def _folded(
     l: Lowering, x: View, weights: np.ndarray | View, bias: View | None, axes: Sequence[Axis], group: int
 ) -> View:
@@ -274,9 +218,10 @@ def _conv_transpose(l: Lowering, node: Node) -> None:
         chosen = [each[0] for each in phases]
         l.views[output] = _phase(l, view, weights, bias, chosen, group, output)
         return
-    is_product = isinstance(weights, np.ndarray) and group == 1 and weights.shape[1] >= FEW_FILTERS
-    if is_product and len(kernel) == 1 and shape[0] == 1:  # it writes its rows where they belong, channels last
-        l.views[output] = l.temporary((1, shape[2], shape[1])).transposed([0, 2, 1])
+    if isinstance(weights, np.ndarray) and len(kernel) <= 2 and weights.shape[1] * group >= GRAIN:
+        rows = l.temporary((shape[0], *(shape[2:] if len(kernel) == 2 else (1, shape[2])), shape[1]))
+        l.views[output] = channels_last.channels_second(rows, len(shape))
+        view, phases = _with_shared_zeros(l, view, phases)
     target = l.output(output)
     for chosen in map(list, product(*phases)):
         place = target
@@ -285,6 +230,30 @@ def _conv_transpose(l: Lowering, node: Node) -> None:
         made = _phase(l, view, weights, bias, chosen, group, None, place)
         if not made.is_at(place):
             l.copy(made, place)
+
+
+def _with_shared_zeros(l: Lowering, x: View, phases: list[list[_Phase]]) -> tuple[View, list[list[_Phase]]]:
+    """The zeros that any of the phases reads, made once for all of them."""
+    pads = []
+    for each in phases:
+        axes = [phase.axis for phase in each if phase.taps]
+        around = [(axis.before, axis.after) for axis in axes]
+        if not all(isinstance(pad, int) for pair in around for pad in pair):
+            return x, phases
+        pads.append([max([0, *(pair[side] for pair in around)]) for side in range(2)])  # type: ignore[type-var]
+    if not any(map(any, pads)):
+        return x, phases
+    padded = channels_last.padded(l, channels_last.rows_of_channels(x), pads if len(pads) == 2 else [[0, 0], *pads])
+    shared = [
+        [phase._replace(axis=_inside(phase.axis, around)) for phase in each]
+        for each, around in zip(phases, pads, strict=True)
+    ]
+    return channels_last.channels_second(padded, x.rank), shared
+
+
+def _inside(axis: Axis, zeros: list[Dim]) -> Axis:
+    """The windows of an axis to which zeros were added."""
+    return axis._replace(before=axis.before - zeros[0], after=axis.after - zeros[1])
 
 
 def _spread(
