@@ -9,44 +9,69 @@ typedef struct {
   vf lane[LANE_VECS];
 } Lanes;
 
+#if VL > 4
+#define LANES_PART INLINE
+#else
+#define LANES_PART NOINLINE
+#endif
+
 INLINE Lanes lanes_set(float x) {
   Lanes l;
   UNROLL for (int i = 0; i < LANE_VECS; i++) l.lane[i] = vset(x);
   return l;
 }
 
-static const int32_t LANE[LANES] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
-
-/* The first `rest` lanes of a vector, and `fill` in the others */
-INLINE vf filled(vf v, int rest, float fill) {
-  vi lane;
-  __builtin_memcpy(&lane, LANE, sizeof lane);
-  return vsel(lane < vset_i(rest), v, vset(fill));
-}
-
-/* LANES values from p, or `rest` of them followed by `fill` */
-INLINE Lanes lanes_load(const float *p, int rest, float fill) {
+/* The first `rest` of LANES values from p, followed by `fill` */
+LANES_PART Lanes lanes_load_part(const float *p, int rest, float fill) {
+  static const int32_t numbers[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
   Lanes l;
-  if (rest >= LANES) {
-    UNROLL for (int i = 0; i < LANE_VECS; i++) l.lane[i] = vload(p + i * VL);
-    return l;
+  UNROLL for (int i = 0; i < LANE_VECS; i++, rest -= VL) {
+    vi number;
+    __builtin_memcpy(&number, numbers, sizeof number);
+    l.lane[i] = rest >= VL  ? vload(p + i * VL)
+                : rest <= 0 ? vset(fill)
+                            : vsel(number < vset_i(rest), vload_part(p + i * VL, rest), vset(fill));
   }
-  for (int i = 0; i < LANE_VECS; i++, p += VL, rest -= VL)
-    l.lane[i] = rest >= VL ? vload(p) : rest > 0 ? filled(vload_part(p, rest), rest, fill) : vset(fill);
   return l;
 }
+INLINE Lanes lanes_load(const float *p, int rest, float fill) {
+  if (rest < LANES) return lanes_load_part(p, rest, fill);
+  Lanes l;
+  UNROLL for (int i = 0; i < LANE_VECS; i++) l.lane[i] = vload(p + i * VL);
+  return l;
+}
+INLINE void lanes_store(float *p, Lanes l, int rest) {
+  UNROLL for (int i = 0; i < LANE_VECS; i++, rest -= VL)
+    if (rest > 0) vstore_upto(p + i * VL, l.lane[i], rest);
+}
 
+/* All lanes in one: each half onto the other, with `a` and `b` in the expression */
+#if VL > 1
+#define FOLD(lanes, expr)                                                            \
+  ({                                                                                 \
+    float t_[LANES];                                                                 \
+    UNROLL for (int i = 0; i < LANE_VECS; i++) vstore(t_ + i * VL, (lanes).lane[i]); \
+    Quad f_[4], a, b;                                                                \
+    UNROLL for (int i = 0; i < 4; i++) f_[i] = load_quad(t_ + 4 * i);                \
+    a = f_[0], b = f_[2], f_[0] = (expr);                                            \
+    a = f_[1], b = f_[3], f_[1] = (expr);                                            \
+    a = f_[0], b = f_[1], f_[0] = (expr);                                            \
+    a = f_[0], b = __builtin_shufflevector(a, a, 2, 3, 2, 3), f_[0] = (expr);        \
+    a = f_[0], b = __builtin_shufflevector(a, a, 1, 1, 1, 1), f_[0] = (expr);        \
+    f_[0][0];                                                                        \
+  })
+#else
 #define FOLD(lanes, expr)                                        \
   ({                                                             \
-    float t_[LANES];                                             \
-    UNROLL for (int i = 0; i < LANE_VECS; i++) vstore(t_ + i * VL, (lanes).lane[i]); \
+    vf *t_ = (lanes).lane;                                       \
     for (int w = LANES / 2; w; w /= 2)                           \
       for (int i = 0; i < w; i++) {                              \
-        float a = t_[i], b = t_[i + w];                          \
+        vf a = t_[i], b = t_[i + w];                             \
         t_[i] = (expr);                                          \
       }                                                          \
-    t_[0];                                                       \
+    t_[0][0];                                                    \
   })
+#endif
 
 /* name, start value, acc from acc and v, fold of a and b, result from the total and the count */
 #define REDUCE(name, start, step, fold, finish)                                                      \
@@ -87,20 +112,17 @@ REDUCE(reduce_sum, 0.0f, acc + v, a + b, total)
 REDUCE(reduce_mean, 0.0f, acc + v, a + b, total / (float)n)
 REDUCE(reduce_sum_square, 0.0f, vfma(v, v, acc), a + b, total)
 REDUCE(reduce_prod, 1.0f, acc *v, a *b, total)
-REDUCE(reduce_max, -__builtin_inff(), vmax(acc, v), a > b || a != a ? a : b, total)
-REDUCE(reduce_min, __builtin_inff(), vmin(acc, v), a < b || a != a ? a : b, total)
+REDUCE(reduce_max, -__builtin_inff(), vmax(acc, v), quad_max(a, b), total)
+REDUCE(reduce_min, __builtin_inff(), vmin(acc, v), quad_min(a, b), total)
 
 /* The sum of exp(x - max); e[n] receives the terms unless it is NULL, and may equal x. */
 static float exp_shifted(const float *x, float *e, int n, float max) {
   Lanes sums = lanes_set(0.0f);
   for (int i = 0; i < n; i += LANES) {
-    int count = n - i < LANES ? n - i : LANES;
-    Lanes in = lanes_load(x + i, count, max);
-    float t[LANES];
-    UNROLL for (int j = 0; j < LANE_VECS; j++) vstore(t + j * VL, vexp(in.lane[j] - vset(max)));
-    if (e) __builtin_memcpy(e + i, t, (size_t)count * sizeof *t);
-    in = lanes_load(t, count, 0.0f);
-    UNROLL for (int j = 0; j < LANE_VECS; j++) sums.lane[j] = sums.lane[j] + in.lane[j];
+    Lanes terms = lanes_load(x + i, n - i, -__builtin_inff());
+    UNROLL for (int j = 0; j < LANE_VECS; j++) terms.lane[j] = vexp(terms.lane[j] - vset(max));
+    if (e) lanes_store(e + i, terms, n - i);
+    UNROLL for (int j = 0; j < LANE_VECS; j++) sums.lane[j] = sums.lane[j] + terms.lane[j];
   }
   return FOLD(sums, a + b);
 }

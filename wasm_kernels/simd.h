@@ -213,6 +213,25 @@ INLINE vi visnan(vf x) { return x != x; }
 INLINE vf vmin(vf a, vf b) { return vsel((a < b) | visnan(a), a, b); }
 INLINE vf vmax(vf a, vf b) { return vsel((a > b) | visnan(a), a, b); }
 
+/* Four floats, whatever VL is, and vmin / vmax of them */
+#if VL > 1
+typedef float Quad __attribute__((vector_size(16)));
+INLINE Quad load_quad(const float *p) {
+  Quad v;
+  __builtin_memcpy(&v, p, sizeof v);
+  return v;
+}
+#endif
+#if VL > 4
+typedef int32_t QuadInts __attribute__((vector_size(16)));
+INLINE Quad quad_select(QuadInts mask, Quad yes, Quad no) { return (Quad)((mask & (QuadInts)yes) | (~mask & (QuadInts)no)); }
+INLINE Quad quad_min(Quad a, Quad b) { return quad_select((a < b) | (a != a), a, b); }
+INLINE Quad quad_max(Quad a, Quad b) { return quad_select((a > b) | (a != a), a, b); }
+#else
+#define quad_min vmin
+#define quad_max vmax
+#endif
+
 /* To the nearest integer, ties to even; correct for every float and keeps the sign of zero. */
 INLINE vf vrint(vf x) {
   const vf big = vset(8388608.0f); /* 2^23: from there on every float is an integer */

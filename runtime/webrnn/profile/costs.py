@@ -100,10 +100,10 @@ class Costs:
         return product, Cost(self._per_state(instruction) * rows * hidden, 2 * wide + STATES[op] * state)
 
     def _packed_product(self, instruction: Decoded) -> tuple[Cost, Cost]:
-        """Packing one matrix, and one product with it."""
+        """Packing one matrix, if it is packed, and one product with it."""
         o = instruction.named()
-        _, m, k = self.shape(o["a"])
-        n = self.shape(o["b"])[2]
+        m, k = self.shape(o["a"])[-2:]
+        n = self.shape(o["b"])[-1]
         return Cost(0, 2 * 4 * k * n), Cost(2 * m * n * k, 4 * (m * k + k * n + m * n))
 
     # --- FLOPs -------------------------------------------------------------------------------------------------------

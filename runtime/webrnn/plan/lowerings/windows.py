@@ -85,7 +85,7 @@ def _is_product(x: View, weights: np.ndarray, axis: Axis) -> bool:
     is_short = isinstance(axis.positions, int) and axis.positions <= 8
     has_gaps = axis.kernel != 1 and axis.dilation != 1
     is_one = x.shape[0] == 1 and not has_gaps and (weights.shape[0] >= GRAIN or is_short)
-    return is_one or not axis.is_plain
+    return is_one or not axis.is_stepped
 
 
 def _conv_as_product(
