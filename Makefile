@@ -2,7 +2,7 @@ PYTHON ?= python3
 PY := .venv/bin/python
 OXLINT := build/oxlint-1.93.0
 
-.PHONY: pictures setup demo test test-exhaustive fuzz-plans fuzz-hosts fuzz-node fuzz-passes fuzz-models soak exports exports-write exports-check audio-realtime real-models baseline bench bench-kernels bench-passes peers scan-study pyodide npm lint lines clean
+.PHONY: pictures setup demo test test-exhaustive fuzz-plans fuzz-hosts fuzz-node fuzz-passes fuzz-models soak exports exports-write exports-check audio-realtime real-models baseline bench bench-models bench-exports bench-kernels bench-passes peers scan-study pyodide npm lint lines clean
 
 # Everything a checkout needs. Quick the second time: pip is called only when pyproject.toml changed.
 setup: .venv/ready
@@ -92,6 +92,14 @@ baseline: setup
 # All built-in models on every backend of this machine; `webrnn bench --help` says what else there is
 bench: setup
 	.venv/bin/webrnn bench
+
+# Real models beside onnxruntime, and in Node and Chromium beside onnxruntime-web: the table of README. Ten minutes on an idle machine
+bench-models: setup peers
+	$(PY) -m bench.whole_models
+
+# Every export that `make exports-write` wrote beside onnxruntime: what is slower, and why
+bench-exports: setup
+	$(PY) -m bench.exports
 
 bench-kernels: setup
 	$(PY) -m bench.kernels --svg docs/kernels.svg

@@ -2,6 +2,12 @@
 #include "kernels.gen.h"
 #include "simd.h"
 
+void wr_fill(float *y, int32_t n, float value) {
+  int i = 0;
+  for (; i + VL <= n; i += VL) vstore(y + i, vset(value));
+  if (i < n) vstore_part(y + i, vset(value), n - i);
+}
+
 #define MAX_DIMS 8
 #define BLOCK 16 /* transposes run in BLOCK x BLOCK tiles, so that both sides use whole cache lines */
 
@@ -15,7 +21,7 @@
     for (int i0 = 0, i1; i0 < rows; i0 = i1) {                                                                          \
       i1 = rows - i0 < BLOCK ? rows : i0 + BLOCK;                                                                       \
       for (int j0 = 0, j1; j0 < cols; j0 = j1) {                                                                        \
-        j1 = cols - j0 < BLOCK ? cols : j0 + BLOCK;                                                                     \
+        j1 = rows <= BLOCK || cols - j0 < BLOCK ? cols : j0 + BLOCK;                                                    \
         for (int i = i0; i < i1; i++)                                                                                   \
           for (int j = j0; j < j1; j++)                                                                                 \
             dst[(ptrdiff_t)i * d[0] + (ptrdiff_t)j * d[1]] = src[(ptrdiff_t)i * s[0] + (ptrdiff_t)j * s[1]];            \
@@ -28,16 +34,16 @@ COPY_2D(uint32_t)
 COPY_2D(uint64_t)
 
 /* dst[i, j] = src[j, i] of 4 x 4 words: rows of src and of dst are s and d words apart */
-typedef uint32_t Four __attribute__((vector_size(16)));
+typedef uint32_t FourWords __attribute__((vector_size(16)));
 INLINE void transpose_4x4(const uint32_t *src, ptrdiff_t s, uint32_t *dst, ptrdiff_t d) {
-  Four row[4];
-  UNROLL for (int i = 0; i < 4; i++) __builtin_memcpy(row + i, src + i * s, sizeof(Four));
-  const Four low = __builtin_shufflevector(row[0], row[1], 0, 4, 1, 5), high = __builtin_shufflevector(row[0], row[1], 2, 6, 3, 7),
+  FourWords row[4];
+  UNROLL for (int i = 0; i < 4; i++) __builtin_memcpy(row + i, src + i * s, sizeof(FourWords));
+  const FourWords low = __builtin_shufflevector(row[0], row[1], 0, 4, 1, 5), high = __builtin_shufflevector(row[0], row[1], 2, 6, 3, 7),
              low2 = __builtin_shufflevector(row[2], row[3], 0, 4, 1, 5),
              high2 = __builtin_shufflevector(row[2], row[3], 2, 6, 3, 7);
   row[0] = __builtin_shufflevector(low, low2, 0, 1, 4, 5), row[1] = __builtin_shufflevector(low, low2, 2, 3, 6, 7);
   row[2] = __builtin_shufflevector(high, high2, 0, 1, 4, 5), row[3] = __builtin_shufflevector(high, high2, 2, 3, 6, 7);
-  UNROLL for (int i = 0; i < 4; i++) __builtin_memcpy(dst + i * d, row + i, sizeof(Four));
+  UNROLL for (int i = 0; i < 4; i++) __builtin_memcpy(dst + i * d, row + i, sizeof(FourWords));
 }
 
 /* dst[rows, cols] = src[cols, rows] transposed, both without gaps inside a row */
@@ -52,11 +58,20 @@ static void transpose_words(const uint32_t *src, ptrdiff_t s, uint32_t *dst, ptr
 }
 
 static void copy_2d(const char *src, char *dst, int item, int rows, int cols, const int32_t s[2], const int32_t d[2]) {
-  if (item == 4 && s[0] == 1 && d[1] == 1) {
+  const int32_t turned[2][2] = {{s[1], s[0]}, {d[1], d[0]}};
+  if (cols < 4 && rows > cols) { /* the inner loop is the longer one */
+    const int32_t other = rows;
+    rows = cols, cols = other, s = turned[0], d = turned[1];
+  }
+  if (item == 4 && s[1] == 0 && d[1] == 1) {
+    for (int i = 0; i < rows; i++) wr_fill((float *)dst + (ptrdiff_t)i * d[0], cols, ((const float *)src)[(ptrdiff_t)i * s[0]]);
+    return;
+  }
+  if (item == 4 && rows > 3 && s[0] == 1 && d[1] == 1) {
     transpose_words((const uint32_t *)src, s[1], (uint32_t *)dst, d[0], rows, cols);
     return;
   }
-  if (item == 4 && s[1] == 1 && d[0] == 1) {
+  if (item == 4 && rows > 3 && s[1] == 1 && d[0] == 1) {
     transpose_words((const uint32_t *)src, s[0], (uint32_t *)dst, d[1], cols, rows);
     return;
   }
@@ -118,10 +133,4 @@ int32_t wr_gather(const uint8_t *src, const int64_t *index, uint8_t *dst, int32_
       copy_bytes(dst, src + (ptrdiff_t)at * inner, inner);
     }
   return 0;
-}
-
-void wr_fill(float *y, int32_t n, float value) {
-  int i = 0;
-  for (; i + VL <= n; i += VL) vstore(y + i, vset(value));
-  if (i < n) vstore_part(y + i, vset(value), n - i);
 }

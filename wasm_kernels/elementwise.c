@@ -20,10 +20,22 @@
 #define UNARY(name, expr) \
   void wr_##name(const float *x, float *y, int32_t n) { MAP(x, y, n, expr, wr_##name(tail, tail, VL)) }
 
+/* The same of a function that takes several vectors at a time */
+#define UNARY_TOGETHER(name, function)                                                                       \
+  void wr_##name(const float *x, float *y, int32_t n) {                                                      \
+    for (; TOGETHER > 1 && n >= TOGETHER * VL; x += TOGETHER * VL, y += TOGETHER * VL, n -= TOGETHER * VL) { \
+      vf each[TOGETHER];                                                                                     \
+      UNROLL for (int j = 0; j < TOGETHER; j++) each[j] = vload(x + j * VL);                                 \
+      function##_each(TOGETHER, each);                                                                       \
+      UNROLL for (int j = 0; j < TOGETHER; j++) vstore(y + j * VL, each[j]);                                 \
+    }                                                                                                        \
+    MAP(x, y, n, function(v), wr_##name(tail, tail, VL))                                                     \
+  }
+
 UNARY(exp, vexp(v))
 UNARY(log, vlog(v))
-UNARY(tanh, vtanh(v))
-UNARY(sigmoid, vsigmoid(v))
+UNARY_TOGETHER(tanh, vtanh)
+UNARY_TOGETHER(sigmoid, vsigmoid)
 UNARY(erf, verf(v))
 UNARY(atan, vatan(v))
 UNARY(hard_swish, v *vmin(vmax(v / vset(6.0f) + vset(0.5f), vset(0.0f)), vset(1.0f)))

@@ -18,18 +18,24 @@ static int run_flat_index(Vm *vm, const flat_index_operands *o) {
   DONE_IF_EMPTY(y);
   const Tensor *index = T(index), *y = T(y);
   const int32_t *step = list_of(o), *axes = step + y->rank;
+  const int32_t last = y->rank - 1, n = y->rank ? y->size[last] : 1, depth = index->size[y->rank];
   const int64_t *from = (const int64_t *)index->data;
+  const ptrdiff_t between = index->stride[y->rank], next = y->rank ? index->stride[last] : 0;
+  const uint64_t along = y->rank ? (uint64_t)(int64_t)vm->size[step[last]] : 0;
   int32_t at[MAX_RANK] = {0};
   uint64_t position = 0; /* of a damaged plan it may overflow: whoever uses a place checks it */
-  for (int64_t *to = (int64_t *)y->data, *end = to + y->count; to < end; to++) {
-    uint64_t place = position;
-    for (int i = 0; i < index->size[y->rank]; i++) {
-      const int64_t number = from[(ptrdiff_t)i * index->stride[y->rank]], length = vm->size[axes[2 * i]];
-      REQUIRE(number >= -length && number < length, INDEX_RANGE);
-      place += (uint64_t)(number < 0 ? number + length : number) * (uint64_t)(int64_t)vm->size[axes[2 * i + 1]];
+  for (int64_t *to = (int64_t *)y->data, *end = to + y->count; to < end; to += n) {
+    for (int32_t j = 0; j < n; j++) to[j] = (int64_t)(position + along * (uint64_t)j);
+    for (int32_t i = 0; i < depth; i++) {
+      const int64_t length = vm->size[axes[2 * i]], scale = vm->size[axes[2 * i + 1]];
+      const int64_t *number = from + i * between;
+      for (int32_t j = 0; j < n; j++, number += next) {
+        const int64_t found = *number;
+        REQUIRE(found >= -length && found < length, INDEX_RANGE);
+        to[j] = (int64_t)((uint64_t)to[j] + (uint64_t)(found < 0 ? found + length : found) * (uint64_t)scale);
+      }
     }
-    *to = (int64_t)place;
-    for (int a = y->rank; a-- > 0; at[a] = 0) {
+    for (int a = last; a-- > 0; at[a] = 0) {
       from += index->stride[a], position += (uint64_t)(int64_t)vm->size[step[a]];
       if (++at[a] < y->size[a]) break;
       from -= (ptrdiff_t)y->size[a] * index->stride[a];
@@ -138,7 +144,17 @@ static int run_cumulate(Vm *vm, const cumulate_operands *o) {
   DONE_IF_EMPTY(y);
   const Tensor *x = T(x), *y = T(y);
   const ptrdiff_t item = ITEM[x->dtype];
-  for (int32_t outer = 0; outer < x->size[0]; outer++)
+  /* sums of whole rows, where rows have no gaps */
+  const int32_t width = x->stride[2] == 1 && y->stride[2] == 1 && x->dtype == DTYPE_F32 ? x->size[2] : 1;
+  const int by_rows = width > 1 && o->kind == CUMULATION_SUM && !o->exclusive;
+  const float zero = 0.0f;
+  for (int32_t outer = 0; by_rows && outer < x->size[0]; outer++) {
+    const float *from = F(x) + (ptrdiff_t)outer * x->stride[0], *before = &zero;
+    float *to = F(y) + (ptrdiff_t)outer * y->stride[0];
+    for (int32_t j = 0; j < x->size[1]; j++, from += x->stride[1], before = to, to += y->stride[1])
+      wr_add(before, from, to, 1, width, 0, j > 0, 0, 1);
+  }
+  for (int32_t outer = 0; !by_rows && outer < x->size[0]; outer++)
     for (int32_t inner = 0; inner < x->size[2]; inner++)
       cumulate(x->data + ((ptrdiff_t)outer * x->stride[0] + (ptrdiff_t)inner * x->stride[2]) * item,
                y->data + ((ptrdiff_t)outer * y->stride[0] + (ptrdiff_t)inner * y->stride[2]) * item, x->size[1], x->stride[1],

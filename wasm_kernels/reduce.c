@@ -127,6 +127,16 @@ static float exp_shifted(const float *x, float *e, int n, float max) {
   return FOLD(sums, a + b);
 }
 
+/* The largest of x[n] for a softmax: which zero it is, or that there is a NaN, the sum of the exponentials tells as well */
+static float largest(const float *x, int n) {
+  Lanes top = lanes_set(-__builtin_inff());
+  for (int i = 0; i < n; i += LANES) {
+    const Lanes in = lanes_load(x + i, n - i, -__builtin_inff());
+    UNROLL for (int j = 0; j < LANE_VECS; j++) top.lane[j] = vraise(in.lane[j], top.lane[j]);
+  }
+  return FOLD(top, quad_max(a, b));
+}
+
 /* Rows of up to LANES floats are taken VL at a time, each in a lane of its own: sums are made in the same order. */
 NOINLINE void short_softmax(const float *x, float *y, int32_t rows, int32_t n, int logarithm) {
   float t[LANES][VL];
@@ -153,8 +163,7 @@ INLINE void softmax(const float *x, float *y, int32_t rows, int32_t n, const int
   const int is_short = n <= LANES && rows > VL / 2;
   for (int r = 0; is_short && r < rows; r += VL) short_softmax(x + (ptrdiff_t)r * n, y + (ptrdiff_t)r * n, rows - r, n, logarithm);
   for (int r = 0; !is_short && r < rows; r++, x += n, y += n) {
-    float max;
-    wr_reduce_max(x, &max, 1, n, 1);
+    const float max = largest(x, n);
     const float sum = exp_shifted(x, logarithm ? NULL : y, n, max);
     if (logarithm) {
       const vf log = vlog(vset(sum));

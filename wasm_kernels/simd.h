@@ -210,8 +210,13 @@ INLINE vf vneg(vf x) { return (vf)((vi)x ^ (int32_t)0x80000000u); }
 INLINE vi visnan(vf x) { return x != x; }
 
 /* NaN in either argument gives NaN, as ONNX Min / Max; for equal arguments the second is returned. */
+#if defined(__aarch64__)
 INLINE vf vmin(vf a, vf b) { return vsel((a < b) | visnan(a), a, b); }
 INLINE vf vmax(vf a, vf b) { return vsel((a > b) | visnan(a), a, b); }
+#else /* vcap and vraise give b unless a is smaller or larger */
+INLINE vf vmin(vf a, vf b) { return vsel(visnan(a), a, vcap(b, a)); }
+INLINE vf vmax(vf a, vf b) { return vsel(visnan(a), a, vraise(b, a)); }
+#endif
 
 /* Four floats, whatever VL is, and vmin / vmax of them */
 #if VL > 1

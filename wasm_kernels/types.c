@@ -178,14 +178,24 @@ INLINE int32_t float_to_int(float x) { return x >= -0x1p31f && x < 0x1p31f ? (in
     return 1;
 NOINLINE int cast_often(const char *restrict x, int from, char *restrict y, int to, int32_t n) {
   switch (PAIR(from, to)) {
+#if defined(__F16C__) && __clang_major__ >= 15
+    CAST(F16, F32, _Float16, float, v)
+    CAST(F32, F16, float, _Float16, v)
+#else
     CAST(F16, F32, uint16_t, float, half_to_float(v))
     CAST(F32, F16, float, uint16_t, float_to_half(v))
+#endif
     CAST(BF16, F32, uint16_t, float, float_with((uint32_t)v << 16))
     CAST(F32, BF16, float, uint16_t, float_to_bfloat(v))
     CAST(U8, F32, uint8_t, float, v)
     CAST(I8, F32, int8_t, float, v)
     CAST(I32, F32, int32_t, float, v)
+    CAST(I64, F32, int64_t, float, v)
     CAST(BOOL, F32, uint8_t, float, v != 0)
+    CAST(BOOL, I64, uint8_t, int64_t, v != 0)
+    CAST(I32, I64, int32_t, int64_t, v)
+    CAST(I64, I32, int64_t, int32_t, v)
+    CAST(F32, I64, float, int64_t, v >= -0x1p63f && v < 0x1p63f ? (int64_t)v : INT64_MIN)
     CAST(F32, I32, float, int32_t, float_to_int(v))
     CAST(F32, U8, float, uint8_t, float_to_int(v))
     CAST(F32, I8, float, int8_t, float_to_int(v))

@@ -42,8 +42,12 @@ INLINE vf vexp(vf x) {
   x = vraise(x, vconst(-104.0f));  /* exp(-104) rounds to zero */
   vi n;
   vf above, r = vexp_reduce(x, &n, &above);
+#if VL == 16
+  return _mm512_scalef_ps(vexp_sum(r, above), __builtin_convertvector(n, vf));
+#else
   vi half = n >> 1; /* 2^n itself may be out of range: scale twice */
   return vexp_sum(r, above) * vexp2i(half) * vexp2i(n - half);
+#endif
 }
 
 /* exp(x) - 1 for x <= 88 */

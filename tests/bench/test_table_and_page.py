@@ -8,6 +8,7 @@ import re
 import pytest
 
 from webrnn.bench import charts, html, table
+from webrnn.bench.case import CELLS, WHOLE
 from webrnn.bench.peaks import Bound
 from webrnn.bench.rounds import ModelResult, Result
 
@@ -34,6 +35,33 @@ def test_tables_fit_and_hold_everything():
         assert shown in text
     rows = [line for line in text.splitlines() if line.startswith("a_model")]
     assert [line.count("=") for line in rows] == [1, 0, 0, 0]
+
+
+def test_cells_and_whole_models_have_tables_of_their_own():
+    cell = ModelResult("gru_128", None, [result("native", 3)], section=CELLS)
+    whole = ModelResult("vad", None, [result("native", 5), result("tract", 7)], oracle="onnxruntime")
+    lines = table.plain([whole, cell]).splitlines()
+    assert [line for line in lines if line in (CELLS, WHOLE)] == [CELLS, WHOLE]
+    assert lines.index(CELLS) < next(at for at, line in enumerate(lines) if line.startswith("gru_128"))
+    assert "tract" not in "".join(lines[: lines.index(WHOLE)])
+    assert WHOLE not in table.plain([whole])
+    assert table.oracles([whole, cell]) == ["error: difference to the results of onnxruntime (vad)"]
+
+
+def test_the_summary_says_who_is_ahead_and_the_worst():
+    def model(name, **times):
+        return ModelResult(name, None, [result(runner.replace("_", " "), us) for runner, us in times.items()])
+
+    models = [
+        model("a", native=1, onnxruntime=2, node=2, **{"ort-web_node": 8}),
+        model("b", native=3, onnxruntime=2, node=4, **{"ort-web_node": 8}),
+        model("c", native=3),
+    ]
+    assert table.summary(models) == [
+        "native is ahead of onnxruntime on 1 of 2; time ÷ theirs: median 1.00, worst 1.50 (b)",
+        "node is ahead of ort-web node on 2 of 2; time ÷ theirs: median 0.38, worst 0.50 (b)",
+    ]
+    assert table.summary([models[2]]) == []
 
 
 def test_failures_are_told_once():

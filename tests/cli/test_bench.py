@@ -7,6 +7,7 @@ import pytest
 
 import webrnn
 from tests.engine.stream_models import hidden_state, stateful
+from webrnn.bench.case import make_case
 from webrnn.bench.models import streaming_gru
 from webrnn.bench.onnx_file import GraphFile
 from webrnn.cli import main
@@ -165,6 +166,23 @@ def test_times_of_a_file(tmp_path, capsys):
     assert name == "m"
     assert list(rows) == ["wasm:simd", "numpy"]
     assert rows["numpy"]["ratio"]["to"] == "wasm:simd"
+
+
+def test_inputs_and_expected_results_from_a_file(tmp_path, capsys):
+    (tmp_path / "m.onnx").write_bytes(streaming_gru(4, 5))
+    case = make_case("m", str(tmp_path / "m.onnx"), {"steps": 3})
+    arrays = {f"in__{name}": 2 * feed for name, feed in case.feeds.items()}
+    np.savez(tmp_path / "m.io.npz", **arrays, **{f"out__{name}": np.zeros((3, 1)) for name in case.outputs})
+    inputs = ["--inputs", tmp_path, "--backend", "native", "--json", "-"]
+    assert times(tmp_path / "m.onnx", "gru_128_t1", *inputs) == 0
+    data = json.loads(capsys.readouterr().out)
+    assert "wrong results: off by inf" in models_of(data)["m"]["native"]["failure"]
+    assert [model["section"] for model in data["models"]] == ["whole models", "cells"]
+    np.savez(tmp_path / "m.io.npz", **arrays)
+    assert times(tmp_path / "m.onnx", *inputs) == 0
+    assert models_of(json.loads(capsys.readouterr().out))["m"]["native"]["error"] < 1e-5
+    assert times(tmp_path / "m.onnx", "--inputs", tmp_path / "none.npz", "--backend", "native") == 1
+    assert "none.npz" in capsys.readouterr().err
 
 
 def test_times_of_a_plan_file(tmp_path, capsys):

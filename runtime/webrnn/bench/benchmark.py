@@ -68,7 +68,7 @@ class Benchmark:
                     self._measure(prepare_again(case, self.makers, model), f"{state}: sitting {number + 1}", show)
         self._measure_limits_again(works)
         self.machine["load_after"] = machine.load()
-        self.notes += table.failures(self.models)
+        self.notes += [*table.failures(self.models), *table.oracles(self.models)]
 
     def _measure(self, live: Live, state: str, show: Callable[[list[ModelResult], str], None]) -> None:
         try:

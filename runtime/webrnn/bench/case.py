@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from webrnn.engine.feeds import checked_feed
+from webrnn.engine.limits import Limits
 from webrnn.engine.random_feeds import open_sizes, random_input
 from webrnn.engine.session import InferenceSession
-from webrnn.errors import Error, OptionError, ShapeError
-from webrnn.ir import Value
+from webrnn.errors import BackendError, Error, LimitError, OptionError, PlanError, ShapeError, UnsupportedOp
 
+from .inputs import Stored, stored_inputs
 from .models import BUILT_IN, FURTHER
 
 SCALE = 0.5
 """Of the normal noise that models are fed: activations stay where they are neither linear nor saturated."""
+TOLERANCE = 1e-3
+"""Results that are farther from the expected ones than this, relative to the largest of them, are not timed."""
+NUMPY_SECONDS = 20.0
+"""A model that takes longer in numpy has the results of another runtime as its expected ones."""
+CELLS, WHOLE = "cells", "whole models"
+"""The parts of a table."""
 
 
 @dataclass(frozen=True)
@@ -27,9 +35,12 @@ class Case:
     """The path of a file, or what one holds."""
     feeds: dict[str, np.ndarray]
     expected: list[np.ndarray]
-    """What numpy computes."""
+    """What numpy computes, or `oracle` says who."""
     outputs: list[str]
     fixed: Mapping[str, Any] = field(default_factory=dict)
+    section: str = WHOLE
+    tolerance: float = TOLERANCE
+    oracle: str = "numpy"
 
     def data(self) -> bytes:
         return self.model if isinstance(self.model, bytes) else Path(self.model).read_bytes()
@@ -41,44 +52,101 @@ def make_case(
     sizes: Mapping[str, int] | None = None,
     fixed: Mapping[str, Any] | None = None,
     seed: int = 0,
+    stored: Stored | None = None,
+    tolerance: float = TOLERANCE,
+    section: str = WHOLE,
 ) -> Case:
-    """Random inputs for a model, and the results for them; named sizes that are not given are 1."""
+    """Inputs for a model, and the results for them. What is not stored is random; named sizes that are not given are
+    1."""
     rng = np.random.default_rng(seed)
+    session, oracle = _opened(model, fixed)
+    feeds = _feeds(session, stored, sizes or {}, rng)
+    outputs = [value.name for value in session.outputs]
+    if stored is not None and outputs and all(name in stored.outputs for name in outputs):
+        expected, oracle = [stored.outputs[name] for name in outputs], stored.source
+    else:
+        expected, oracle = _results(session, oracle, model, feeds, sizes or {}, fixed)
+    return Case(name, model, feeds, expected, outputs, fixed or {}, section, tolerance, oracle)
+
+
+def _opened(model: str | bytes, fixed: Mapping[str, Any] | None) -> tuple[InferenceSession, str]:
+    """In numpy where that is possible: it is not for a plan file, which has no graph."""
     try:
-        session = InferenceSession(model, backend="numpy", fixed=fixed)
+        return InferenceSession(model, backend="numpy", fixed=fixed, limits=Limits(seconds=NUMPY_SECONDS)), "numpy"
     except Error:
-        session = InferenceSession(model, fixed=fixed)  # a plan file: there is no graph for numpy
-    feeds = {value.name: random_input(value, sizes or {}, rng) for value in session.inputs}
-    for feed in feeds.values():
-        if feed.dtype.kind == "f":
-            feed *= SCALE
-    return Case(name, model, feeds, _results(session, feeds, sizes or {}), _names(session.outputs), fixed or {})
+        return InferenceSession(model, fixed=fixed), "webrnn"
 
 
-def _results(session: InferenceSession, feeds: dict[str, np.ndarray], sizes: Mapping[str, int]) -> list[np.ndarray]:
+def _feeds(
+    session: InferenceSession, stored: Stored | None, sizes: Mapping[str, int], rng: np.random.Generator
+) -> dict[str, np.ndarray]:
+    given = stored.inputs if stored is not None else {}
+    if unknown := [name for name in given if name not in {value.name for value in session.inputs}]:
+        names = ", ".join(value.name for value in session.inputs)
+        raise OptionError(f"there are inputs for {', '.join(unknown)}, but the model has {names}")
+    found, bound = {}, dict[str, int]()
+    for value in session.inputs:
+        if value.name in given:
+            found[value.name] = checked_feed(value, given[value.name], bound)
+            continue
+        found[value.name] = random_input(value, {**bound, **sizes}, rng)
+        if found[value.name].dtype.kind == "f":
+            found[value.name] *= SCALE
+    return found
+
+
+def _results(
+    session: InferenceSession,
+    oracle: str,
+    model: str | bytes,
+    feeds: dict[str, np.ndarray],
+    sizes: Mapping[str, int],
+    fixed: Mapping[str, Any] | None,
+) -> tuple[list[np.ndarray], str]:
+    """And whose they are: numpy's, or onnxruntime's where numpy takes too long or does not know an op, or our own."""
     try:
-        return session.run(None, feeds)
+        return session.run(None, feeds), oracle
     except ShapeError as error:
         names = dict.fromkeys(name for value in session.inputs for name in open_sizes(value).values())
         options = " ".join(f"--size {name}=N" for name in names if name not in sizes)
         if not options:
             raise
         raise ShapeError(f"{error} (sizes were taken for 1: {options})") from error
+    except (LimitError, UnsupportedOp, PlanError, BackendError):
+        if oracle != "numpy":
+            raise
+    if found := _onnxruntime_results(model, feeds) if not fixed else None:
+        return found, "onnxruntime"
+    return InferenceSession(model, fixed=fixed).run(None, feeds), "webrnn"
 
 
-def _names(values: Sequence[Value]) -> list[str]:
-    return [value.name for value in values]
+def _onnxruntime_results(model: str | bytes, feeds: dict[str, np.ndarray]) -> list[np.ndarray] | None:
+    try:
+        import onnxruntime
+
+        session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
+        return [np.asarray(result) for result in session.run(None, feeds)]
+    except Exception:  # its own kinds of errors: then there is nothing to compare with
+        return None
 
 
 def built_in(name: str) -> Case:
-    return make_case(name, {**BUILT_IN, **FURTHER}[name]())
+    return make_case(name, {**BUILT_IN, **FURTHER}[name](), section=CELLS)
 
 
-def from_argument(text: str, sizes: Mapping[str, int], fixed: Mapping[str, Any]) -> Case:
+def from_argument(
+    text: str,
+    sizes: Mapping[str, int],
+    fixed: Mapping[str, Any],
+    inputs: Path | None = None,
+    tolerance: float = TOLERANCE,
+) -> Case:
     """The path of a file, or the name of a built-in model."""
     names = (*BUILT_IN, *FURTHER)
     if text in names:
         return built_in(text)
     if not Path(text).exists():
         raise OptionError(f"{text!r} is no file, and no built-in model: those are {', '.join(names)}")
-    return make_case(Path(text).stem, text, sizes, fixed)
+    name = Path(text).stem
+    stored = stored_inputs(inputs, name) if inputs is not None else None
+    return make_case(name, text, sizes, fixed, stored=stored, tolerance=tolerance)

@@ -20,10 +20,16 @@ from .runners import CallRunner
 API_VERSION = 16
 # Positions in the table of functions, to which later versions only add.
 ERROR_MESSAGE, CREATE_ENV, CREATE_SESSION, CREATE_SESSION_FROM_ARRAY, RUN, CREATE_OPTIONS = 2, 3, 7, 8, 9, 10
-SET_OPTIMIZATION, SET_INTRA_THREADS, SET_INTER_THREADS, CREATE_TENSOR, CREATE_CPU_MEMORY = 23, 24, 25, 49, 69
-RELEASE_SESSION = 95
+SET_OPTIMIZATION, SET_INTRA_THREADS, SET_INTER_THREADS, CREATE_TENSOR, TENSOR_DATA = 23, 24, 25, 49, 51
+ELEMENT_TYPE, RANK, SHAPE, SHAPE_OF, CREATE_CPU_MEMORY = 60, 61, 62, 65, 69
+RELEASE_SESSION, RELEASE_VALUE, RELEASE_SHAPE = 95, 96, 99
 ALL_OPTIMIZATIONS, WARNINGS_OFF = 99, 3
-ELEMENT_TYPES = {"float32": 1, "uint8": 2, "int32": 6, "int64": 7, "bool": 9, "float64": 11}
+ELEMENT_TYPES = {
+    "float32": 1, "uint8": 2, "int8": 3, "uint16": 4, "int16": 5, "int32": 6, "int64": 7, "bool": 9, "float16": 10,
+    "float64": 11, "uint32": 12, "uint64": 13,
+}  # fmt: skip
+ARRAY_TYPES = {number: np.dtype(name) for name, number in ELEMENT_TYPES.items()}
+OWN_OUTPUTS = "its outputs are made anew in each run: it refuses memory of their true shapes"
 
 Pointer = ctypes.c_void_p
 
@@ -79,17 +85,42 @@ class _Api:
         values = (Pointer * len(arrays))()
         for index, array in enumerate(arrays):
             shape, made = (ctypes.c_int64 * array.ndim)(*array.shape), Pointer()
-            kind = ELEMENT_TYPES[array.dtype.name]
+            kind = ELEMENT_TYPES.get(array.dtype.name)
+            if kind is None:
+                raise BackendError(f"onnxruntime: tensors of {array.dtype} are not passed to its C API")
             data = array.ctypes.data
             self.check(create(self.memory, data, array.nbytes, shape, array.ndim, kind, ctypes.byref(made)))
             values[index] = made.value
         return values
+
+    def array(self, value: int | None) -> np.ndarray:
+        """A copy of a tensor that onnxruntime made."""
+        about, kind, rank, data = Pointer(), ctypes.c_int(), ctypes.c_size_t(), Pointer()
+        self.check(self.function(SHAPE_OF, Pointer, Pointer)(value, ctypes.byref(about)))
+        self.check(self.function(ELEMENT_TYPE, Pointer, Pointer)(about, ctypes.byref(kind)))
+        self.check(self.function(RANK, Pointer, Pointer)(about, ctypes.byref(rank)))
+        shape = (ctypes.c_int64 * rank.value)()
+        self.check(self.function(SHAPE, Pointer, Pointer, ctypes.c_size_t)(about, shape, rank))
+        self.release(RELEASE_SHAPE, about)
+        self.check(self.function(TENSOR_DATA, Pointer, Pointer)(value, ctypes.byref(data)))
+        if kind.value not in ARRAY_TYPES:
+            raise BackendError(f"onnxruntime: an output is of type {kind.value}, for which numpy has none")
+        found = np.empty(tuple(shape), ARRAY_TYPES[kind.value])
+        if found.size:
+            ctypes.memmove(found.ctypes.data, data, found.nbytes)
+        return found
+
+    def release(self, index: int, what: Any) -> None:
+        ctypes.CFUNCTYPE(None, Pointer)(self._table[index] or 0)(what)
 
 
 _api = cache(_Api)
 
 
 class OnnxruntimeRunner(CallRunner):
+    """Outputs lie where they are expected. Where the file declares another shape than comes out, onnxruntime refuses
+    that, and makes its outputs itself."""
+
     def __init__(self, case: Case):
         self._api = _api()
         self._session = self._api.session(case.model)
@@ -102,18 +133,36 @@ class OnnxruntimeRunner(CallRunner):
         )
         arguments = (
             self._session, None, _names(names), self._api.tensors(self._inputs), len(names),
-            _names(case.outputs), len(case.outputs), self._api.tensors(self._outputs),
+            _names(case.outputs), len(case.outputs),
         )  # fmt: skip
-        super().__init__("onnxruntime", partial(run, *arguments))
+        self._makes_outputs = False
+        super().__init__("onnxruntime", partial(run, *arguments, self._api.tensors(self._outputs)))
+        try:
+            self._api.check(self._call())
+        except BackendError:
+            self._makes_outputs, self.note = True, OWN_OUTPUTS
+            self._values = (Pointer * len(case.outputs))()
+            self._run = partial(run, *arguments, self._values)
+            self._release = ctypes.CFUNCTYPE(None, Pointer)(self._api._table[RELEASE_VALUE] or 0)
+            self._call = self._run_anew
+            self._api.check(self._call())
+
+    def _run_anew(self) -> int | None:
+        for index, value in enumerate(self._values):
+            if value:
+                self._release(value)
+                self._values[index] = None
+        return self._run()
 
     def results(self) -> list[np.ndarray]:
         self._api.check(self._call())
+        if self._makes_outputs:
+            return [self._api.array(value) for value in self._values]
         return [array.copy() for array in self._outputs]
 
     def close(self) -> None:
         if self._session:
-            release = ctypes.CFUNCTYPE(None, Pointer)(self._api._table[RELEASE_SESSION] or 0)
-            release(self._session)
+            self._api.release(RELEASE_SESSION, self._session)
             self._session = Pointer()
 
 

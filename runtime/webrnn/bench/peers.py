@@ -12,9 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from .case import Case
+from .case import TOLERANCE, Case
 from .onnxruntime_c import OnnxruntimeRunner
-from .rounds import TOLERANCE
 from .runners import CallRunner, Runner
 
 Make = Callable[[Case], Runner]

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from .case import Case
+from .case import WHOLE, Case
 from .peaks import Bound
 from .runners import Runner, Timed
 
@@ -24,8 +24,6 @@ n-th round only, in every RAREST-th at least: slow runners do not take the time 
 FEWEST_ROUNDS = 9
 CALM_SHARE, FEWEST_CALM = 1 / 10, 3
 """Of the rounds: ratios are those of the calmest."""
-TOLERANCE = 1e-3
-"""Results that are farther from numpy's than this, relative to the largest of them, are not timed."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +52,7 @@ class Result:
     seconds: list[float] = field(default_factory=list)
     """Of a run, by turn: that of the quickest sample."""
     error: float | None = None
-    """The largest difference to numpy's results."""
+    """The largest difference to the expected results, see ModelResult.oracle."""
     same_bits: bool | None = None
     """Whether the results are those of the first runner, bit for bit."""
     failure: str = ""
@@ -119,6 +117,9 @@ class ModelResult:
     name: str
     bound: Bound | None
     results: list[Result] = field(default_factory=list)
+    section: str = WHOLE
+    oracle: str = "numpy"
+    """Whose results the others are compared with."""
 
     @property
     def base(self) -> Result | None:
@@ -130,6 +131,7 @@ class ModelResult:
     def as_data(self) -> dict[str, Any]:
         return {
             "model": self.name,
+            "section": self.section,
             "bound": self.bound.as_data() if self.bound else None,
             "results": [result.as_data(self.base, self.bound) for result in self.results],
         }
@@ -173,7 +175,7 @@ def race(runners: Mapping[str, Timed], rounds: int, sample: float = SAMPLE) -> l
 
 def prepare(case: Case, makers: Makers, bound: Bound | None) -> tuple[ModelResult, Live]:
     """Make the runners and check what they compute; those that fail or are wrong are reported, not timed."""
-    found = ModelResult(case.name, bound)
+    found = ModelResult(case.name, bound, section=case.section, oracle=case.oracle)
     live: Live = []
     first: list[np.ndarray] | None = None
     for name, make in makers.items():
@@ -191,7 +193,7 @@ def prepare(case: Case, makers: Makers, bound: Bound | None) -> tuple[ModelResul
             first = arrays
         result.same_bits = all(_same(a, b) for a, b in zip(arrays, first, strict=False))
         scale = max((float(np.abs(array).max()) for array in case.expected if array.size), default=1.0)
-        if not result.error <= TOLERANCE * max(scale, 1.0):
+        if not result.error <= case.tolerance * max(scale, 1.0):
             result.failure = f"wrong results: off by {result.error:.1e}"
             runner.close()
             continue

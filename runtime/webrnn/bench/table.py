@@ -8,6 +8,9 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
+import numpy as np
+
+from .case import CELLS, WHOLE
 from .peaks import Limits
 from .rounds import ModelResult, Result
 
@@ -106,8 +109,22 @@ def groups(names: Sequence[str]) -> list[list[str]]:
     return [[names[0], *part] for part in tables]
 
 
+def sections(models: Sequence[ModelResult]) -> dict[str, list[ModelResult]]:
+    """Cells first; a table of one section only has no title."""
+    found: dict[str, list[ModelResult]] = {}
+    for name in (CELLS, WHOLE):
+        if members := [model for model in models if model.section == name]:
+            found[name] = members
+    return found if len(found) > 1 else {"": list(models)}
+
+
 def plain(models: Sequence[ModelResult]) -> str:
     """All tables as text."""
+    tables = [(title, plain_section(members)) for title, members in sections(models).items()]
+    return "\n\n".join(f"{title}\n{text}" if title else text for title, text in tables)
+
+
+def plain_section(models: Sequence[ModelResult]) -> str:
     parts = []
     for names in groups(runners_of(models)):
         lines = [headers(names), *(row(model, names) for model in models)]
@@ -133,12 +150,62 @@ def failures(models: Sequence[ModelResult]) -> list[str]:
     return [f"{text} ({', '.join(names)})" for text, names in told.items()]
 
 
+def oracles(models: Sequence[ModelResult]) -> list[str]:
+    """Lines about models whose results are compared with others than numpy's."""
+    told: dict[str, list[str]] = {}
+    for model in models:
+        if model.oracle != "numpy":
+            told.setdefault(model.oracle, []).append(model.name)
+    return [f"error: difference to the results of {name} ({', '.join(of)})" for name, of in told.items()]
+
+
 def legend(models: Sequence[ModelResult]) -> str:
     first = runners_of(models)[0]
     return (
         f"Microseconds of the best run, and times {first}: the median of the calm rounds, ± half their range.\n"
         f"{SAME}: the bits of {first}. x limit: best ÷ lower bound of this machine. error: largest difference to numpy."
     )
+
+
+def rivals(names: Sequence[str]) -> list[tuple[str, str]]:
+    """Which of our runners is compared with which other runtime: those of the same place.
+
+    >>> rivals(["native", "numpy", "onnxruntime", "tract", "node", "ort-web node", "chromium"])
+    [('native', 'onnxruntime'), ('native', 'tract'), ('node', 'ort-web node')]
+    """
+    found = []
+    for name in names:
+        *runtime, last = name.split()
+        place = last if runtime and last in HOSTS else "native"
+        is_peer = runtime[:1] == ["ort-web"] if runtime else name.split(":")[0] not in (*OWN, *HOSTS)
+        if is_peer and place in names:
+            found.append((place, name))
+    return found
+
+
+def summary(models: Sequence[ModelResult]) -> list[str]:
+    """For each other runtime a line: on how many models ours is ahead, and the worst of our time ÷ theirs."""
+    lines = []
+    for title, members in sections(models).items():
+        for ours, theirs in rivals(runners_of(members)):
+            ratios = {model.name: ratio for model in members if (ratio := _between(model, ours, theirs)) is not None}
+            if ratios:
+                worst = max(ratios, key=lambda name: ratios[name])
+                ahead = sum(ratio < 1 for ratio in ratios.values())
+                where = f"{title}: " if title else ""
+                lines.append(
+                    f"{where}{ours} is ahead of {theirs} on {ahead} of {len(ratios)}; time ÷ theirs: "
+                    f"median {ratio_text(float(np.median(list(ratios.values()))))}, "
+                    f"worst {ratio_text(ratios[worst])} ({worst})"
+                )
+    return lines
+
+
+def _between(model: ModelResult, ours: str, theirs: str) -> float | None:
+    mine, other = model.of(ours), model.of(theirs)
+    if mine is None or other is None or not mine.seconds or not other.seconds:
+        return None
+    return mine.ratio_to(other).median
 
 
 def machine_lines(machine: dict[str, Any], limits: Limits | None) -> list[str]:
@@ -214,11 +281,12 @@ def _rich(models: Sequence[ModelResult], state: str) -> Any:
     from rich.text import Text
 
     parts: list[Any] = []
-    for names in groups(runners_of(models)):
-        grid = Table(box=None, pad_edge=False, header_style="bold")
-        for column, name in enumerate(headers(names)):
-            grid.add_column(name, justify="left" if column == 0 else "right", no_wrap=True)
-        for model in models:
-            grid.add_row(*row(model, names))
-        parts.append(grid)
+    for title, members in sections(models).items():
+        for names in groups(runners_of(members)):
+            grid = Table(box=None, pad_edge=False, header_style="bold")
+            for column, name in enumerate(headers(names)):
+                grid.add_column(name, justify="left" if column == 0 else "right", no_wrap=True)
+            for model in members:
+                grid.add_row(*row(model, names))
+            parts += [Text(title), grid] if title else [grid]
     return Group(*parts, Text(state, style="dim"))

@@ -23,7 +23,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from webrnn.engine.session import InferenceSession
-from webrnn.errors import BackendError
+from webrnn.errors import BackendError, Error
 from webrnn.web.folders import write_host
 from webrnn.web.server import Handler
 
@@ -60,14 +60,18 @@ class Workshop:
 
     def add(self, case: Case, disable: Sequence[str] = ()) -> str:
         """The name of the model's plan, made without passes and switches of `disable`."""
-        self._add_model(case)
+        self.add_model(case)
         plan = self.folder / "models" / "-".join([case.name, *disable, "plan.rnn"])
         if not plan.exists():
-            shapes = {name: feed.shape for name, feed in case.feeds.items()}
-            InferenceSession(case.model, disable=disable, fixed=case.fixed).export(plan, shapes=shapes)
+            session = InferenceSession(case.model, disable=disable, fixed=case.fixed)
+            try:
+                session.export(plan)
+            except Error:  # no plan for all sizes
+                session.export(plan, shapes={name: feed.shape for name, feed in case.feeds.items()})
         return plan.name
 
-    def _add_model(self, case: Case) -> None:
+    def add_model(self, case: Case) -> None:
+        """As an ONNX file, with its inputs."""
         if case.name in self._written:
             return
         file = self.folder / "models" / case.name
@@ -204,12 +208,13 @@ class WebRunner:
         if case.fixed and engine != "vm":
             raise BackendError("models with fixed inputs are not run there")
         self.name, self._host = name, host
-        plan = workshop.add(case, disable)
+        workshop.add_model(case)
+        plan = workshop.add(case, disable) if engine == "vm" else ""
         made = host.ask("prepare", engine=engine, model=case.name, plan=plan, disable=list(disable), **options)
         self._id = made["id"]
         self._results = [
-            np.frombuffer(base64.b64decode(row["data"]), row["type"]).reshape(expected.shape)
-            for row, expected in zip(made["results"], case.expected, strict=True)
+            np.frombuffer(base64.b64decode(data), expected.dtype).reshape(expected.shape)
+            for data, expected in zip(made["results"], case.expected, strict=True)
         ]
 
     def results(self) -> list[np.ndarray]:

@@ -3,8 +3,20 @@
 
 const IS_NODE = typeof process !== "undefined" && !!process.versions?.node;
 const WARM_UP_MS = 400; // until the optimizing compiler has taken over
-const TYPES = { float32: Float32Array, int64: BigInt64Array, int32: Int32Array, bool: Uint8Array };
-const TYPE_NAMES = { Float32Array: "float32", BigInt64Array: "int64", Int32Array: "int32", Uint8Array: "bool" };
+const TYPES = {
+  float16: globalThis.Float16Array ?? Uint16Array,
+  float32: Float32Array,
+  float64: Float64Array,
+  int8: Int8Array,
+  int16: Int16Array,
+  int32: Int32Array,
+  int64: BigInt64Array,
+  uint8: Uint8Array,
+  uint16: Uint16Array,
+  uint32: Uint32Array,
+  uint64: BigUint64Array,
+  bool: Uint8Array,
+};
 
 const file = (name) => new URL(name, import.meta.url);
 
@@ -124,10 +136,7 @@ const REQUESTS = {
     const description = await described(options.model);
     const made = await ENGINES[engine](description, options);
     const results = await made.results();
-    const shown = description.outputs.map((name) => {
-      const array = results[name];
-      return { type: TYPE_NAMES[array.constructor.name], data: base64(array) };
-    });
+    const shown = description.outputs.map((name) => base64(results[name]));
     const end = performance.now() + warmUpMs;
     while (performance.now() < end) await timed(made, 1);
     prepared.set(next, made);

@@ -6,6 +6,8 @@ import argparse
 from functools import partial
 from pathlib import Path
 
+from webrnn.bench.case import TOLERANCE
+
 from . import bench_modes
 
 TIMES = "how long models take on each backend"
@@ -25,6 +27,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--fixed", action="append", default=[], metavar="NAME=VALUE", help="bind an input")
 
     times = parser.add_argument_group(TIMES)
+    times.add_argument(
+        "--inputs", type=Path, metavar="FILE.npz", help="inputs by name; or a folder with MODEL.npz (default: random)"
+    )
+    times.add_argument(
+        "--tolerance",
+        type=float,
+        default=TOLERANCE,
+        metavar="X",
+        help="of results (default: %(default)s of the largest)",
+    )
     times.add_argument("--peers", action="store_true", help="also onnxruntime, tract, LiteRT and onnxruntime-web")
     times.add_argument("--browser", action="store_true", help="also the plain VM in Node and in Chromium")
     times.add_argument("--pyodide", action="store_true", help="also Pyodide, with its numpy, in Node and in Chromium")

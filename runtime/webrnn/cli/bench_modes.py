@@ -52,6 +52,8 @@ def time_models(arguments: argparse.Namespace) -> None:
     print("\n".join(about), end="\n\n")
     print(table.plain(bench.models), end="\n\n")
     print(table.legend(bench.models))
+    for line in table.summary(bench.models):
+        print(line)
     for note in bench.notes:
         print(f"  {note}")
     if old is not None:
@@ -119,7 +121,8 @@ def time_streams(arguments: argparse.Namespace) -> None:
 
 def _cases(arguments: argparse.Namespace, default: tuple[str, ...]) -> dict[str, Callable[[], Case]]:
     given, fixed = sizes(arguments.size), fixed_inputs(arguments.fixed)
-    return {text: partial(from_argument, text, given, fixed) for text in arguments.model or default}
+    options = {"inputs": arguments.inputs, "tolerance": arguments.tolerance}
+    return {text: partial(from_argument, text, given, fixed, **options) for text in arguments.model or default}
 
 
 def _own(names: str) -> dict[str, Any]:

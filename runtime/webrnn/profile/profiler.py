@@ -91,8 +91,9 @@ def profile(
     backend: str,
     call: Callable[[], Any],
     runs: int | None = None,
+    seconds: float = TOTAL_SECONDS,
 ) -> Profile:
-    """Profile a program on these arguments; `call` is what its caller calls."""
+    """Profile a program on these arguments, for about so many seconds; `call` is what its caller calls."""
     builds = None
     if backend != "numpy":
         shipped = load(backend)
@@ -104,7 +105,7 @@ def profile(
     once = max(_timed(parts, runs), 1e-9) if runs else 0.0
     if not runs:
         runs, once = _enough_runs(parts)
-    rounds = min(MOST_ROUNDS, max(FEWEST_ROUNDS, round(TOTAL_SECONDS / (3 * runs * once))))
+    rounds = min(MOST_ROUNDS, max(FEWEST_ROUNDS, round(seconds / (3 * runs * once))))
     calls = min(runs, math.ceil(ROUND_SECONDS / max(_call_seconds(call, 1), 1e-6)))
     unprofiled, plain, longer = [], [], []
     for _ in range(rounds):

@@ -10,7 +10,7 @@ from webrnn.engine.session import InferenceSession
 from webrnn.engine.streams.carry import Carry
 from webrnn.errors import ShapeError
 
-from .profiler import Profile, profile
+from .profiler import TOTAL_SECONDS, Profile, profile
 
 
 class Subject:
@@ -23,15 +23,21 @@ class Subject:
         self.inputs = list(session.inputs if self._model is None else self._model.inputs)
         """Of the program: states that a stream carries are among them."""
 
-    def profile(self, feeds: Mapping[str, Any], runs: int | None = None, name: str = "model") -> Profile:
-        """Profile on these feeds, one for each input; `runs` are those of a round."""
+    def profile(
+        self,
+        feeds: Mapping[str, Any],
+        runs: int | None = None,
+        name: str = "model",
+        seconds: float = TOTAL_SECONDS,
+    ) -> Profile:
+        """Profile on these feeds, one for each input, for about so many seconds; `runs` are those of a round."""
         names = [value.name for value in self.inputs]
         for given in feeds:
             if given not in names:
                 raise ShapeError(f"the model has no input {given!r}; it has {names}")
         sizes: dict[str, int] = {}
         arguments = [checked_feed(value, feeds.get(value.name), sizes) for value in self.inputs]
-        found = profile(name, self.program, arguments, self._session.backend, self._call(feeds), runs)
+        found = profile(name, self.program, arguments, self._session.backend, self._call(feeds), runs, seconds)
         found.notes = self._notes()
         return found
 
