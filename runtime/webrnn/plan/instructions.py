@@ -275,7 +275,7 @@ INSTRUCTIONS = (
     # read[t, b, h, g, v]
     _row(
         "linear_attention",
-        "query:f32 key:f32 value:f32 forget:f32? rate:f32? memory:f32! read:f32! is_delta:int",
+        "query:f32 key:f32 value:f32 forget:f32? rate:f32? memory:f32! read:f32! is_delta:int is_rounded:int",
         "matrix",
         rare=True,
     ),
