@@ -107,11 +107,13 @@ static int check_conv_rows(Vm *vm, const conv_rows_operands *o) {
   ASK(!HAS(bias) || is_vector(T(bias), y->size[3]));
   return OK;
 }
-/* The expression that runs along: on what is there of its operands, while it is near. NULL if there is none, or if its first
- * axis does not consist of positions. */
+/* The expression that runs along: on what is there of its operands, while it is near. NULL if there is none, if it has to be
+ * checked first, or if its first axis does not consist of positions. */
 static const expression_operands *along(const Vm *vm, const int32_t *words, int is_along, const Positions *p) {
   if (!is_along || vm->checking) return NULL;
-  const expression_operands *o = (const expression_operands *)(words + words[-1] + 2);
+  const int32_t *behind = words + words[-1];
+  if (behind[0] != I_expression) return NULL;
+  const expression_operands *o = (const expression_operands *)(behind + 2);
   const Tensor *y = vm->tensor + expression_of(o).output[0].tensor;
   return y->rank && y->count && y->size[0] % p->count == 0 ? o : NULL;
 }

@@ -261,7 +261,7 @@ static int check_block(const int32_t *plan, int32_t from, int32_t to, int depth,
       for (int i = n; i < w[1]; i++) REQUIRE(below(w[2 + i], plan[HEADER_SIZES]), BAD_INSTRUCTION);
     if (code == I_conv_rows || code == I_depthwise) { /* the last word: whether the expression behind it runs along */
       const int32_t along = w[1 + w[1]];
-      REQUIRE(!along || (along == 1 && to - at >= 2 && code_of(plan)[at] == I_expression), BAD_INSTRUCTION);
+      REQUIRE(!along || (along == 1 && to - at >= 2 && CODE(code_of(plan) + at) == I_expression), BAD_INSTRUCTION);
     }
     if (code == I_let) REQUIRE(size_table(plan)[SIZE_WORDS * w[2]] == SIZE_LATE, BAD_INSTRUCTION);
     if (code == I_loop) error = check_loop_words(plan, (const loop_operands *)(w + 2), moves);

@@ -243,3 +243,15 @@ def test_what_is_late_is_not_a_size_of_the_signature():
     file = PlanFile(plan_of(graph_of(lambda b, x: b.op("NonZero", x), "f n")))
     assert [port.is_late for port in (*file.inputs, *file.outputs)] == [False, True]
     assert file.symbols == ["n"]
+
+
+def test_what_runs_along_with_a_convolution_of_a_late_size():
+    """The expression behind it has to be checked while running, so it runs where it stands."""
+    weights = np.random.default_rng(0).standard_normal((9, 2, 3)).astype(np.float32)
+
+    def build(b, x):
+        largest = b.op("ReduceMax", x, b.ints(0, 1), keepdims=0)
+        kept = b.op("Compress", x, b.op("Greater", largest, b.constant(np.float32(0))), axis=2)
+        return b.op("Relu", b.op("Conv", kept, b.constant(weights), pads=[2, 2]))
+
+    check_graph(graph_of(build, "f 1 2 t"), sizes=[{"t": 40}, {"t": 9}])

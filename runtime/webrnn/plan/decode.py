@@ -234,7 +234,7 @@ class _Decoder:
             found.rest = words[n_operands:]
             _require(all(map(self._is_size, found.rest)), f"{where}: a size is out of range")
         elif row.name in RUN_ALONG:
-            behind = self.words[self.code_start + at] if end - at >= 2 else None
+            behind = self.words[self.code_start + at] & ~opcodes.CHECKED if end - at >= 2 else None
             fits = words[-1] == 0 or (words[-1] == 1 and behind == CODES["expression"])
             _require(fits, f"{where}: no expression is behind it")
         elif row.name == "let":
