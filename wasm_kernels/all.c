@@ -17,6 +17,7 @@
 
 #include "expression.c"
 #include "instructions.c"
+#include "dynamic.c"
 #include "convolutions.c"
 #include "integers.c"
 #include "memory.c"

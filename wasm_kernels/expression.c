@@ -227,6 +227,25 @@ static Place place_of(const Tensor *t, int32_t rows, int32_t cols) {
   return p;
 }
 
+/* Whether an input that an operation from `op` on reads, or that is a result itself, lies where the operation would write its
+ * result. The operation itself may read what it overwrites, element by element. */
+static int is_read_there(const Expression *e, const Register *registers, int op, const char *at, int32_t rows, int32_t cols) {
+  const Register *y = registers + e->inputs + e->constants + op;
+  const char *end = at + (ptrdiff_t)rows * cols * ITEM[y->dtype];
+  for (int i = op; i < e->ops + e->outputs; i++)
+    for (int a = 0; a < (i < e->ops ? OPERATIONS[e->op[i].code].count : 1); a++) {
+      const int32_t from = i < e->ops ? e->op[i].operand[a] : e->output[i - e->ops].from;
+      if (from >= e->inputs) continue;
+      const Register *x = registers + from;
+      const int item = ITEM[x->dtype],
+                is_same = x->data == at && x->row == y->row && x->step == y->step && item == ITEM[y->dtype];
+      const ptrdiff_t reach = (ptrdiff_t)x->row * (rows - 1), last = (ptrdiff_t)x->step * (cols - 1);
+      const char *low = x->data + (reach < 0 ? reach : 0) * item, *high = x->data + ((reach > 0 ? reach : 0) + last + 1) * item;
+      if (low < end && at < high && !(i == op && is_same)) return 1;
+    }
+  return 0;
+}
+
 /* rows x cols elements of the whole expression, the tensors standing at in[] and out[]; each register has `room` elements */
 static int run_tile(Vm *vm, const Expression *e, char *const *in, char *const *out, int32_t rows, int32_t cols, int32_t room) {
   Register registers[MAX_REGISTERS];
@@ -251,10 +270,11 @@ static int run_tile(Vm *vm, const Expression *e, char *const *in, char *const *o
     }
     Register *result = registers + first + i;
     *result = (Register){tile, has_rows ? has_cols ? cols : 1 : 0, has_cols != 0, OPERATIONS[op->code].gives};
-    /* The last operation writes to its place: nothing reads an input that it may overwrite after it. */
-    if (i == e->ops - 1 && e->outputs == 1 && e->output[0].from == first + i && (has_rows || rows == 1) &&
-        (has_cols || cols == 1) && place_of(vm->tensor + e->output[0].tensor, rows, cols).is_dense)
-      result->data = out[0];
+    for (int o = 0; o < e->outputs; o++) /* a result is made in its place where it can be */
+      if (e->output[o].from == first + i && (has_rows || rows == 1) && (has_cols || cols == 1) &&
+          place_of(vm->tensor + e->output[o].tensor, rows, cols).is_dense &&
+          !is_read_there(e, registers, i, out[o], rows, cols))
+        result->data = out[o];
     const int error = run_op(op, operand, result, rows, cols);
     if (error) return error;
   }
@@ -287,6 +307,13 @@ static int check_expression(Vm *vm, const expression_operands *o) {
   return OK;
 }
 
+/* Elements of each register. Processors compare addresses modulo 4096: registers that are so far apart would be in each other's
+ * way. */
+static int32_t room_of(int32_t registers) {
+  const int32_t bytes = MAX_REGISTERS * TILE * 8 / registers & -64;
+  return (((bytes + 256) & 4095) < 512 ? bytes - 576 : bytes) / 8;
+}
+
 /* The elements from `from` to `to` along the first axis. A tile is as large as the memory of the registers lets it be. */
 static int run_part(Vm *vm, const expression_operands *o, int32_t from, int32_t to) {
   Expression e = expression_of(o);
@@ -294,7 +321,7 @@ static int run_part(Vm *vm, const expression_operands *o, int32_t from, int32_t 
   const int last = y->rank - 1, tensors = e.inputs + e.outputs;
   const int32_t rows = last > 1 ? y->size[last - 1] : last == 1 ? to : 1, cols = last > 0 ? y->size[last] : to;
   const int32_t first = last > 0 ? 0 : from;
-  const int32_t room = MAX_REGISTERS * TILE / (e.inputs + e.constants + e.ops) & -LANES;
+  const int32_t room = room_of(e.inputs + e.constants + e.ops);
   const int32_t most_cols = cols - first < room ? cols - first : room, most_rows = room / most_cols;
   char *in[MAX_REGISTERS], *out[MAX_REGISTERS];
   int32_t index[MAX_RANK] = {last > 0 ? from : 0};

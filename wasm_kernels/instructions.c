@@ -106,31 +106,6 @@ static int run_gemm(Vm *vm, const gemm_operands *o) {
   return OK;
 }
 
-static int check_matmul(Vm *vm, const matmul_operands *o) {
-  const Tensor *a = T(a), *b = T(b), *y = T(y), *scratch = T(scratch);
-  ASK(a->rank == 3 && b->rank == 3 && y->rank == 3 && is_dense(scratch, 1));
-  ASK(a->size[0] == y->size[0] && b->size[0] == y->size[0] && a->size[1] == y->size[1] && a->size[2] == b->size[1] &&
-      b->size[2] == y->size[2]);
-  ASK((a->stride[2] == 1 || a->size[2] == 1) && (y->stride[2] == 1 || y->size[2] == 1));
-  ASK(scratch->count >= packed_floats(b->size[2], b->size[1]));
-  return OK;
-}
-static int run_matmul(Vm *vm, const matmul_operands *o) {
-  DONE_IF_EMPTY(y);
-  const Tensor *a = T(a), *b = T(b), *y = T(y);
-  float *packed = F(scratch);
-  for (int i = 0; i < y->size[0]; i++) {
-    if (i == 0 || b->stride[0]) {
-      wr_pack_panels(F(b) + (ptrdiff_t)i * b->stride[0], packed, b->size[2], b->size[1], b->stride[2], b->stride[1]);
-      LAP(vm, o, FIRST_PART);
-    }
-    wr_gemm(F(a) + (ptrdiff_t)i * a->stride[0], packed, NULL, F(y) + (ptrdiff_t)i * y->stride[0], a->size[1], b->size[2],
-            a->size[2], a->stride[1], y->stride[1]);
-    LAP(vm, o, SECOND_PART);
-  }
-  return OK;
-}
-
 /* --- recurrent cells ------------------------------------------------------------------------------------------------- */
 
 /* activations: a byte each; params: clip, then alpha and beta for each */

@@ -259,13 +259,6 @@ static void matmul_in_step(const float *x, ptrdiff_t x_stride, const float *w, i
   else matmul(x, x_stride, w, m, k, out);
 }
 
-void wr_pack_panels(const float *w, float *packed, int32_t n, int32_t k, int32_t row_stride, int32_t col_stride) {
-  for (int first = 0; first < n; first += PANEL)
-    for (int j = 0; j < k; j++)
-      for (int i = first; i < first + panel_width(n - first); i++)
-        *packed++ = i < n ? w[(ptrdiff_t)i * row_stride + (ptrdiff_t)j * col_stride] : 0.0f;
-}
-
 void wr_gemv(const float *packed, const float *x, const float *bias, float *y, int32_t n, int32_t k) {
   row_times_panels(x, packed, k, &(Output){y, 0, bias, NULL, n}, 0);
 }

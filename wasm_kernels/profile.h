@@ -43,7 +43,7 @@ __attribute__((noinline, unused)) static void end_lap(Laps *laps, int32_t word, 
   laps->last = now;
 }
 
-/* w: the operands of the instruction. A lap of a block is time of an instruction that another lap counts. */
+/* w: the operands of the instruction; calls: 0 for more of what another lap counts. A lap of a block is time of an instruction that another lap counts. */
 #define LAP_OF(vm, w, kind, calls)                                                                           \
   do {                                                                                                       \
     if ((vm)->laps.row) end_lap(&(vm)->laps, (int32_t)((const int32_t *)(w) - (vm)->code) - 2, kind, calls); \
@@ -51,6 +51,7 @@ __attribute__((noinline, unused)) static void end_lap(Laps *laps, int32_t word, 
 #define LAP(vm, w, kind) LAP_OF(vm, w, kind, 1)
 #define LAP_OF_BLOCK(vm, w) LAP_OF(vm, w, WHOLE, 0)
 #else
+#define LAP_OF(vm, w, kind, calls) ((void)0)
 #define LAP(vm, w, kind) ((void)0)
 #define LAP_OF_BLOCK(vm, w) ((void)0)
 #endif

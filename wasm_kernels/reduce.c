@@ -51,8 +51,8 @@ INLINE void lanes_store(float *p, Lanes l, int rest) {
   ({                                                                                 \
     float t_[LANES];                                                                 \
     UNROLL for (int i = 0; i < LANE_VECS; i++) vstore(t_ + i * VL, (lanes).lane[i]); \
-    Four f_[4], a, b;                                                                \
-    UNROLL for (int i = 0; i < 4; i++) f_[i] = load_four(t_ + 4 * i);                \
+    Quad f_[4], a, b;                                                                \
+    UNROLL for (int i = 0; i < 4; i++) f_[i] = load_quad(t_ + 4 * i);                \
     a = f_[0], b = f_[2], f_[0] = (expr);                                            \
     a = f_[1], b = f_[3], f_[1] = (expr);                                            \
     a = f_[0], b = f_[1], f_[0] = (expr);                                            \
@@ -112,8 +112,8 @@ REDUCE(reduce_sum, 0.0f, acc + v, a + b, total)
 REDUCE(reduce_mean, 0.0f, acc + v, a + b, total / (float)n)
 REDUCE(reduce_sum_square, 0.0f, vfma(v, v, acc), a + b, total)
 REDUCE(reduce_prod, 1.0f, acc *v, a *b, total)
-REDUCE(reduce_max, -__builtin_inff(), vmax(acc, v), four_max(a, b), total)
-REDUCE(reduce_min, __builtin_inff(), vmin(acc, v), four_min(a, b), total)
+REDUCE(reduce_max, -__builtin_inff(), vmax(acc, v), quad_max(a, b), total)
+REDUCE(reduce_min, __builtin_inff(), vmin(acc, v), quad_min(a, b), total)
 
 /* The sum of exp(x - max); e[n] receives the terms unless it is NULL, and may equal x. */
 static float exp_shifted(const float *x, float *e, int n, float max) {
@@ -134,7 +134,7 @@ static float largest(const float *x, int n) {
     const Lanes in = lanes_load(x + i, n - i, -__builtin_inff());
     UNROLL for (int j = 0; j < LANE_VECS; j++) top.lane[j] = vraise(in.lane[j], top.lane[j]);
   }
-  return FOLD(top, four_max(a, b));
+  return FOLD(top, quad_max(a, b));
 }
 
 /* Rows of up to LANES floats are taken VL at a time, each in a lane of its own: sums are made in the same order. */

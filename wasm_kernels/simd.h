@@ -220,21 +220,21 @@ INLINE vf vmax(vf a, vf b) { return vsel(visnan(a), a, vraise(b, a)); }
 
 /* Four floats, whatever VL is, and vmin / vmax of them */
 #if VL > 1
-typedef float Four __attribute__((vector_size(16)));
-INLINE Four load_four(const float *p) {
-  Four v;
+typedef float Quad __attribute__((vector_size(16)));
+INLINE Quad load_quad(const float *p) {
+  Quad v;
   __builtin_memcpy(&v, p, sizeof v);
   return v;
 }
 #endif
 #if VL > 4
-typedef int32_t FourInts __attribute__((vector_size(16)));
-INLINE Four four_select(FourInts mask, Four yes, Four no) { return (Four)((mask & (FourInts)yes) | (~mask & (FourInts)no)); }
-INLINE Four four_min(Four a, Four b) { return four_select((a < b) | (a != a), a, b); }
-INLINE Four four_max(Four a, Four b) { return four_select((a > b) | (a != a), a, b); }
+typedef int32_t QuadInts __attribute__((vector_size(16)));
+INLINE Quad quad_select(QuadInts mask, Quad yes, Quad no) { return (Quad)((mask & (QuadInts)yes) | (~mask & (QuadInts)no)); }
+INLINE Quad quad_min(Quad a, Quad b) { return quad_select((a < b) | (a != a), a, b); }
+INLINE Quad quad_max(Quad a, Quad b) { return quad_select((a > b) | (a != a), a, b); }
 #else
-#define four_min vmin
-#define four_max vmax
+#define quad_min vmin
+#define quad_max vmax
 #endif
 
 /* To the nearest integer, ties to even; correct for every float and keeps the sign of zero. */

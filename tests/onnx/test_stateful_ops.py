@@ -1,4 +1,4 @@
-"""LinearAttention and CausalConvWithState: the Scans that the reader makes of them against the numpy ops."""
+"""LinearAttention and CausalConvWithState: what the reader makes of them against the numpy ops."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def session_of(op, operands, attrs, outputs, symbolic=False, constant=()):
 
 def is_lowered(session) -> bool:
     check(session.as_read)
-    return any(is_scan(node) for node in session.as_read.nodes)
+    return all(node.op not in ("LinearAttention", "CausalConvWithState") for node in session.as_read.nodes)
 
 
 def assert_same(session, op, operands, attrs, outputs, constant=()):
@@ -92,7 +92,8 @@ def test_linear_attention_as_scan(case, symbolic):
 
 @st.composite
 def causal_convs(draw: Any) -> tuple[list, dict, list]:
-    batch, channels, steps, taps = (draw(st.integers(low, 4)) for low in (1, 1, 0, 1))
+    batch, channels, steps = (draw(st.integers(low, 4)) for low in (1, 1, 0))
+    taps = draw(st.sampled_from([1, 2, 3, 4, 8, 9, 12]))
     element = draw(st.sampled_from([np.float32, np.float32, np.float16]))
     rng = np.random.default_rng(draw(st.integers(0, 2**16)))
 
@@ -112,7 +113,7 @@ def causal_convs(draw: Any) -> tuple[list, dict, list]:
 
 @settings(max_examples=150, deadline=None, print_blob=True)
 @given(causal_convs(), st.sampled_from([(), ("weight", "bias")]))
-def test_causal_conv_as_scan(case, constant):
+def test_causal_conv_as_products(case, constant):
     operands, attrs, outputs = case
     session = session_of("CausalConvWithState", operands, attrs, outputs, constant=constant)
     assert is_lowered(session)

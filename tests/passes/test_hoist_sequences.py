@@ -123,7 +123,7 @@ def test_what_repeats_its_operands_stays_where_a_state_needs_it(steps):
     assert ops(scan_in(graph).body)["Exp"] == 1
 
 
-@pytest.mark.parametrize("width, is_traced", [(256, True), (8, False)])
+@pytest.mark.parametrize(("width", "is_traced"), [(256, True), (8, False)])
 def test_what_repeats_its_operands_leaves_otherwise(width, is_traced):
     """A result that is read without a state, too; a small one."""
     s, h, grown = decay(width)

@@ -16,11 +16,14 @@ ELSEWHERE = {
     "infer_shapes",
     "fold_batchnorm",
     "fold_lookups",
+    "hoist_lookups",
+    "selections_to_branches",
     "simplify_powers",
     "remove_checks",
     "prune_branches",
     "reverse_whole_sequences",
     "expand_ops",
+    "unrepeat_matrices",
 }
 """Passes that never have anything to do on these graphs; they have tests of their own."""
 SELDOM_ALONE = {"count_steps", "merge_scans", "unpack_sequences"}

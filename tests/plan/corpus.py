@@ -11,9 +11,10 @@ from tests.passes.random_graphs import random_graph
 from tests.plan.harness import graph_of, plan_of
 from tests.plan.test_cells import OPERANDS, cell
 from tests.plan.test_control import branches
-from tests.plan.test_fused_sequences import GATES, array, recurrence
+from tests.plan.test_fused_sequences import GATES, array, recurrence, with_inputs
 from tests.plan.test_late_sizes import growing_states
 from tests.plan.test_loops import _counting, _nested
+from tests.plan.test_memories import attention
 from webrnn.errors import PlanError
 from webrnn.ir import WEBRNN, Graph, Node
 from webrnn.ir.scan import TraceSpec
@@ -157,6 +158,10 @@ def _late(b, x, k):
     return cut, b.op("Reshape", x, k), b.op("ConstantOfShape", b.op("Abs", k)), b.op("Expand", x, b.op("Abs", k))
 
 
+def _heads(b, x, y):
+    return b.op("MatMul", b.op("Transpose", x, perm=[0, 2, 1, 3]), b.op("Transpose", y, perm=[0, 2, 3, 1]))
+
+
 def _late_branch(b, p, x):
     return branches(b, p, [x], lambda i, x: [i.op("Concat", x, x, axis=0)], lambda i, x: [i.op("Tanh", x)])
 
@@ -177,6 +182,7 @@ def _graphs() -> dict[str, tuple[Graph, frozenset[str]]]:
         "late branches": graph_of(_late_branch, "b", "f n 3"),
         "late states": growing_states(),
         "product": graph_of(lambda b, x, y: b.op("MatMul", x, y), "f 2 n 3", "f 2 3 t"),
+        "product of heads": graph_of(_heads, "f 2 n 4 3", "f 2 t 4 3"),
         "linear": graph_of(lambda b, x: b.op("MatMul", x, b.constant(array(5, 9))), "f n 5"),
         "bytes": graph_of(_bytes, "u8 n 5", "u8"),
         "integers": graph_of(lambda b, x, y: b.op("MatMul", x, y), "i 2 n 3", "i 3 t"),
@@ -191,8 +197,11 @@ def _graphs() -> dict[str, tuple[Graph, frozenset[str]]]:
         },
     }
     found = {name: (graph, frozenset[str]()) for name, graph in every.items()}
+    for rule in ("linear", "gated_delta"):
+        found[f"{rule} memory"] = (attention(rule, group=3), frozenset())
     for op in GATES:
         found[f"{op} sequence"] = (recurrence(op, 3, peephole=op == "LstmCell"), frozenset())
+        found[f"{op} sequence of inputs"] = (with_inputs(recurrence(op, 3)), frozenset())
         found[f"{op} loop"] = (recurrence(op, 3, trace=TraceSpec(1, True)), LOOP)
     return found
 

@@ -7,6 +7,7 @@ import pytest
 
 from tests.plan.harness import check_graph, graph_of, plan_of
 from webrnn.ir import GraphBuilder, Node
+from webrnn.plan.lower import lower
 from webrnn.plan.lowering import NotLowered
 
 
@@ -48,6 +49,51 @@ def test_branches_that_hand_on():
         return branches(b, p, [x, y], lambda i, x, y: [x, y], lambda i, x, y: [y, i.constant(X)], 2)
 
     both(graph_of(build, "b", "f 2 3", "f 2 3"), X, X + 1)
+
+
+def copies_of(graph):
+    return sum(instruction.name == "copy" for instruction in lower(graph.copy()).walk())
+
+
+def test_results_are_made_in_their_place():
+    def build(b, p, x):
+        return branches(b, p, [x], lambda i, x: [i.op("Neg", x)], lambda i, x: [i.op("Exp", x)])
+
+    graph = graph_of(build, "b", "f n 3")
+    both(graph, X)
+    assert copies_of(graph) == 0
+
+
+def test_a_cache_that_one_branch_goes_on_is_copied_once():
+    """As decoders have it that are one file for the first token and for all others."""
+
+    def build(b, p, past, x):
+        def then(i, past, x):
+            whole = i.op("Concat", past, i.op("Neg", x), axis=0)
+            return [whole, i.op("ReduceSum", whole, i.ints(0), keepdims=0)]
+
+        def other(i, past, x):
+            alone = i.op("Neg", x)
+            return [alone, i.op("ReduceSum", alone, i.ints(0), keepdims=0)]
+
+        return branches(b, p, [past, x], then, other, 2)
+
+    graph = graph_of(build, "b", "f n 3", "f t 3")
+    for rows in (0, 1, 500, 2):
+        both(graph, np.ones((rows, 3), np.float32), X)
+    assert copies_of(graph) == 1
+
+
+def test_one_result_twice():
+    def build(b, p, x):
+        def then(i, x):
+            made = i.op("Neg", x)
+            return [made, made, i.op("Transpose", made)]
+
+        return branches(b, p, [x], then, lambda i, x: [x, i.op("Exp", x), i.op("Transpose", x)], 3)
+
+    both(graph_of(build, "b", "f n 3"), X)
+    both(graph_of(build, "b", "f 3 3"), np.outer(X[1], X[1]))
 
 
 def test_a_condition_that_is_computed():

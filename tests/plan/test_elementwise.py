@@ -5,9 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.passes.differential import floats
+from tests.passes.scans import ScanBuilder, scan_in
 from tests.plan.harness import BUILDS, check_graph, graph_of, plan_of, run_plan
 from webrnn.errors import ModelError
 from webrnn.ir import WEBRNN, DType, GraphBuilder, Node
+from webrnn.passes import run_passes
 from webrnn.plan.lowering import NotLowered
 
 UNARY = (
@@ -231,6 +234,18 @@ def test_rows_apart(width):
         return b.op("Concat", total, b.op("Sub", part, y), axis=1)
 
     check_graph(graph_of(build, f"f 50 {width + 3}", f"f {width}"))
+
+
+@pytest.mark.parametrize("width", [5, 300, 5000])
+def test_a_state_is_read_behind_its_next_value(width):
+    """The next value is made in the place of the one before, unless an operation behind it reads that."""
+    s = ScanBuilder(width)
+    x, h = s.sequence("x"), s.state("h")
+    after = s.body.op("Tanh", s.body.op("Add", h, x))
+    graph = s.finish([after], traces=[s.body.op("Sub", s.body.op("Mul", after, after), h)])
+    run_passes(graph, disable=["sink_outputs"])
+    assert any(node.op == "Expression" and len(node.outputs) == 2 for node in scan_in(graph).body.nodes)
+    check_graph(graph, [floats(4, width), floats(width)])
 
 
 def test_many_operations_are_several_expressions():

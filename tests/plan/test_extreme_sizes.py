@@ -70,6 +70,12 @@ def _sequence(name, steps, rows, hidden):
     return _plain(f"{name}_sequence", [xw, packed, None, state, scratch, state, trace, (3 if gates == 1 else 5,)], 0)
 
 
+def _memories(steps, batch, heads, group, rows, columns):
+    lead = (steps, batch, heads)
+    shapes = [(*lead, group, rows), (*lead, rows), (*lead, columns), (*lead, rows), None]
+    return _plain("linear_attention", [*shapes, (batch, heads, rows, columns), (*lead, group, columns)], 1)
+
+
 EMPTY = {
     "conv without channels": _windows("conv", (1, 1, 1, 5), (1, 0, 1, MOST - 8)),
     "conv without a batch": _windows("conv", (0, 1, 5, 5), (0, 3, 5, 5)),
@@ -92,6 +98,9 @@ EMPTY = {
     "lstm cell": _plain("lstm_cell", [(MOST, 0), (MOST, 0), (MOST, 0), None, (MOST, 0), (MOST, 0), (7,)], 0, 0),
     **{f"{name} sequence without units": _sequence(name, MOST, 1, 0) for name in ("rnn", "gru", "lstm")},
     **{f"{name} sequence without rows": _sequence(name, MOST, 0, 8) for name in ("rnn", "gru", "lstm")},
+    "memories without columns": _memories(MOST, 1, 1, 1, 0, 0),
+    "memories without heads": _memories(1, MOST, 0, 1, 8, 8),
+    "memories without rows and steps": _memories(0, 1, 1, MOST, 0, 8),
     "reduce": _plain("reduce", [(MOST, 0, 0), (MOST, 0)], 0),
     "reduce of many": _plain("reduce", [(1, MOST, 0), (1, 0)], 0),
     "softmax": _plain("softmax", [(MOST, 0), (MOST, 0)], 0),

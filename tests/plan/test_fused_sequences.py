@@ -7,7 +7,7 @@ import pytest
 
 from tests.plan.harness import BUILDS, arguments_of, assert_same_bits, check_graph, plan_of, run_plan, value_type
 from tests.plan.test_cells import cell
-from webrnn.ir import WEBRNN, DType, GraphBuilder, Node, Scan, Trace
+from webrnn.ir import WEBRNN, DType, GraphBuilder, Invariant, Node, Scan, Trace
 from webrnn.ir.activations import ACTIVATIONS
 from webrnn.ir.scan import TraceSpec
 from webrnn.plan.lower import lower
@@ -125,20 +125,66 @@ def test_a_trimmed_trace_takes_the_loop():
     assert "loop" in {instruction.name for instruction in lower(graph.copy()).walk()}
 
 
-def test_weights_that_are_an_input_take_the_loop():
+def with_inputs(graph):
+    """The same graph, with what is constant in the body of its Scan as inputs of the graph."""
+    scan = Scan.of(graph.nodes[0])
+    b = GraphBuilder("other")
+    for value, constant in [*scan.body.constants.items()]:
+        outer = b.input(f"outer_{value.name}", DType.of(constant), constant.shape)
+        graph.inputs.append(outer)
+        scan.invariants.append(Invariant(outer, value))
+        del scan.body.constants[value]
+    graph.nodes[0] = scan.to_node()
+    return graph
+
+
+def names_of(block):
+    return [instruction.name for instruction in block]
+
+
+@pytest.mark.parametrize("op", GATES)
+@pytest.mark.parametrize("hidden", [1, 7, 33])
+def test_weights_that_are_inputs(op, hidden):
+    graph = with_inputs(recurrence(op, hidden, peephole=op == "LstmCell"))
+    assert len(graph.inputs) > 3
+    check(graph)
+    assert names_of(lower(graph.copy()).code)[0] == "pack"
+
+
+def test_weights_and_projection_that_are_inputs_are_packed_before_all_chunks():
+    graph = with_inputs(recurrence("GruCell", 5))
+    whole, *others = graph.inputs
+    b = GraphBuilder("other")
+    x, w, bias = (
+        b.input("x", *value_type("f t n 3")),
+        b.input("w", *value_type("f 3 15")),
+        b.input("b", *value_type("f 15")),
+    )
+    graph.inputs = [x, w, bias, *others]
+    graph.nodes.insert(0, Node("Linear", [x, w, bias], [whole], {}, "", WEBRNN))
+    check(graph, sizes=({"t": 60, "n": 2}, {"t": 0, "n": 2}, {"t": 24, "n": 1}), in_chunks=True)
+    draft = lower(graph.copy())
+    (chunks,) = (instruction for instruction in draft.code if instruction.name == "loop")
+    assert names_of(draft.code).count("pack") == 2
+    assert names_of(chunks.blocks[0]) == ["gemm", "gru_sequence"]
+
+
+def test_weights_that_a_step_computes_take_the_loop():
     graph = recurrence("RnnCell", 4, bias=False)
     scan = Scan.of(graph.nodes[0])
-    weights = scan.body.nodes[0].inputs[1]
-    array_ = scan.body.constants.pop(weights)
-    b = GraphBuilder("other")
-    outer = b.input("w", DType.FLOAT, array_.shape)
-    graph.inputs.append(outer)
-    from webrnn.ir import Invariant
-
-    scan.invariants.append(Invariant(outer, weights))
+    product = scan.body.nodes[0]
+    changed = scan.body.nodes[0].inputs[1].like("changed")
+    state, weights = product.inputs
+    scan.body.nodes.insert(0, Node("Add", [weights, state], [changed]))
+    product.inputs = [state, changed]
     graph.nodes[0] = scan.to_node()
+    for value in graph.inputs[1:]:
+        value.shape = (1, 4)
+    graph.inputs[0].shape = (graph.inputs[0].shape[0], 1, 4)
     check_graph(graph)
-    assert "loop" in {instruction.name for instruction in lower(graph.copy()).walk()}
+    found = lower(graph.copy())
+    assert names_of(found.code) == ["loop"]
+    assert "pack" not in names_of(found.walk())
 
 
 def test_two_layers_and_directions():

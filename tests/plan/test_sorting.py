@@ -47,6 +47,32 @@ def test_top_k(largest, axis):
         check_graph(graph, [np.broadcast_to(SPECIAL.astype(dtype)[:, None], (5, 3, 3)).copy()])
 
 
+def wide_rows(n):
+    """Rows in and out of order, of equal numbers, and with special ones in places that vectors differ in."""
+    rng = np.random.default_rng(n)
+    rows = [rng.standard_normal(n), np.arange(n), -np.arange(n), np.zeros(n), np.full(n, np.nan), np.full(n, -np.inf)]
+    rows += [rng.integers(0, 4, n), np.where(np.arange(n) % 2, 0.0, -0.0), np.full(n, np.inf)]
+    for special in (np.nan, np.inf, -np.inf, 0.0):
+        for at in {0, n // 2, n - 1, n - 2}:
+            row = -np.abs(rng.standard_normal(n))
+            row[at] = special
+            rows.append(row)
+    return np.array(rows, np.float32)
+
+
+@pytest.mark.parametrize("n", [2, 15, 31, 32, 33, 64, 70, 129])
+@pytest.mark.parametrize("largest", [0, 1])
+def test_the_first_of_wide_rows(n, largest):
+    rows = wide_rows(n)
+    shape = f"f {len(rows)} {n}"
+    for last in (0, 1):
+        op = "ArgMax" if largest else "ArgMin"
+        check_graph(graph_of(lambda b, x, op=op, last=last: b.op(op, x, axis=1, select_last_index=last), shape), [rows])
+    for k in (1, 2, 7):
+        if k <= n:
+            check_graph(graph_of(lambda b, x, k=k: top_k(b, x, b.ints(k), largest=largest), shape), [rows])
+
+
 def test_top_k_of_named_sizes():
     check_graph(graph_of(lambda b, x: top_k(b, x, b.op("Shape", x, end=1), axis=0), "f n 3"))
     check_graph(graph_of(lambda b, x: top_k(b, x, b.ints(2), axis=0)[1], "f n 3"), sizes=({"n": 2}, {"n": 9}))

@@ -124,6 +124,9 @@ def test_named_sizes():
     assert view.reshaped((n * m * 3,)).strides == (1,)
     assert view.transposed([1, 0, 2]).reshaped((n * m, 3)) is None
     assert view.transposed([1, 0, 2]).reshaped((m, 1, n, 3)).strides == (3, 0, 3 * m, 1)
+    heads = dense_view(Storage("arena", "f32", n * 8 * m), (n, 8, m)).transposed([1, 2, 0])
+    assert heads.reshaped((2, 4, m, n)).strides == (4 * m, m, 1, 8 * m)
+    assert heads.reshaped((2, 4, m * n)) is None
     assert view.sliced(0, n - 1, n, -1).offset == 3 * m * n - 3 * m
     assert view.broadcast((n, m, 3)).strides == view.strides
     assert view.broadcast((n, n, 3)) is None

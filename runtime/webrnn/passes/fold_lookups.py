@@ -161,12 +161,17 @@ def _measure_indices(graph: Graph, lookup: _Lookup) -> None:
 
 
 def _drop_unread(graph: Graph, nodes: list[Node]) -> None:
-    """Drop those whose results nobody reads any more; what they would refuse the new nodes refuse."""
-    read = {value for node in graph.nodes for value in node.inputs} | {*graph.outputs}
-    unread = [node for node in nodes if read.isdisjoint(node.outputs)]
-    if unread:
-        drop_nodes(graph, unread)
-        _drop_unread(graph, [node for node in nodes if node not in unread])
+    """Drop those whose results nobody needs any more; what they would refuse the new nodes refuse. So go the products
+    and cuts of them that the fusion of a cell has left behind."""
+    needed = _needed(graph)
+    left = [node for node in graph.nodes if needed.isdisjoint(node.outputs)]
+    remains = [node for node in left if is_linear(node) or is_plain(node, "Split", "Slice")]
+    going = [node for node in left if any(node is each for each in (*nodes, *remains))]
+    for _ in left:
+        gone = {id(node) for node in going}
+        read = {value for node in graph.nodes if id(node) not in gone for value in node.inputs} | {*graph.outputs}
+        going = [node for node in going if read.isdisjoint(node.outputs)]
+    drop_nodes(graph, going)
 
 
 def fused_product(x: np.ndarray, w: np.ndarray) -> np.ndarray:

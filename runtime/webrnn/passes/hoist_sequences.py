@@ -5,9 +5,10 @@ Ensures: nodes of a Scan's body that read sequence elements, invariants and cons
 `over_all_steps` knows, stand before the Scan with the steps as a leading axis; their results are sequences. A trace of
 such a result, or of a sequence itself, is read off outside: cut where it is trimmed, filled up with zeros where it is
 longer than the loop. Of a Scan without states nothing is left.
-Declines: "it may end before its sequences do" (a condition); "it repeats its operands, for this step only" (`growth.py`); "it reads sequences that run in different directions"; for
-a node whatever `over_all_steps` says; for a trace "the number of steps is given apart from the sequences". Results do
-not depend on the order of steps, but a product of many rows at once may be rounded otherwise.
+Declines: "it may end before its sequences do" (a condition); "it repeats its operands, for this step only" (growth.py);
+"it reads sequences that run in different directions"; for a node whatever `over_all_steps` says; for a trace "the
+number of steps is given apart from the sequences". Results do not depend on the order of steps, but a product of many
+rows at once may be rounded otherwise.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from webrnn.ir import Graph, Node, Scan, SequenceInput, SequenceSpec, Trace, Value
+from webrnn.ops.sets import ELEMENTWISE
 
 from .base import Context, PassResult, ScanPass
 from .growth import grown_for_one_step
@@ -35,7 +37,8 @@ class HoistSequences(ScanPass):
             result.declines_at(node, "it may end before its sequences do")
             return None
         move = _Move(graph, scan, context)
-        stays = grown_for_one_step(scan, context.facts)
+        has_arithmetic = any(inner.op in ELEMENTWISE and not inner.domain for inner in scan.body.nodes)
+        stays = grown_for_one_step(scan, context.facts) if has_arithmetic else set()
         for inner in list(scan.body.nodes):
             if any(True for _ in inner.subgraphs) or not move.is_ready(inner):
                 continue

@@ -33,7 +33,7 @@ class OuterProducts(Pass):
                 result.declines_at(node, "an operand is a constant")
             elif result.fires(f"MatMul {node.label}"):
                 product = new.value(f"{node.label}_product")
-                zero = new.constant(np.float32(0), "zero")
+                zero = new.constant(np.zeros((), np.float32), "zero")
                 made = [Node("Mul", node.inputs, [product], {}, node.name)]
                 made.append(Node("Add", [product, zero], node.outputs, {}, node.name))
                 nodes[-1:] = made

@@ -147,7 +147,7 @@ INSTRUCTIONS = (
     _row("sizes", "y:i64! ...", "control"),  # y[n], then n sizes
     # x[m, k], bias[n], y[m, n]
     _row("gemm", "x:f32 packed:f32 bias:f32? y:f32! activation:zero alpha:zero beta:zero", "matrix"),
-    # a[b, m, k], b[b, k, n], y[b, m, n]
+    # a[..., m, k], b[..., k, n], y[..., m, n]
     _row("matmul", "a:f32 b:f32 y:f32! scratch:f32!", "control", (("packing", "copy"), ("products", "matrix"))),
     _row("expression", "inputs:int outputs:int constants:int operations:int ...", "element-wise"),  # see operations.py
     _row("rnn_cell", "xw:f32 hw:f32 y:f32! params:f32 activations:activation*1", "cell"),
@@ -278,6 +278,9 @@ INSTRUCTIONS = (
         "matrix",
         rare=True,
     ),
+
+    # --- products with what is not constant
+    _row("pack", "b:f32 packed:f32!", "copy"),  # b[k, n] in the panels that gemm and whole sequences take
 )  # fmt: skip
 
 RUN_ALONG = ("conv_rows", "depthwise")

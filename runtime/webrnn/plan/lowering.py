@@ -97,6 +97,8 @@ class Lowering:
         self.n_externals = 0
         self.late: dict[Value, Node] = {}
         """Products that are made, in parts, by the one node that reads them."""
+        self.packings: dict[Value, View] = {}
+        """Matrices that are not constant in the form that products take, where this block or one around it made it."""
         self._ports: dict[int, Value] = {}
         self._required: set[Dim] = set()
         """The sizes of which this block, or one around it, already requires that they are not negative."""
@@ -283,6 +285,18 @@ class Lowering:
             self._constants[key] = Storage("constant", "f32", array.size, array, writable=False)
         return dense_view(self._constants[key], (self._constants[key].size,))
 
+    def packed_matrix(self, value: Value) -> View:
+        """A matrix [k, n] in the form that products take; one that is not constant is packed once for all of them."""
+        array = self.array(value)
+        if array is not None:
+            return self.packed(array)
+        if value not in self.packings:
+            matrix = self.cast(self.view(value), "f32")
+            k, n = matrix.shape
+            self.packings[value] = self.temporary((packed_size(n, k),))
+            self.emit("pack", matrix, self.packings[value])
+        return self.packings[value]
+
     def once(self, key: tuple[int, str], array: np.ndarray, make: Callable[[], np.ndarray]) -> np.ndarray:
         """What is made of a constant, the same whenever it is asked for."""
         if key not in self._derived:
@@ -374,7 +388,9 @@ class Lowering:
 
     def checkpoint(self) -> tuple[Any, ...]:
         """What `go_back` needs to undo all that was done since."""
-        tables: list[dict[Any, Any]] = [self.views, self.destinations, self.arrays, self.late, self._ports]
+        tables: list[dict[Any, Any]] = [
+            self.views, self.destinations, self.arrays, self.late, self.packings, self._ports,
+        ]  # fmt: skip
         numbers = len(self.block), self.n_loops, self.n_externals
         return *numbers, set(self._required), self.facts.copy(), *map(dict, tables)
 
@@ -382,7 +398,7 @@ class Lowering:
         length, self.n_loops, self.n_externals, required, facts, *tables = kept
         del self.block[length:]
         self._required, self.facts = set(required), facts.copy()
-        self.views, self.destinations, self.arrays, self.late, self._ports = map(dict, tables)
+        self.views, self.destinations, self.arrays, self.late, self.packings, self._ports = map(dict, tables)
 
     # --- emitting ----------------------------------------------------------------------------------------------------
 
@@ -442,11 +458,12 @@ class Lowering:
         """What `emit` emits, as a block of its own."""
         outer, self.block = self.block, []
         required, self._required = self._required, set(self._required)
+        packings, self.packings = self.packings, dict(self.packings)
         try:
             emit()
             return self.block
         finally:
-            self.block, self._required = outer, required
+            self.block, self._required, self.packings = outer, required, packings
 
 
 def present(value: Value | None) -> Value:

@@ -40,6 +40,8 @@ MAX_REGISTERS = 64
 
 PANEL, GRAIN = 24, 8
 """Rows of a panel of packed weights, and the step in which the last may be narrower; the same for all targets."""
+BLOCK_COLUMNS = 2 * PANEL
+"""Columns of a matrix that `matmul` packs at a time, at least."""
 
 INTEGER_PANEL, INTEGER_ROWS = 16, 4
 """Columns of a panel of packed bytes, and how many rows are multiplied with it at a time."""

@@ -14,7 +14,7 @@ from webrnn.ir.activations import ACTIVATIONS
 from . import image_rules, index_rules
 from .bound import INT_MAX, BoundTensor, Maybe, fits, has_rows, is_block, is_dense, is_vector, packed_floats
 from .instructions import FFT_SLACK, FFTS, MAX_FFT, MIN_FFT, NUMBER_REDUCTIONS, NUMBERS, POOLINGS, REDUCTIONS
-from .opcodes import DTYPES, INTEGER_PANEL, INTEGER_ROWS, ITEM_BYTES, PANEL
+from .opcodes import BLOCK_COLUMNS, DTYPES, INTEGER_PANEL, INTEGER_ROWS, ITEM_BYTES, PANEL
 
 
 def _copy(x: BoundTensor, y: BoundTensor) -> bool:
@@ -52,17 +52,21 @@ def _gemm(x: BoundTensor, packed: BoundTensor, bias: Maybe, y: BoundTensor, *zer
     )
 
 
+def _pack(b: BoundTensor, packed: BoundTensor) -> bool:
+    return b.rank == 2 and is_dense(packed, 1) and packed.count >= packed_floats(b.shape[1], b.shape[0])
+
+
 def _matmul(a: BoundTensor, b: BoundTensor, y: BoundTensor, scratch: BoundTensor) -> bool:
-    if not (a.rank == b.rank == y.rank == 3 and is_dense(scratch, 1)):
+    if y.rank < 3 or not a.rank == b.rank == y.rank or not is_dense(scratch, 1):
         return False
-    count, m, n = y.shape
-    k = a.shape[2]
+    *batch, m, n = y.shape
+    k = a.shape[-1]
     return (
-        a.shape == (count, m, k)
-        and b.shape == (count, k, n)
-        and (a.strides[2] == 1 or k == 1)
-        and (y.strides[2] == 1 or n == 1)
-        and scratch.count >= packed_floats(n, k)
+        a.shape == (*batch, m, k)
+        and b.shape == (*batch, k, n)
+        and (a.strides[-1] == 1 or k == 1)
+        and (y.strides[-1] == 1 or n == 1)
+        and scratch.count >= packed_floats(min(n, BLOCK_COLUMNS), k)
     )
 
 
@@ -382,5 +386,7 @@ OPERAND_RULES: dict[str, Callable[..., bool]] = {
     "choose": _choose,
     # --- memories
     "linear_attention": _linear_attention,
+    # --- products with what is not constant
+    "pack": _pack,
 }
 """Not of "expression" and "loop", whose operands are lists: verify.py has theirs."""

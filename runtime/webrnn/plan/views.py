@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from math import prod
 from typing import Literal
 
@@ -126,11 +127,18 @@ class View:
         shape = tuple(shape)
         if self.is_contiguous:
             return self.relaid(shape, dense_strides(shape))
-        squeezed = [(size, stride) for size, stride in zip(self.shape, self.strides, strict=True) if size != 1]
-        if [size for size, _ in squeezed] != [size for size in shape if size != 1]:
+        parts = _parts([size for size in self.shape if size != 1], [size for size in shape if size != 1])
+        old = [(size, stride) for size, stride in zip(self.shape, self.strides, strict=True) if size != 1]
+        strides: list[Dim] = []
+        for n_old, new in parts or ():
+            group, old = old[:n_old], old[n_old:]
+            if any(outer != size * inner for (_, outer), (size, inner) in pairwise(group)):
+                return None
+            strides += [stride * group[-1][1] for stride in dense_strides(new)]
+        if parts is None:
             return None
-        rest = iter(squeezed)
-        return self.relaid(shape, (0 if size == 1 else next(rest)[1] for size in shape))
+        rest = iter(strides)
+        return self.relaid(shape, (0 if size == 1 else next(rest) for size in shape))
 
     def broadcast(self, shape: Sequence[Dim]) -> View | None:
         """Repeated to a shape, or None where it is not known to fit."""
@@ -149,6 +157,27 @@ class View:
 
     def following(self, target: View, loop: int) -> View:
         return replace(self, follows=target, follows_in=loop)
+
+
+def _parts(old: Sequence[Dim], new: Sequence[Dim]) -> list[tuple[int, list[Dim]]] | None:
+    """How axes become others: so many of the old ones hold the elements of these new ones, in order; None if that is
+    not known. Sizes are not 1."""
+    found: list[tuple[int, list[Dim]]] = []
+    at = to = 0
+    while at < len(old) and to < len(new):
+        first, start, ours, theirs = at, to, old[at], new[to]
+        at, to = at + 1, to + 1
+        while ours != theirs:
+            if not isinstance(ours, int) or not isinstance(theirs, int):
+                return None
+            if ours < theirs and at < len(old):
+                ours, at = ours * old[at], at + 1
+            elif ours > theirs and to < len(new):
+                theirs, to = theirs * new[to], to + 1
+            else:
+                return None
+        found.append((at - first, list(new[start:to])))
+    return found if at == len(old) and to == len(new) else None
 
 
 def count_of(shape: Iterable[Dim]) -> Dim:

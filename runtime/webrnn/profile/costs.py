@@ -100,10 +100,10 @@ class Costs:
         return product, Cost(self._per_state(instruction) * rows * hidden, 2 * wide + STATES[op] * state)
 
     def _packed_product(self, instruction: Decoded) -> tuple[Cost, Cost]:
-        """Packing one matrix, and one product with it."""
+        """Packing one matrix, if it is packed, and one product with it."""
         o = instruction.named()
-        _, m, k = self.shape(o["a"])
-        n = self.shape(o["b"])[2]
+        m, k = self.shape(o["a"])[-2:]
+        n = self.shape(o["b"])[-1]
         return Cost(0, 2 * 4 * k * n), Cost(2 * m * n * k, 4 * (m * k + k * n + m * n))
 
     # --- FLOPs -------------------------------------------------------------------------------------------------------
@@ -121,6 +121,12 @@ class Costs:
 
     def gemm(self, instruction: Decoded, o: dict[str, int]) -> int:
         return self.count(o["y"]) * (2 * self.shape(o["x"])[1] + (o["bias"] >= 0))
+
+    def linear_attention(self, instruction: Decoded, o: dict[str, int]) -> int:
+        """For each element of the memory and each step: what it takes up and, of each query, a term."""
+        steps, _, _, group, _ = self.shape(o["read"])
+        others = (o["forget"] >= 0) + 2 * bool(o["is_delta"])
+        return self.count(o["memory"]) * steps * (2 + 2 * group + others)
 
     def conv(self, instruction: Decoded, o: dict[str, int]) -> int:
         return self.count(o["y"]) * (2 * prod(self.shape(o["w"])[1:]) + (o["bias"] >= 0))
@@ -159,6 +165,7 @@ def _cell_op(instruction: Decoded) -> str:
 
 _FLOPS: dict[str, Callable[[Costs, Decoded, dict[str, int]], int]] = {
     "gemm": Costs.gemm,
+    "linear_attention": Costs.linear_attention,
     "conv": Costs.conv,
     "conv_rows": Costs.conv_rows,
     "depthwise": Costs.conv_rows,

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from webrnn.ir import Dim, DType, Node, Scan, Value, is_plain
-from webrnn.ir.fused import is_expression
+from webrnn.ir.fused import is_expression, is_linear
 from webrnn.ir.scan import State, Trace, TraceSpec
 from webrnn.ops.sets import RESHAPES
 from webrnn.shapes.infer import trip_count
@@ -53,12 +53,17 @@ class MemoryLoop:
         group = self.query.shape[3]
         made = l.output(present(self.trace.whole))
         read = _steps_first(made, self.trace.spec.axis).reshaped((steps, batch, heads, group, columns))
-        place = read if read is not None and read.strides[-1] == 1 else l.temporary((steps, batch, heads, group, columns))
+        place = (
+            read if read is not None and read.strides[-1] == 1 else l.temporary((steps, batch, heads, group, columns))
+        )
         memory = l.reshaped(final, (batch, heads, rows, columns))
         operands = (self.query, self.key, self.value, self.forget, self.rate, memory, place)
         l.emit("linear_attention", *operands, int(self.is_delta))
         if place is not read:
-            l.copy(l.reshaped(place, _steps_first(made, self.trace.spec.axis).shape), _steps_first(made, self.trace.spec.axis))
+            l.copy(
+                l.reshaped(place, _steps_first(made, self.trace.spec.axis).shape),
+                _steps_first(made, self.trace.spec.axis),
+            )
 
 
 def match_memory(l: Lowering, scan: Scan) -> MemoryLoop | None:
@@ -84,6 +89,10 @@ def _steps_first(view: View, axis: int) -> View:
 
 def _without(view: View, axis: int) -> View:
     return view.without_axis(axis % view.rank)
+
+
+def _long_axes(shape: Sizes) -> list[Dim]:
+    return [size for size in shape if size != 1]
 
 
 class _Match:
@@ -189,7 +198,9 @@ class _Match:
         self.outer.update(zip(body.inputs, (value for value in node.inputs if value is not None), strict=True))
         self.outer.update((inner, outer) for inner, outer in zip(body.outputs, node.outputs, strict=True) if outer)
         for each in body.nodes:
-            yield Node(each.op, [self._named(value) for value in each.inputs], [self._named(each.outputs[0])], each.attrs)
+            yield Node(
+                each.op, [self._named(value) for value in each.inputs], [self._named(each.outputs[0])], each.attrs
+            )
 
     def _named(self, value: Value | None) -> Value | None:
         return value if value is None else self.outer.get(value, value)
@@ -197,7 +208,8 @@ class _Match:
     def _made(self, op: str, value: Value) -> tuple[Value, Value]:
         """The two operands of the node that makes a value, which is of an op."""
         maker = self.makers.get(value)
-        self._ask(maker is not None and is_plain(maker, op) and len(maker.inputs) == 2)
+        is_product = maker is not None and op == "MatMul" and is_linear(maker)
+        self._ask(maker is not None and (is_plain(maker, op) or is_product) and len(maker.inputs) == 2)
         assert maker is not None
         return present(maker.inputs[0]), present(maker.inputs[1])
 
@@ -215,7 +227,11 @@ class _Match:
         return value
 
     def _is_given(self, value: Value) -> bool:
-        return value not in self.makers and value is not self.before
+        """Whether it is an element of a sequence or an invariant, with axes of one element more or less."""
+        source = self._through(value)
+        if source in self.makers or source is self.before:
+            return False
+        return source is value or _long_axes(self._shape(source)) == _long_axes(self._shape(value))
 
     # --- operands for all steps --------------------------------------------------------------------------------------
 
@@ -235,24 +251,37 @@ class _Match:
 
     def _spread(self, value: Value, shape: Sizes) -> View:
         """A sequence or an invariant for all steps, each element broadcast to a shape."""
-        self._ask(self._is_given(value) and self._fits(self._shape(value), shape))
-        l, missing = self.l, len(shape) - len(self._shape(value))
-        sequence = next((item for item in self.scan.sequences if item.element is value), None)
-        if sequence is not None:
-            self._ask(not sequence.spec.reverse)
-            view = _steps_first(l.view(sequence.whole), sequence.spec.axis)
-            self._ask(view.shape[0] == self.steps)
-        else:
-            invariant = next((item.outer for item in self.scan.invariants if item.inner is value), None)
-            array = self.scan.body.constants.get(value)
-            self._ask(invariant is not None or array is not None)
-            view = (l.view(invariant) if invariant is not None else l.constant(array)).with_axis(0)  # type: ignore[arg-type]
-        for _ in range(missing):
+        own, source = self._shape(value), self._through(value)
+        self._ask(self._is_given(value) and self._fits(own, shape))
+        view = self._of_all_steps(source)
+        if source is not value:
+            strides = iter([stride for size, stride in zip(view.shape[1:], view.strides[1:], strict=True) if size != 1])
+            view = view.relaid(
+                (self.steps, *own), (view.strides[0], *(0 if size == 1 else next(strides) for size in own))
+            )
+        for _ in range(len(shape) - len(own)):
             view = view.with_axis(1)
         found = view.broadcast((self.steps, *shape))
         if found is None:
             raise _Unlike
         return found
+
+    def _of_all_steps(self, value: Value) -> View:
+        l = self.l
+        sequence = next((item for item in self.scan.sequences if item.element is value), None)
+        if sequence is not None:
+            view = _steps_first(l.view(sequence.whole), sequence.spec.axis)
+            self._ask(not sequence.spec.reverse and view.shape[0] == self.steps)
+            return view
+        invariant = next((item.outer for item in self.scan.invariants if item.inner is value), None)
+        if invariant is None:
+            array = self.scan.body.constants.get(value)
+            if array is None:
+                raise _Unlike
+            view = l.constant(array).with_axis(0)
+        else:
+            view = l.view(invariant).with_axis(0)
+        return view.relaid((self.steps, *view.shape[1:]), view.strides)
 
     def _row(self, value: Value, shape: Sizes) -> View:
         """[steps, ..., n] of what is [..., 1, n] or [..., n] in a step."""

@@ -20,6 +20,7 @@ from ..instructions import EXACT, LIMITED, UNLIMITED
 from ..lowering import Lowering, present, rule
 from ..numbers import Numbers
 from ..views import Sizes, View, dense_view
+from .linear import prepare_matrices
 from .memories import match_memory
 from .pads import fill, zeros_of
 from .sequences import lower_sequence, match_cell
@@ -76,6 +77,7 @@ class _Loop:
         self._count_steps(loop)
         for invariant in scan.invariants:
             self._hand_in(invariant.outer, invariant.inner)
+        prepare_matrices(l, scan, self.n_steps)
         for sequence in scan.sequences:
             l.views[sequence.element] = self._element(sequence)
         self._open_lengths(loop)
@@ -171,6 +173,9 @@ class _Loop:
             self.l.arrays[inner] = array
         else:
             self.l.views[inner] = self.l.view(outer)
+        self.l.packings.pop(inner, None)
+        if outer in self.l.packings:
+            self.l.packings[inner] = self.l.packings[outer]
 
     def _element(self, sequence: SequenceInput) -> View:
         return _moving_element(

@@ -20,9 +20,8 @@ from webrnn.shapes.infer import trip_count
 from ..draft import LoopInstruction
 from ..instructions import CHUNKS
 from ..lowering import Lowering
-from ..views import View
+from ..views import View, count_of
 from ..widening import widened
-from .indexing import indices
 
 CHUNK = 24
 """Steps that are projected at a time where the number of steps is not known: a multiple of the rows of a tile."""
@@ -37,21 +36,24 @@ _INSTRUCTIONS = {"RnnCell": "rnn_sequence", "GruCell": "gru_sequence", "LstmCell
 
 @dataclass
 class CellLoop:
-    """A body that is one product of a state with constant weights and one cell."""
+    """A body that is one product of a state with weights, the same in all steps, and one cell."""
 
     node: Node
     xw: SequenceInput
     h: State
     c: State | None
     n_steps: Dim
-    weights: np.ndarray
-    bias: np.ndarray | None
-    peephole: np.ndarray | None
+    weights: Value
+    """This and the next two are values around the loop, or constants of its body."""
+    bias: Value | None
+    peephole: Value | None
+    n_weights: Dim
     extra: list[int] = field(default_factory=list)
 
     @property
     def usual_chunk(self) -> int:
-        return CHUNK if self.weights.size < LARGE_WEIGHTS else LARGE_CHUNK
+        is_large = isinstance(self.n_weights, int) and self.n_weights >= LARGE_WEIGHTS
+        return LARGE_CHUNK if is_large else CHUNK
 
     @property
     def chunk(self) -> int:
@@ -93,39 +95,16 @@ def match_cell(l: Lowering, scan: Scan) -> CellLoop | None:
     )
     if not connected or not _has_shapes(l, sequences[0], h):
         return None
-    known = _Arrays(l, scan)
+    outside: dict[Value | None, Value | None] = {item.inner: item.outer for item in scan.invariants}
+    outside |= {value: value for value in scan.body.constants} | {None: None}
     weights, bias = [*product.inputs[1:], None][:2]
     peephole = node.inputs[3] if c is not None and len(node.inputs) > 3 else None
-    if weights not in known or any(value is not None and value not in known for value in (bias, peephole)):
+    sizes = [size for size in l.facts.shape(weights) or () if size is not None]
+    if not {weights, bias, peephole} <= outside.keys() or len(sizes) != 2:
         return None
     extra = [int(node.attrs["couple"])] if c is not None else []
-    others = [None if array is None else _in_floats(array) for array in map(known.get, (bias, peephole))]
-    return CellLoop(node, sequences[0], h, c, n_steps, _in_floats(known[weights]), others[0], others[1], extra)
-
-
-def _in_floats(array: np.ndarray) -> np.ndarray:
-    return array if array.dtype == np.float32 else widened(array, "f32")
-
-
-class _Arrays:
-    """What is constant in the body of a Scan."""
-
-    def __init__(self, l: Lowering, scan: Scan):
-        self._outside = {item.inner: item.outer for item in scan.invariants}
-        self._l, self._body = l, scan.body
-
-    def get(self, value: Value | None) -> np.ndarray | None:
-        if value is None:
-            return None
-        return self._body.constants.get(value, self._l.arrays.get(self._outside.get(value, value)))
-
-    def __contains__(self, value: Value | None) -> bool:
-        return self.get(value) is not None
-
-    def __getitem__(self, value: Value | None) -> np.ndarray:
-        array = self.get(value)
-        assert array is not None
-        return array
+    outer = _present(outside[weights]), outside[bias], outside[peephole]
+    return CellLoop(node, sequences[0], h, c, n_steps, *outer, count_of(sizes), extra)
 
 
 def _has_shapes(l: Lowering, xw: SequenceInput, h: State) -> bool:
@@ -150,8 +129,7 @@ def late_projections(l: Lowering, graph: Graph) -> dict[Value, Node]:
         is_private = len(consumers.get(whole, [])) == 1 and whole not in graph.outputs
         if product is None or not is_private or cell.xw.spec.axis % 3:
             continue
-        is_product = is_linear(product) and all(value is None or value in l.arrays for value in product.inputs[1:])
-        if (is_product or _is_lookup(l, product)) and not (
+        if (is_linear(product) or _is_lookup(l, product)) and not (
             isinstance(cell.n_steps, int) and cell.n_steps <= 2 * cell.usual_chunk
         ):
             found[whole] = product
@@ -167,6 +145,7 @@ def _is_lookup(l: Lowering, node: Node) -> bool:
 
 
 def lower_sequence(l: Lowering, scan: Scan, cell: CellLoop) -> None:
+    l.arrays.update(scan.body.constants)
     trace, late = _trace(l, scan, cell.n_steps)
     states = [state for state in (cell.h, cell.c) if state is not None]
     finals = [_final(l, state) for state in states]
@@ -187,9 +166,12 @@ def lower_sequence(l: Lowering, scan: Scan, cell: CellLoop) -> None:
 
 def _start(l: Lowering, value: Value) -> View:
     array = l.array(value)
-    if array is not None and l.dtype(value) != "f32":
-        return l.constant(l.once((id(array), "as f32"), array, lambda: widened(array, "f32")))
-    return l.dense(l.cast(l.view(value), "f32"))
+    return l.dense(l.cast(l.view(value), "f32")) if array is None else l.constant(_in_floats(l, array))
+
+
+def _in_floats(l: Lowering, array: np.ndarray) -> np.ndarray:
+    is_narrow = array.dtype != np.float32
+    return l.once((id(array), "as f32"), array, lambda: widened(array, "f32")) if is_narrow else array
 
 
 def activations(l: Lowering, node: Node) -> tuple[View, int]:
@@ -201,10 +183,18 @@ def activations(l: Lowering, node: Node) -> tuple[View, int]:
 def _emit(l: Lowering, cell: CellLoop, xw: View, starts: list[View], finals: list[View], trace: View | None) -> None:
     params, acts = activations(l, cell.node)
     scratch = l.temporary((finals[0].shape[0], xw.shape[-1]))
-    bias = None if cell.bias is None else l.constant(cell.bias)
-    peephole = [] if cell.c is None else [None if cell.peephole is None else l.constant(cell.peephole)]
-    packed = l.packed(cell.weights)
+    packed, bias = _packed(l, cell.weights), _vector(l, cell.bias)
+    peephole = [] if cell.c is None else [_vector(l, cell.peephole)]
     l.emit(cell.instruction, xw, packed, bias, *starts, *peephole, scratch, *finals, trace, params, acts, *cell.extra)
+
+
+def _packed(l: Lowering, value: Value) -> View:
+    array = l.array(value)
+    return l.packed_matrix(value) if array is None else l.packed(_in_floats(l, array))
+
+
+def _vector(l: Lowering, value: Value | None) -> View | None:
+    return None if value is None else _start(l, value)
 
 
 def _whole_input(l: Lowering, cell: CellLoop) -> View:
@@ -218,11 +208,15 @@ def _emit_in_chunks(l: Lowering, cell: CellLoop, product: Node, states: list[Vie
     """A loop over whole chunks, then what is left; the states are updated in place."""
     if is_linear(product):
         x = l.view(_present(product.inputs[0]))
-        l.require_equal(x.shape[2], l.arrays[_present(product.inputs[1])].shape[0])
+        l.require_equal(x.shape[2], l.shape(_present(product.inputs[1]))[0])
     else:
+        from .indexing import indices  # a page waits for what is imported
+
         x = l.dense(indices(l, _present(product.inputs[1]))).with_axis(2)
     if not _rows_are_dense(x) or (x.strides[0] != x.shape[1] * x.shape[2] and x.shape[1] != 1):
         x = l.dense(x)
+    for matrix in (*(product.inputs[1:2] if is_linear(product) else ()), cell.weights):
+        _packed(l, _present(matrix))  # before the loop
     n_chunks = floor_divide(cell.n_steps, cell.chunk)
     loop = LoopInstruction("loop", [], id=l.new_loop(), n_steps=n_chunks, most_steps=cell.n_steps, strictness=CHUNKS)
     reverse = cell.xw.spec.reverse
@@ -233,7 +227,7 @@ def _emit_in_chunks(l: Lowering, cell: CellLoop, product: Node, states: list[Vie
         if moves:
             x_part = x_part.moving(loop.id, (-1 if reverse else 1) * x.strides[0] * cell.chunk)
             trace_part = trace_part and trace_part.moving(loop.id, trace_part.strides[0] * cell.chunk)
-        xw = l.temporary((count, x.shape[1], cell.weights.shape[1]))
+        xw = l.temporary((count, x.shape[1], l.shape(cell.weights)[1]))
         _project(l, product, x_part, xw)
         _emit(l, cell, _in_time(xw, reverse, count), states, states, trace_part)
 
@@ -257,7 +251,7 @@ def _project(l: Lowering, product: Node, x: View, xw: View) -> None:
         return
     weights, bias = [*product.inputs[1:], None][:2]
     bias_view = None if bias is None else l.dense(l.view(bias))
-    l.emit("gemm", flat, l.packed(l.arrays[_present(weights)]), bias_view, target)
+    l.emit("gemm", flat, _packed(l, _present(weights)), bias_view, target)
 
 
 def _part(view: View, first: Dim, count: Dim) -> View:
