@@ -16,6 +16,7 @@ typedef struct {
   ptrdiff_t key_step, query_step, forget_step;
   int32_t rows, pitch;
   int is_kept; /* else it is only read */
+  int is_rounded; /* whether each product of a query is rounded before it is added */
 } MemoryStep;
 
 INLINE void remember(const int vecs, const MemoryStep *s, float *memory, int rest, const vf *taken, vf *read, vf *other_read,
@@ -27,11 +28,11 @@ INLINE void remember(const int vecs, const MemoryStep *s, float *memory, int res
     if (s->key) {
       const vf key = vset(s->key[k * s->key_step]), query = vset(s->query[k * s->query_step]);
       UNROLL for (int v = 0; v < vecs; v++) m[v] = m[v] + key * taken[v];
-      UNROLL for (int v = 0; v < vecs; v++) read[v] = vfma(query, m[v], read[v]);
+      UNROLL for (int v = 0; v < vecs; v++) read[v] = s->is_rounded ? read[v] + query * m[v] : vfma(query, m[v], read[v]);
     }
     if (s->other_query) {
       const vf query = vset(s->other_query[k * s->query_step]);
-      UNROLL for (int v = 0; v < vecs; v++) other_read[v] = vfma(query, m[v], other_read[v]);
+      UNROLL for (int v = 0; v < vecs; v++) other_read[v] = s->is_rounded ? other_read[v] + query * m[v] : vfma(query, m[v], other_read[v]);
     }
     if (!s->is_kept) continue;
     if (s->forget) {
@@ -77,7 +78,7 @@ INLINE void attend(const int vecs, Vm *vm, const linear_attention_operands *o, i
   float *memory = (float *)m->data + (ptrdiff_t)b * m->stride[0] + (ptrdiff_t)h * m->stride[1] + col;
   MemoryStep s = {0};
   s.key_step = k->stride[3], s.query_step = q->stride[4], s.forget_step = HAS(forget) ? T(forget)->stride[3] : 0;
-  s.rows = k->size[3], s.pitch = m->stride[2];
+  s.rows = k->size[3], s.pitch = m->stride[2], s.is_rounded = o->is_rounded;
   vf taken[MEMORY_VECS], read[2][MEMORY_VECS], recalled[MEMORY_VECS];
   for (int32_t t = -1; t < steps; t++) {
     const int32_t next = t + 1;

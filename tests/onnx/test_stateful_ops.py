@@ -13,7 +13,6 @@ from onnx import TensorProto, helper
 import webrnn
 from tests.onnx.models import initializer, model
 from webrnn.checks import arrays
-from webrnn.ir import is_scan
 from webrnn.ir.check import check
 from webrnn.onnx.reader import read_model
 

@@ -1,4 +1,4 @@
-"""Arena slots: what is alive together shares one only where an expression overwrites what it reads for the last time."""
+"""Arena slots: what is alive together shares one only if an expression overwrites what it reads for the last time."""
 
 from __future__ import annotations
 

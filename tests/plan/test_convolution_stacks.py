@@ -1,4 +1,4 @@
-"""Random stacks of convolutions, pools, what is element-wise, residuals and concatenations: all builds against numpy."""
+"""Random stacks of convolutions, pools, residuals and concatenations: all builds against numpy."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ def _sequence(name, steps, rows, hidden):
 def _memories(steps, batch, heads, group, rows, columns):
     lead = (steps, batch, heads)
     shapes = [(*lead, group, rows), (*lead, rows), (*lead, columns), (*lead, rows), None]
-    return _plain("linear_attention", [*shapes, (batch, heads, rows, columns), (*lead, group, columns)], 1)
+    return _plain("linear_attention", [*shapes, (batch, heads, rows, columns), (*lead, group, columns)], 1, 0)
 
 
 EMPTY = {

@@ -25,6 +25,7 @@ def attention(
     axis=1,
     reverse=False,
     squeezed=False,
+    summed=None,
     change=lambda body, value: value,
 ):
     """A Scan over sequences with the steps as axis `axis`; `change` is applied to what is written to the memory."""
@@ -67,7 +68,10 @@ def attention(
     if squeezed:
         value = body.op("Unsqueeze", value, body.ints(-2))
     after = body.op("Add", body.op("Mul", change(body, value), key), kept)
-    read = body.op("MatMul", element("query", group, rows), after)
+    if summed is None:
+        read = body.op("MatMul", element("query", group, rows), after)
+    else:
+        read = body.op("ReduceSum", body.op("Mul", element("query", rows, 1), after), body.ints(summed), keepdims=0)
     scan.add_state(init, memory, after, b.value("final") if finals else None)
     scan.traces.append(Trace(TraceSpec(axis), read, b.value("read")))
     scan.add_captures(body)
@@ -119,6 +123,17 @@ def test_without_the_last_memory():
 @pytest.mark.parametrize("rule", ["delta", "gated_delta"])
 def test_rows_without_an_axis_of_their_own(rule):
     assert_fused(attention(rule, squeezed=True))
+
+
+@pytest.mark.parametrize("rule", ["gated", "gated_delta"])
+@pytest.mark.parametrize("lead", [(), ("n",), ("2", "n")])
+def test_products_that_are_summed(rule, lead):
+    assert_fused(attention(rule, lead=lead, axis=0, sizes=(20, 12), summed=-2))
+
+
+@pytest.mark.parametrize(("sizes", "axis"), [((20, 1), -2), ((12, 12), -1)])
+def test_declines_sums_of_another_order(sizes, axis):
+    assert_fused(attention(sizes=sizes, summed=axis), False)
 
 
 def test_declines_a_sequence_that_is_read_backwards():

@@ -1,5 +1,5 @@
-"""Which arena storages can share memory: those that are never alive at the same time, and what an expression makes of an
-operand that nothing reads any more, element by element.
+"""Which arena storages can share memory: those that are never alive at the same time, and what an expression makes of
+an operand that nothing reads any more, element by element.
 
 Sizes are symbolic, so places are slots, each as large as the largest storage in it is once sizes are known.
 """
@@ -33,19 +33,14 @@ def assign_slots(draft: Draft) -> dict[Storage, int]:
         free = [index for index, slot in enumerate(slots) if slot.busy_until < life.first and slot.suits(n_bytes)]
         index = min(free, key=lambda index: slots[index].waste(n_bytes), default=-1)
         before = overwritten.get(storage)
-        if before in lives and _is_handed_over(lives[before], life) and slots[found[before]].busy_until == life.first + 1:
-            index = found[before]
+        if before in found and slots[found[before]].busy_until == lives[before].last == life.first + 1:
+            index = found[before]  # one instruction reads the one for the last time, and writes the other
         if index < 0:
             index = len(slots)
             slots.append(_Slot(n_bytes, life.last))
         slots[index].take(n_bytes, life.last)
         found[storage] = index
     return found
-
-
-def _is_handed_over(before: _Life, after: _Life) -> bool:
-    """Whether one storage is read for the last time by the instruction that first writes the other."""
-    return before.last == after.first + 1
 
 
 def _overwritten(draft: Draft) -> dict[Storage, Storage]:

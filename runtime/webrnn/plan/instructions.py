@@ -265,7 +265,8 @@ INSTRUCTIONS = (
 
     # --- convolutions and pools, channels last: x[n, h, w, c], y[n, h, w, filters]. along: 1 if the expression behind
     # it is run along with it, on each block of results while that is near
-    _row("conv_rows", f"x:f32 packed:f32 bias:f32? y:f32! {_STEPS} along:int", "matrix"),  # zeros around x are part of it
+    # zeros around x are part of it
+    _row("conv_rows", f"x:f32 packed:f32 bias:f32? y:f32! {_STEPS} along:int", "matrix"),
     _row("depthwise", f"x:f32 w:f32 bias:f32? y:f32! {_STEPS} along:int", "matrix"),  # w[taps, c]
     _row("pool_rows", f"x:f32 y:f32! kind:pooling {_WINDOW}", "reduction"),
 
@@ -274,7 +275,7 @@ INSTRUCTIONS = (
     # read[t, b, h, g, v]
     _row(
         "linear_attention",
-        "query:f32 key:f32 value:f32 forget:f32? rate:f32? memory:f32! read:f32! is_delta:int",
+        "query:f32 key:f32 value:f32 forget:f32? rate:f32? memory:f32! read:f32! is_delta:int is_rounded:int",
         "matrix",
         rare=True,
     ),

@@ -310,7 +310,7 @@ def _choose(scores: BoundTensor, numbers: BoundTensor, y: BoundTensor) -> bool:
 
 def _linear_attention(
     query: BoundTensor, key: BoundTensor, value: BoundTensor, forget: Maybe, rate: Maybe, memory: BoundTensor,
-    read: BoundTensor, is_delta: int,
+    read: BoundTensor, is_delta: int, is_rounded: int,
 ) -> bool:  # fmt: skip
     if [each.rank for each in (query, key, value, memory, read)] != [5, 4, 4, 4, 5]:
         return False

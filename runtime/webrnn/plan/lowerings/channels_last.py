@@ -113,8 +113,7 @@ def _filtered(
         spread = padded.relaid(
             (n, h, w, depth, group, filters // group), (*strides[:3], strides[3], strides[3] * depth, 0)
         )
-        padded = l.dense(spread).reshaped((n, h, w * depth, filters))  # type: ignore[operator]
-        assert padded is not None
+        padded = l.reshaped(l.dense(spread), (n, h, w * depth, filters))
         width = width._replace(kernel=width.kernel * depth, stride=width.stride * depth)
     kernels = weights.reshape(filters, depth, height.kernel, -1)
     taps = l.once(

@@ -16,8 +16,8 @@ from ..instructions import COORDINATES, INTERPOLATIONS, NEAREST_MODES, PADDINGS,
 from ..lowering import Lowering, attribute, present, rule
 from ..numbers import Numbers
 from ..views import View, count_of
-from .pads import sizes_of
 from .axes import Axis, axes_of
+from .pads import sizes_of
 from .windows import convolve
 
 Factor = float | View | None

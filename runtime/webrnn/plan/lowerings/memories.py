@@ -6,7 +6,7 @@ A memory [..., k, v] forgets, takes up the product of a key and a value, and is 
     taken = value                           [..., 1, v]
          or rate * (value - key kept)       the delta rule: what the memory lacks of the value; rate is one number
     memory_next = kept + key * taken
-    read = query memory_next                query [..., g, k]
+    read = query memory_next                query [..., g, k]; or the sum over k of query * memory_next
 
 The instruction computes op by op what the loop would, so both give the same bits.
 """
@@ -44,6 +44,8 @@ class MemoryLoop:
     forget: View | None
     rate: View | None
     is_delta: bool
+    is_rounded: bool
+    """Whether what is read is a sum of products that are rounded."""
 
     def lower(self, l: Lowering) -> None:
         steps, batch, heads, rows, columns = self.sizes
@@ -58,7 +60,7 @@ class MemoryLoop:
         )
         memory = l.reshaped(final, (batch, heads, rows, columns))
         operands = (self.query, self.key, self.value, self.forget, self.rate, memory, place)
-        l.emit("linear_attention", *operands, int(self.is_delta))
+        l.emit("linear_attention", *operands, int(self.is_delta), int(self.is_rounded))
         if place is not read:
             l.copy(
                 l.reshaped(place, _steps_first(made, self.trace.spec.axis).shape),
@@ -121,7 +123,7 @@ class _Match:
             forget = _without(self._spread(factor, (*self.leading, self.rows, 1)), -1)
         column = _without(self._spread(key, (*self.leading, self.rows, 1)), -1)
         value, rate, is_delta = self._taken(taken, kept, column)
-        query = self._query()
+        query, is_rounded = self._query()
         return MemoryLoop(
             self.state,
             self.trace,
@@ -132,6 +134,7 @@ class _Match:
             None if forget is None else self._with_two(forget, 1),
             None if rate is None else self._with_two(rate, 0),
             is_delta,
+            is_rounded,
         )
 
     # --- the parts of a step -----------------------------------------------------------------------------------------
@@ -180,12 +183,27 @@ class _Match:
         self._ask(self._row(row, (*self.leading, 1, self.rows)) == column)
         return self._row(value, level), rate, True
 
-    def _query(self) -> View:
+    def _query(self) -> tuple[View, bool]:
+        """The queries, and whether their products are rounded before they are added."""
         read = self._through(self.trace.element)
+        maker = self.makers.get(read)
+        if maker is not None and is_plain(maker, "ReduceSum"):
+            return self._summed_query(maker), True
         query, matrix = self._made("MatMul", read)
         shape = self._shape(query)
         self._ask(matrix is self.state.body_out and len(shape) >= 2 and isinstance(shape[-2], int) and shape[-2] > 0)
-        return self._spread(query, (*self.leading, shape[-2], self.rows))
+        return self._spread(query, (*self.leading, shape[-2], self.rows)), False
+
+    def _summed_query(self, total: Node) -> View:
+        """Of one column alone the terms are added in another order."""
+        product, *axes = [present(value) for value in total.inputs]
+        self._ask(len(axes) == 1 and isinstance(self.columns, int) and self.columns > 1)
+        rank = len(self.leading) + 2
+        self._ask([axis % rank for axis in self.l.facts.of(axes[0]).ints or ()] == [rank - 2])
+        _, query = self._apart("Mul", product, self.state.body_out)
+        self._ask(self._shape(product) == self._shape(self.before))
+        column = _without(self._spread(query, (*self.leading, self.rows, 1)), -1)
+        return column.with_axis(column.rank - 1)
 
     # --- nodes -------------------------------------------------------------------------------------------------------
 
