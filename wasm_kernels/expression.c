@@ -83,13 +83,23 @@ static COMPACT void move_tile(const char *from, ptrdiff_t from_stride, char *to,
     }
 }
 
+/* rows x cols elements, all strides in elements */
+static void copy_rows(const char *from, ptrdiff_t from_row, ptrdiff_t from_step, char *to, ptrdiff_t to_row, ptrdiff_t to_step,
+                      int item, int32_t rows, int32_t cols) {
+  const int32_t layout[] = {rows, cols, (int32_t)from_row, (int32_t)from_step, (int32_t)to_row, (int32_t)to_step};
+  wr_copy_strided((const uint8_t *)from, (uint8_t *)to, item, 2, layout);
+}
+
+/* Rows below this length with gaps between them are brought together: operations then take all of them at once. */
+enum { NARROW = 64 };
+
 /* The part of a tensor that is a tile, from `at` on: in its place, or brought together if its elements are apart. */
 static Register load_tile(const Tensor *t, char *at, ptrdiff_t row, ptrdiff_t step, int32_t rows, int32_t cols, char *tile) {
-  const int item = ITEM[t->dtype];
-  if (step == 1 || (step == 0 && (row == 0 || row == 1))) return (Register){at, (int32_t)row, (int32_t)step, t->dtype};
+  const int item = ITEM[t->dtype], is_narrow = row && row != cols && cols < NARROW;
+  if ((step == 1 && !is_narrow) || (step == 0 && (row == 0 || row == 1)))
+    return (Register){at, (int32_t)row, (int32_t)step, t->dtype};
   if (!step) move_tile(at, row, tile, 1, item, rows);
-  for (int i = 0; step && i < (row ? rows : 1); i++)
-    move_tile(at + i * row * item, step, tile + i * cols * item, 1, item, cols);
+  else copy_rows(at, row, step, tile, cols, 1, item, row ? rows : 1, cols);
   return (Register){tile, row ? step ? cols : 1 : 0, step != 0, t->dtype};
 }
 
@@ -276,8 +286,7 @@ static int run_tile(Vm *vm, const Expression *e, char *const *in, char *const *o
     const Place to = place_of(t, rows, cols);
     const int is_whole = to.is_dense && (from.row == cols || rows == 1) && (from.step == 1 || cols == 1);
     if (is_whole) __builtin_memmove(out[o], from.data, (size_t)rows * (size_t)cols * (size_t)item);
-    for (int i = 0; !is_whole && i < rows; i++)
-      move_tile(from.data + (ptrdiff_t)i * from.row * item, from.step, out[o] + i * to.row * item, to.step, item, cols);
+    else copy_rows(from.data, from.row, from.step, out[o], to.row, to.step, item, rows, cols);
   }
   return OK;
 }
