@@ -5,6 +5,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import webrnn
+from tests.backends import KERNELS
 from tests.onnx.models import model
 from tests.passes.differential import apply, assert_keeps_results, floats, ops, reasons
 from webrnn.engine.executor.executor import Executor
@@ -215,7 +216,7 @@ def test_a_sum_in_the_middle_of_two_floats_is_rounded_once():
     assert fused_product(x, w)[0, 0] == fused_exactly(x[0], w[:, 0])
 
 
-@pytest.mark.parametrize("backend", ["native", "wasm:relaxed"])
+@pytest.mark.parametrize("backend", KERNELS)
 def test_plans_give_the_bits_that_they_gave(backend):
     arrays = {"table": floats(20, 16), "matrix": floats(16, 30, seed=1), "bias": floats(30, seed=2)}
     nodes = [
@@ -228,6 +229,6 @@ def test_plans_give_the_bits_that_they_gave(backend):
         [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n", 30])],
         [numpy_helper.from_array(array, name) for name, array in arrays.items()],
     ).SerializeToString()
-    feeds = {"i": np.arange(-20, 20)}
+    feeds = {"i": np.arange(-20, 20, dtype=np.int64)}
     results = [webrnn.InferenceSession(proto, backend, disable=off).run(None, feeds)[0] for off in ((), [NAME])]
     assert np.array_equal(*results)

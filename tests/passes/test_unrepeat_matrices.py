@@ -66,7 +66,7 @@ def test_declines_sizes_that_are_not_known():
         }"""
     )
     weights = RNG.standard_normal((2, 6, 4, 7)).astype(np.float32)
-    outcome = assert_keeps_results(graph, [weights, K, np.array([2, 3, 2, 7, 5])], "unrepeat_matrices")
+    outcome = assert_keeps_results(graph, [weights, K, np.array([2, 3, 2, 7, 5], np.int64)], "unrepeat_matrices")
     assert reasons(outcome, "unrepeat_matrices") == {"a size is not known"}
 
 

@@ -110,8 +110,7 @@ def test_loops_and_branches_are_nested():
 
     assert code(plan_of(graph_of(build, "b", "f 3"))) == [
         "  if x0[]  # -> if0",
-        "    slot0[3] = tanh(x1[3])  # -> tanh",
-        "    copy x=slot0[3] -> y=if0[3]  # -> if0",
+        "    if0[3] = tanh(x1[3])  # -> tanh",
         "  else",
         "    copy x=x1[3] -> y=if0[3]  # -> if0",
     ]

@@ -67,7 +67,7 @@ def convolve(
 ) -> View:  # fmt: skip
     """[batch, filters, positions ...] of x[batch, channels, sizes ...]. It is written where `output` belongs, or to
     `place`, if an instruction can write it there."""
-    if x.shape[1] == 0:
+    if 0 in (x.shape[1], weights.shape[1]):
         return _only_bias(l, (x.shape[0], weights.shape[0], *(axis.positions for axis in axes)), bias)
     if len(axes) > 2:
         return _folded(l, x, weights, bias, axes, group)
