@@ -314,6 +314,50 @@ static int32_t room_of(int32_t registers) {
   return (((bytes + 256) & 4095) < 512 ? bytes - 576 : bytes) / 8;
 }
 
+/* A short row of an expression of few registers, for which all that is only about rows would take longer than the rest */
+enum { SHORT = TILE, SHORT_ROOM = 2 * TILE - LANES, FEW_REGISTERS = MAX_REGISTERS / 2 };
+
+static int run_short(Vm *vm, const Expression *e, int32_t from, int32_t n) {
+  Register registers[FEW_REGISTERS];
+  char *tile = vm->registers;
+  for (int i = 0; i < e->inputs; i++, tile += SHORT_ROOM * 8) {
+    const Tensor *t = vm->tensor + e->input[i];
+    const int32_t stride = t->rank ? t->stride[0] : 0, step = n > 1 ? stride : 0;
+    char *at = t->data + (ptrdiff_t)from * stride * ITEM[t->dtype];
+    registers[i] = (Register){at, 0, step, t->dtype};
+    if (step == 0 || step == 1) continue;
+    move_tile(at, step, tile, 1, ITEM[t->dtype], n);
+    registers[i].data = tile, registers[i].step = 1;
+  }
+  for (int i = 0; i < e->constants; i++, tile += SHORT_ROOM * 8) {
+    __builtin_memcpy(tile, e->constant[i].words, 8);
+    registers[e->inputs + i] = (Register){tile, 0, 0, e->constant[i].type};
+  }
+  const int first = e->inputs + e->constants;
+  const Tensor *y = vm->tensor + e->output[0].tensor;
+  for (int i = 0; i < e->ops; i++, tile += SHORT_ROOM * 8) {
+    const Operation *op = e->op + i;
+    Register operand[3] = {{tile, 0, 0, 0}, {tile, 0, 0, 0}, {tile, 0, 0, 0}};
+    int32_t step = 0;
+    for (int a = 0; a < OPERATIONS[op->code].count; a++) operand[a] = registers[op->operand[a]], step |= operand[a].step;
+    Register *result = registers + first + i;
+    *result = (Register){tile, 0, step, OPERATIONS[op->code].gives};
+    /* The last operation writes to its place: nothing reads an input that it may overwrite after it. */
+    if (i == e->ops - 1 && e->outputs == 1 && e->output[0].from == first + i && (n == 1 || (step && y->stride[0] == 1)))
+      result->data = y->data + (ptrdiff_t)from * (y->rank ? y->stride[0] : 0) * ITEM[y->dtype];
+    const int error = expression_op(op, operand[0], operand[1], operand[2], result->data, step ? n : 1);
+    if (error) return error;
+  }
+  for (int o = 0; o < e->outputs; o++) {
+    const Tensor *t = vm->tensor + e->output[o].tensor;
+    const Register made = registers[e->output[o].from];
+    const int32_t stride = t->rank ? t->stride[0] : 0;
+    char *to = t->data + (ptrdiff_t)from * stride * ITEM[t->dtype];
+    if (made.data != to) move_tile(made.data, made.step, to, stride, ITEM[t->dtype], n);
+  }
+  return OK;
+}
+
 /* The elements from `from` to `to` along the first axis. A tile is as large as the memory of the registers lets it be. */
 static int run_part(Vm *vm, const expression_operands *o, int32_t from, int32_t to) {
   Expression e = expression_of(o);
@@ -321,8 +365,10 @@ static int run_part(Vm *vm, const expression_operands *o, int32_t from, int32_t 
   const int last = y->rank - 1, tensors = e.inputs + e.outputs;
   const int32_t rows = last > 1 ? y->size[last - 1] : last == 1 ? to : 1, cols = last > 0 ? y->size[last] : to;
   const int32_t first = last > 0 ? 0 : from;
-  const int32_t room = room_of(e.inputs + e.constants + e.ops);
-  const int32_t most_cols = cols - first < room ? cols - first : room, most_rows = room / most_cols;
+  const int32_t count = e.inputs + e.constants + e.ops;
+  if (last <= 0 && cols - first <= SHORT && count <= FEW_REGISTERS) return run_short(vm, &e, first, cols - first);
+  const int32_t room = room_of(count);
+  const int32_t most_cols = cols - first < room ? cols - first : room, most_rows = last > 0 ? room / most_cols : 1;
   char *in[MAX_REGISTERS], *out[MAX_REGISTERS];
   int32_t index[MAX_RANK] = {last > 0 ? from : 0};
   for (;;) {
