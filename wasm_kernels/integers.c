@@ -137,8 +137,15 @@ NOINLINE void rows_times_integers(const int16_t *x, int32_t rows, ptrdiff_t term
 NOINLINE void row_times_integers(const int16_t *x, ptrdiff_t terms, const int8_t *w, const IntegerOutput *out) {
   integers_to_output(1, INTEGER_PANELS, x, terms, w, *out);
 }
+#if VL == 16
+#include "quads.c"
+#endif
+
 static int run_integer_gemm(Vm *vm, const integer_gemm_operands *o) {
   DONE_IF_EMPTY(y);
+#if VL == 16
+  if (has_vnni()) return integers_by_quads(vm, o);
+#endif
   enum { MOST_ROWS = 64, WHOLE = INTEGER_PANELS * INTEGER_PANEL };
   const Tensor *y = T(y);
   const int32_t terms = even(T(x)->size[1]), columns = y->size[1];

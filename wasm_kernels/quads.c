@@ -1,0 +1,151 @@
+/* integer_gemm on processors that multiply and add unsigned with signed bytes by fours (AVX-512 VNNI): the same sums.
+ *
+ * The sum of (x - zero)(w - shift) is that of x w, less zero times the sum of the weights of the column, less shift times the
+ * sum of x - zero. The sum of the weights is one more row of x: one of ones. */
+#include <cpuid.h>
+#define VNNI __attribute__((target("avx512vnni")))
+
+static int has_vnni(void) {
+  static int known; /* 1: no, 2: yes */
+  uint32_t a, b, c, d;
+  if (!known) known = __get_cpuid_count(7, 0, &a, &b, &c, &d) && (c & 1u << 11) ? 2 : 1;
+  return known == 2;
+}
+
+enum { QUAD_ROWS = 4, QUAD_PANELS = 4, QUAD_BLOCK = 64 };
+
+/* The weights of four terms for each column of a panel, from those of two pairs of terms; all of them, or only of the first */
+INLINE VNNI vi quads_of(__m512i pairs) {
+  static const int16_t order[32] = {0, 16, 1, 17, 2,  18, 3,  19, 4,  20, 5,  21, 6,  22, 7,  23,
+                                    8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
+  return (vi)_mm512_permutexvar_epi16(_mm512_loadu_si512(order), pairs);
+}
+INLINE VNNI void add_quads(const int rows, const int panels, const int has_ones, const uint8_t *x, ptrdiff_t stride,
+                           const vi *weights, vi *sums) {
+  UNROLL for (int row = 0; row < rows; row++) {
+    int32_t four;
+    __builtin_memcpy(&four, x + row * stride, sizeof four);
+    UNROLL for (int p = 0; p < panels; p++) {
+      vi *sum = sums + row * panels + p;
+      *sum = (vi)_mm512_dpbusd_epi32((__m512i)*sum, _mm512_set1_epi32(four), (__m512i)weights[p]);
+    }
+  }
+  if (has_ones) UNROLL for (int p = 0; p < panels; p++) {
+      vi *sum = sums + rows * panels + p;
+      *sum = (vi)_mm512_dpbusd_epi32((__m512i)*sum, _mm512_set1_epi8(1), (__m512i)weights[p]);
+    }
+}
+/* sums[rows][panels] of x[rows, stride], and of ones behind them. rows, panels and has_ones are compile-time constants. */
+INLINE VNNI void quad_tile(const int rows, const int panels, const int has_ones, const uint8_t *x, ptrdiff_t stride,
+                           ptrdiff_t terms, const int8_t *w, vi *sums) {
+  vi weights[QUAD_PANELS];
+  UNROLL for (int i = 0; i < (rows + has_ones) * panels; i++) sums[i] = vset_i(0);
+  ptrdiff_t t = 0;
+  for (; t + 4 <= terms; t += 4) {
+    UNROLL for (int p = 0; p < panels; p++)
+      weights[p] = quads_of(_mm512_loadu_si512(w + (p * terms + t) * INTEGER_PANEL));
+    add_quads(rows, panels, has_ones, x + t, stride, weights, sums);
+  }
+  if (t == terms) return;
+  UNROLL for (int p = 0; p < panels; p++) {
+    const void *pair = w + (p * terms + t) * INTEGER_PANEL;
+    weights[p] = quads_of(_mm512_zextsi256_si512(_mm256_loadu_si256(pair)));
+  }
+  add_quads(rows, panels, has_ones, x + t, stride, weights, sums);
+}
+
+typedef struct {
+  const uint8_t *x; /* of rows `stride` apart, readable in fours */
+  ptrdiff_t stride, terms;
+  const int32_t *zeros; /* of each row */
+} QuadRows;
+
+INLINE void store_quads(const int rows, const int panels, const QuadRows *q, const vi *sums, const vi *ones, IntegerOutput out) {
+  UNROLL for (int p = 0; p < panels; p++) {
+    const int rest = out.columns - p * VL;
+    const vi shift = out.shift ? (vi)vload_upto((const float *)out.shift + p * VL, rest) : vset_i(0);
+    UNROLL for (int row = 0; row < rows; row++) {
+      const vi sum = sums[row * panels + p] - ones[p] * q->zeros[row] - shift * out.totals[row];
+      vstore_upto((float *)out.y + row * out.stride + p * VL, (vf)sum, rest);
+    }
+  }
+}
+INLINE QuadRows quads_from(QuadRows q, int32_t row) {
+  q.x += row * q.stride, q.zeros += row;
+  return q;
+}
+NOINLINE VNNI void row_times_quads(const int panels, QuadRows q, const int8_t *w, const IntegerOutput *out) {
+  vi sums[2 * QUAD_PANELS];
+  if (panels == 1) {
+    quad_tile(1, 1, 1, q.x, q.stride, q.terms, w, sums);
+    store_quads(1, 1, &q, sums, sums + 1, *out);
+  } else {
+    quad_tile(1, QUAD_PANELS, 1, q.x, q.stride, q.terms, w, sums);
+    store_quads(1, QUAD_PANELS, &q, sums, sums + QUAD_PANELS, *out);
+  }
+}
+/* At least QUAD_ROWS rows against one panel; the last ones may be calculated twice */
+NOINLINE VNNI void rows_times_quads(QuadRows q, int32_t rows, const int8_t *w, const IntegerOutput *out) {
+  vi sums[QUAD_ROWS + 1];
+  quad_tile(QUAD_ROWS, 1, 1, q.x, q.stride, q.terms, w, sums);
+  const vi ones = sums[QUAD_ROWS];
+  store_quads(QUAD_ROWS, 1, &q, sums, &ones, *out);
+  for (int32_t row = QUAD_ROWS; row < rows; row += QUAD_ROWS) {
+    if (row > rows - QUAD_ROWS) row = rows - QUAD_ROWS;
+    const QuadRows here = quads_from(q, row);
+    quad_tile(QUAD_ROWS, 1, 0, here.x, here.stride, here.terms, w, sums);
+    store_quads(QUAD_ROWS, 1, &here, sums, &ones, integers_from(*out, row, 0));
+  }
+}
+
+/* Rows of x as unsigned bytes that can be read in fours: where they lie, or in scratch; their zero points, and the sums of
+ * x - zero if they are asked for */
+static QuadRows quad_rows(Vm *vm, const integer_gemm_operands *o, int32_t first, int32_t rows, int32_t *zeros,
+                          int32_t *totals) {
+  const int32_t k = T(x)->size[1], flip = T(x)->dtype == DTYPE_I8 ? 128 : 0, is_there = !flip && k % 4 == 0;
+  const int32_t stride = (k + 3) & -4;
+  const uint8_t *from = (const uint8_t *)T(x)->data + (ptrdiff_t)first * k;
+  uint8_t *scratch = (uint8_t *)T(scratch)->data;
+  for (int32_t row = 0; row < rows; row++, from += k) {
+    zeros[row] = flip;
+    if (HAS(zero)) zeros[row] = ((const uint8_t *)T(zero)->data)[T(zero)->count == 1 ? 0 : first + row] ^ flip;
+    totals[row] = 0;
+    if (HAS(shift)) {
+      int32_t total = -k * zeros[row];
+      for (int32_t i = 0; i < k; i++) total += from[i] ^ flip;
+      totals[row] = total;
+    }
+    if (is_there) continue;
+    uint8_t *to = scratch + (ptrdiff_t)row * stride;
+    for (int32_t i = 0; i < k; i++) to[i] = (uint8_t)(from[i] ^ flip);
+    for (int32_t i = k; i < stride; i++) to[i] = 0;
+  }
+  return (QuadRows){is_there ? from - (ptrdiff_t)rows * k : scratch, stride, even(k), zeros};
+}
+
+static int integers_by_quads(Vm *vm, const integer_gemm_operands *o) {
+  const Tensor *y = T(y);
+  const int32_t k = T(x)->size[1], columns = y->size[1];
+  int32_t block = QUAD_BLOCK;
+  while (block > QUAD_ROWS && T(scratch)->count * 2 / block < ((k + 3) & -4)) block -= QUAD_ROWS;
+  int32_t totals[QUAD_BLOCK], zeros[QUAD_BLOCK];
+  for (int32_t first = 0, rows; first < y->size[0]; first += rows) {
+    rows = y->size[0] - first < block ? y->size[0] - first : block;
+    const QuadRows q = quad_rows(vm, o, first, rows, zeros, totals);
+    const IntegerOutput out = {(int32_t *)y->data + (ptrdiff_t)first * y->stride[0], y->stride[0],
+                               HAS(shift) ? (const int32_t *)T(shift)->data : NULL, totals, columns};
+    for (int32_t col = 0, width; col < columns; col += width) {
+      const int8_t *w = (const int8_t *)T(packed)->data + (ptrdiff_t)col * q.terms;
+      const IntegerOutput here = integers_from(out, 0, col);
+      const int panels = rows < QUAD_ROWS && columns - col >= QUAD_PANELS * INTEGER_PANEL ? QUAD_PANELS : 1;
+      width = panels * INTEGER_PANEL;
+      if (rows >= QUAD_ROWS) rows_times_quads(q, rows, w, &here);
+      else
+        for (int32_t row = 0; row < rows; row++) {
+          const IntegerOutput to = integers_from(here, row, 0);
+          row_times_quads(panels, quads_from(q, row), w, &to);
+        }
+    }
+  }
+  return OK;
+}
