@@ -146,7 +146,7 @@ static int run_integer_gemm(Vm *vm, const integer_gemm_operands *o) {
 #if VL == 16
   if (has_vnni()) return integers_by_quads(vm, o);
 #endif
-  enum { MOST_ROWS = 64, WHOLE = INTEGER_PANELS * INTEGER_PANEL };
+  enum { MOST_ROWS = 64, TOGETHER_COLUMNS = INTEGER_PANELS * INTEGER_PANEL };
   const Tensor *y = T(y);
   const int32_t terms = even(T(x)->size[1]), columns = y->size[1];
   const int16_t *x = (const int16_t *)T(scratch)->data;
@@ -160,8 +160,8 @@ static int run_integer_gemm(Vm *vm, const integer_gemm_operands *o) {
     for (int32_t col = 0, width; col < columns; col += width) {
       const int8_t *w = (const int8_t *)T(packed)->data + (ptrdiff_t)col * terms;
       const IntegerOutput here = integers_from(out, 0, col);
-      width = rows == 1 && columns - col >= WHOLE ? WHOLE : INTEGER_PANEL;
-      if (width == WHOLE) row_times_integers(x, terms, w, &here);
+      width = rows == 1 && columns - col >= TOGETHER_COLUMNS ? TOGETHER_COLUMNS : INTEGER_PANEL;
+      if (width == TOGETHER_COLUMNS) row_times_integers(x, terms, w, &here);
       else rows_times_integers(x, rows, terms, w, &here);
     }
   }

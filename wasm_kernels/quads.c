@@ -12,7 +12,7 @@ static int has_vnni(void) {
   return known == 2;
 }
 
-enum { QUAD_ROWS = 4, QUAD_PANELS = 4, QUAD_BLOCK = 64 };
+enum { QUAD_ROWS = 4, QUAD_PANELS = 4, QUAD_BLOCK = 64, QUAD_COLUMNS = QUAD_PANELS * INTEGER_PANEL };
 
 /* The weights of four terms for each column of a panel, from those of two pairs of terms; all of them, or only of the first */
 INLINE VNNI vi quads_of(__m512i pairs) {
@@ -60,42 +60,53 @@ typedef struct {
   const int32_t *zeros; /* of each row */
 } QuadRows;
 
-INLINE void store_quads(const int rows, const int panels, const QuadRows *q, const vi *sums, const vi *ones, IntegerOutput out) {
-  UNROLL for (int p = 0; p < panels; p++) {
-    const int rest = out.columns - p * VL;
-    const vi shift = out.shift ? (vi)vload_upto((const float *)out.shift + p * VL, rest) : vset_i(0);
-    UNROLL for (int row = 0; row < rows; row++) {
-      const vi sum = sums[row * panels + p] - ones[p] * q->zeros[row] - shift * out.totals[row];
-      vstore_upto((float *)out.y + row * out.stride + p * VL, (vf)sum, rest);
-    }
-  }
-}
 INLINE QuadRows quads_from(QuadRows q, int32_t row) {
   q.x += row * q.stride, q.zeros += row;
   return q;
 }
-NOINLINE VNNI void row_times_quads(const int panels, QuadRows q, const int8_t *w, const IntegerOutput *out) {
-  vi sums[2 * QUAD_PANELS];
-  if (panels == 1) {
-    quad_tile(1, 1, 1, q.x, q.stride, q.terms, w, sums);
-    store_quads(1, 1, &q, sums, sums + 1, *out);
-  } else {
-    quad_tile(1, QUAD_PANELS, 1, q.x, q.stride, q.terms, w, sums);
-    store_quads(1, QUAD_PANELS, &q, sums, sums + QUAD_PANELS, *out);
-  }
+INLINE void store_quads(const int rows, const int panels, const QuadRows *q, vi *sums, const vi *ones, const IntegerOutput *out) {
+  UNROLL for (int row = 0; row < rows; row++)
+    UNROLL for (int p = 0; p < panels; p++) sums[row * panels + p] -= ones[p] * q->zeros[row];
+  if (out->shift) UNROLL for (int p = 0; p < panels; p++) {
+      const vi shift = (vi)vload_upto((const float *)out->shift + p * VL, out->columns - p * VL);
+      UNROLL for (int row = 0; row < rows; row++) sums[row * panels + p] -= shift * out->totals[row];
+    }
+  UNROLL for (int row = 0; row < rows; row++)
+    UNROLL for (int p = 0; p < panels; p++)
+      vstore_upto((float *)out->y + row * out->stride + p * VL, (vf)sums[row * panels + p], out->columns - p * VL);
 }
-/* At least QUAD_ROWS rows against one panel; the last ones may be calculated twice */
-NOINLINE VNNI void rows_times_quads(QuadRows q, int32_t rows, const int8_t *w, const IntegerOutput *out) {
-  vi sums[QUAD_ROWS + 1];
-  quad_tile(QUAD_ROWS, 1, 1, q.x, q.stride, q.terms, w, sums);
-  const vi ones = sums[QUAD_ROWS];
-  store_quads(QUAD_ROWS, 1, &q, sums, &ones, *out);
+/* Fewer than QUAD_ROWS rows against some panels */
+INLINE VNNI void few_rows_times_quads(const int rows, const int panels, const QuadRows *q, const int8_t *w,
+                                      const IntegerOutput *out) {
+  vi sums[QUAD_ROWS * QUAD_PANELS];
+  quad_tile(rows, panels, 1, q->x, q->stride, q->terms, w, sums);
+  store_quads(rows, panels, q, sums, sums + rows * panels, out);
+}
+/* At least QUAD_ROWS rows against some panels, which stay in the nearest cache; the last rows may be calculated twice */
+INLINE VNNI void many_rows_times_quads(int32_t rows, const int panels, const QuadRows *q, const int8_t *w,
+                                       const IntegerOutput *out) {
+  vi sums[(QUAD_ROWS + 1) * QUAD_PANELS], *ones = sums + QUAD_ROWS * panels;
+  quad_tile(QUAD_ROWS, panels, 1, q->x, q->stride, q->terms, w, sums);
+  store_quads(QUAD_ROWS, panels, q, sums, ones, out);
   for (int32_t row = QUAD_ROWS; row < rows; row += QUAD_ROWS) {
     if (row > rows - QUAD_ROWS) row = rows - QUAD_ROWS;
-    const QuadRows here = quads_from(q, row);
-    quad_tile(QUAD_ROWS, 1, 0, here.x, here.stride, here.terms, w, sums);
-    store_quads(QUAD_ROWS, 1, &here, sums, &ones, integers_from(*out, row, 0));
+    const QuadRows here = quads_from(*q, row);
+    const IntegerOutput to = integers_from(*out, row, 0);
+    quad_tile(QUAD_ROWS, panels, 0, here.x, here.stride, here.terms, w, sums);
+    store_quads(QUAD_ROWS, panels, &here, sums, ones, &to);
   }
+}
+INLINE VNNI void rows_times_quads(int32_t rows, const int panels, const QuadRows *q, const int8_t *w, const IntegerOutput *out) {
+  if (rows == 1) few_rows_times_quads(1, panels, q, w, out);
+  else if (rows == 2) few_rows_times_quads(2, panels, q, w, out);
+  else if (rows == 3) few_rows_times_quads(3, panels, q, w, out);
+  else many_rows_times_quads(rows, panels, q, w, out);
+}
+NOINLINE VNNI void whole_panels(int32_t rows, const QuadRows *q, const int8_t *w, const IntegerOutput *out) {
+  rows_times_quads(rows, QUAD_PANELS, q, w, out);
+}
+NOINLINE VNNI void last_panel(int32_t rows, const QuadRows *q, const int8_t *w, const IntegerOutput *out) {
+  rows_times_quads(rows, 1, q, w, out);
 }
 
 /* Rows of x as unsigned bytes that can be read in fours: where they lie, or in scratch; their zero points, and the sums of
@@ -137,14 +148,9 @@ static int integers_by_quads(Vm *vm, const integer_gemm_operands *o) {
     for (int32_t col = 0, width; col < columns; col += width) {
       const int8_t *w = (const int8_t *)T(packed)->data + (ptrdiff_t)col * q.terms;
       const IntegerOutput here = integers_from(out, 0, col);
-      const int panels = rows < QUAD_ROWS && columns - col >= QUAD_PANELS * INTEGER_PANEL ? QUAD_PANELS : 1;
-      width = panels * INTEGER_PANEL;
-      if (rows >= QUAD_ROWS) rows_times_quads(q, rows, w, &here);
-      else
-        for (int32_t row = 0; row < rows; row++) {
-          const IntegerOutput to = integers_from(here, row, 0);
-          row_times_quads(panels, quads_from(q, row), w, &to);
-        }
+      width = columns - col < QUAD_COLUMNS ? INTEGER_PANEL : QUAD_COLUMNS;
+      if (width == QUAD_COLUMNS) whole_panels(rows, &q, w, &here);
+      else last_panel(rows, &q, w, &here);
     }
   }
   return OK;

@@ -63,7 +63,7 @@ PASSES: tuple[Step, ...] = (
     Step("fold_constants"),
     Step(
         "expand_ops",
-        "Attention RotaryEmbedding QuantizeLinear DequantizeLinear DynamicQuantizeLinear QLinearMatMul QLinearConv"
+        "Attention RotaryEmbedding QuantizeLinear DequantizeLinear QLinearMatMul QLinearConv"
         " ConvInteger MatMulInteger Gemm Einsum BatchNormalization Dropout GroupNormalization LpNormalization"
         " MeanVarianceNormalization RMSNormalization NegativeLogLikelihoodLoss SoftmaxCrossEntropyLoss"
         " InstanceNormalization LayerNormalization Softmax LogSoftmax HannWindow HammingWindow BlackmanWindow",

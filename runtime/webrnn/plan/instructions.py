@@ -282,6 +282,8 @@ INSTRUCTIONS = (
 
     # --- products with what is not constant
     _row("pack", "b:f32 packed:f32!", "copy"),  # b[k, n] in the panels that gemm and whole sequences take
+    # x[rows, n], y the same, scale[rows], zero[rows]
+    _row("dynamic_quantize", "x:f32 y:u8! scale:f32! zero:u8!", "element-wise", costs_like="DynamicQuantizeLinear"),
 )  # fmt: skip
 
 RUN_ALONG = ("conv_rows", "depthwise")

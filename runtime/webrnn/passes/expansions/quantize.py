@@ -100,25 +100,6 @@ def _dequantize_linear(e: Emitter, node: Node) -> None:
     e.op("Cast", product, to=int(target), output=node.outputs[0])
 
 
-def _dynamic_quantize_linear(e: Emitter, node: Node) -> None:
-    x = _required(node, 0)
-    quantized, scale, zero = [*node.outputs, None, None][:3]
-    flat = e.op("Reshape", x, e.ints(-1), allowzero=1)
-    none = e.constant(np.zeros(1, np.float32))  # 0 is always among the numbers that have to be represented
-    every = e.op("Concat", flat, none, axis=0)
-    low, high = (e.op(op, every, keepdims=0) for op in ("ReduceMin", "ReduceMax"))
-    width = e.op("Div", e.op("Sub", high, low), e.number(255, DType.FLOAT))
-    one, nothing = e.number(1, DType.FLOAT), e.number(0, DType.FLOAT)
-    factor = e.op("Where", e.op("Equal", low, high), one, width, output=scale)
-    start = e.op("Div", e.op("Neg", low), factor)
-    clipped = e.op("Max", e.op("Min", start, e.number(255, DType.FLOAT)), nothing)
-    rounded = e.op("Round", clipped)
-    if zero is not None:
-        e.op("Cast", rounded, to=int(DType.UINT8), output=zero)
-    if quantized is not None:
-        _saturate(e, e.op("Div", x, factor), rounded, DType.UINT8, quantized)
-
-
 def _centred(e: Emitter, x: Value, zero: Value | None) -> Value:
     """Bytes as floats, less a zero point that is broadcast to them."""
     if e.dtype(x) not in _BYTES:
@@ -262,7 +243,6 @@ def _matmul_integer(e: Emitter, node: Node) -> None:
 EXPANSIONS: dict[str, Expansion] = {
     "QuantizeLinear": _quantize_linear,
     "DequantizeLinear": _dequantize_linear,
-    "DynamicQuantizeLinear": _dynamic_quantize_linear,
     "QLinearMatMul": _qlinear_matmul,
     "QLinearConv": _qlinear_conv,
     "ConvInteger": _conv_integer,

@@ -72,3 +72,15 @@ def _zero_point(l: Lowering, value: Value, x: View) -> View:
     if spread is None:
         raise l.refuse("its zero points do not fit the rows")
     return l.reshaped(l.dense(spread), (x.rows,))
+
+
+@rule("DynamicQuantizeLinear")
+def _dynamic_quantize(l: Lowering, node: Node) -> None:
+    x = l.dense(l.view(present(node.inputs[0])))
+    quantized, scale, zero = [*node.outputs, None, None][:3]
+    y = l.temporary((1, x.count), "u8") if quantized is None else l.reshaped(l.dense_output(quantized), (1, x.count))
+    by_row = [
+        l.temporary((1,), dtype) if value is None else l.reshaped(l.dense_output(value), (1,))
+        for value, dtype in ((scale, "f32"), (zero, "u8"))
+    ]
+    l.emit("dynamic_quantize", l.reshaped(x, (1, x.count)), y, *by_row)
