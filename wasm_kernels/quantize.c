@@ -1,20 +1,16 @@
 /* Floats to bytes, as DynamicQuantizeLinear: each row by a scale of its own that covers all of it and 0. */
 
-typedef uint8_t ByteVec __attribute__((vector_size(VL)));
-
 static int check_dynamic_quantize(Vm *vm, const dynamic_quantize_operands *o) {
   const Tensor *x = T(x), *y = T(y);
   ASK(is_dense(x, 2) && is_dense(y, 2) && same_sizes(x, y));
   ASK(is_vector(T(scale), x->size[0]) && is_vector(T(zero), x->size[0]));
   return OK;
 }
-/* To the nearest number, ties to even, and zero; then the limits of a byte. NaN becomes 0. */
 NOINLINE void quantize_row(const float *x, uint8_t *y, int32_t n, float scale, float zero) {
   for (int32_t i = 0; i < n; i += VL) {
     const int32_t rest = n - i;
-    const vf r = vrint(vload_upto(x + i, rest) / vset(scale)) + vset(zero);
-    const vf positive = vsel(r > vset(0.0f), r, vset(0.0f)), whole = vsel(positive < vset(255.0f), positive, vset(255.0f));
-    const ByteVec bytes = __builtin_convertvector(__builtin_convertvector(whole, vi), ByteVec);
+    const vf whole = saturated(vload_upto(x + i, rest) / vset(scale), vset(zero), 0.0f, 255.0f);
+    const vb bytes = __builtin_convertvector(__builtin_convertvector(whole, vi), vb);
     if (rest >= VL) __builtin_memcpy(y + i, &bytes, VL);
     else NO_VECTORS for (int32_t j = 0; j < rest; j++) y[i + j] = bytes[j];
   }
