@@ -12,7 +12,7 @@ static int has_vnni(void) {
   return known == 2;
 }
 
-enum { QUAD_ROWS = 4, QUAD_PANELS = 4, QUAD_BLOCK = 64, QUAD_COLUMNS = QUAD_PANELS * INTEGER_PANEL };
+enum { QUAD_ROWS = 4, QUAD_PANELS = 4, QUAD_BLOCK = 64 };
 
 /* The weights of four terms for each column of a panel, from those of two pairs of terms; all of them, or only of the first */
 INLINE VNNI vi quads_of(__m512i pairs) {
@@ -102,11 +102,10 @@ INLINE VNNI void rows_times_quads(int32_t rows, const int panels, const QuadRows
   else if (rows == 3) few_rows_times_quads(3, panels, q, w, out);
   else many_rows_times_quads(rows, panels, q, w, out);
 }
-NOINLINE VNNI void whole_panels(int32_t rows, const QuadRows *q, const int8_t *w, const IntegerOutput *out) {
-  rows_times_quads(rows, QUAD_PANELS, q, w, out);
-}
-NOINLINE VNNI void last_panel(int32_t rows, const QuadRows *q, const int8_t *w, const IntegerOutput *out) {
-  rows_times_quads(rows, 1, q, w, out);
+NOINLINE VNNI void rows_times_panels(int32_t rows, int panels, const QuadRows *q, const int8_t *w, const IntegerOutput *out) {
+  if (panels == QUAD_PANELS) rows_times_quads(rows, QUAD_PANELS, q, w, out);
+  else if (panels == 2) rows_times_quads(rows, 2, q, w, out);
+  else rows_times_quads(rows, 1, q, w, out);
 }
 
 /* Rows of x as unsigned bytes that can be read in fours: where they lie, or in scratch; their zero points, and the sums of
@@ -145,12 +144,11 @@ static int integers_by_quads(Vm *vm, const integer_gemm_operands *o) {
     const QuadRows q = quad_rows(vm, o, first, rows, zeros, totals);
     const IntegerOutput out = {(int32_t *)y->data + (ptrdiff_t)first * y->stride[0], y->stride[0],
                                HAS(shift) ? (const int32_t *)T(shift)->data : NULL, totals, columns};
-    for (int32_t col = 0, width; col < columns; col += width) {
-      const int8_t *w = (const int8_t *)T(packed)->data + (ptrdiff_t)col * q.terms;
+    for (int32_t col = 0, panels; col < columns; col += panels * INTEGER_PANEL) {
+      const int32_t left = (columns - col + INTEGER_PANEL - 1) / INTEGER_PANEL;
+      panels = left >= QUAD_PANELS ? QUAD_PANELS : left >= 2 ? 2 : 1;
       const IntegerOutput here = integers_from(out, 0, col);
-      width = columns - col < QUAD_COLUMNS ? INTEGER_PANEL : QUAD_COLUMNS;
-      if (width == QUAD_COLUMNS) whole_panels(rows, &q, w, &here);
-      else last_panel(rows, &q, w, &here);
+      rows_times_panels(rows, panels, &q, (const int8_t *)T(packed)->data + (ptrdiff_t)col * q.terms, &here);
     }
   }
   return OK;

@@ -113,7 +113,7 @@ OneHot                     indexing     layout       indexing     layout   0    
 [conv]
 Conv                       windows      windows      windows      compute  conv            T:float,T,T             product weights total
 ConvTranspose              windows      windows      windows      compute  conv_transpose  T:float,T,T             product
-ConvInteger                windows      windows      .            compute  conv            T1:byte,T2:byte,T1,T2   product
+ConvInteger                windows      windows      integers     compute  conv            T1:byte,T2:byte,T1,T2   product
 
 [detection]
 NonMaxSuppression          indexing     images       sorting      .        1/in            :f32,:f32,:i64,:f32,:f32

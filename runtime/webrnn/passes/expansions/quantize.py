@@ -159,6 +159,9 @@ def _convolved(
 ) -> Value:
     """The sums of a convolution of bytes, int32."""
     rank = len(e.shape(w))
+    attrs = {name: node.attrs[name] for name in _WINDOW if name in node.attrs}
+    if _has_instruction(e, node, w, w_zero):
+        return e.op("ConvInteger", x, w, x_zero, w_zero, output=output, **attrs)
     if x_zero is not None:
         x_zero = e.op("Reshape", x_zero, e.ints())
     column = None
@@ -169,7 +172,6 @@ def _convolved(
     if len(parts) > 1 and node.attrs.get("group", 1) != 1:
         raise Declined("its sums may be too large for float32")
     values, weights = _centred(e, x, x_zero), _centred(e, w, column)
-    attrs = {name: node.attrs[name] for name in _WINDOW if name in node.attrs}
     cut = [(values, weights)]
     if len(parts) > 1:
         cut = [(_slice(e, values, 1, part), _slice(e, weights, 1, part)) for part in parts]
@@ -183,8 +185,23 @@ def _folded(e: Emitter, value: Value, shape: tuple[int, ...]) -> Value:
     return e.op("Reshape", value, e.ints(*shape)) if array is None else e.constant(array.reshape(shape))
 
 
+_FEWEST_FILTERS, _FEWEST_TERMS = 8, 32
+"""Below these a convolution of floats is quicker, and its weights are small."""
+
+
+def _has_instruction(e: Emitter, node: Node, w: Value, w_zero: Value | None) -> bool:
+    """Whether plans have a product of bytes for a convolution."""
+    array = e.array(w)
+    if array is None or array.ndim not in (3, 4) or (w_zero is not None and e.array(w_zero) is None):
+        return False
+    is_large = array.shape[0] >= _FEWEST_FILTERS and array[0].size >= _FEWEST_TERMS
+    return is_large and array[0].size < 1 << 16 and node.attrs.get("group", 1) == 1
+
+
 def _conv_integer(e: Emitter, node: Node) -> None:
     x, w = _required(node, 0), _required(node, 1)
+    if _has_instruction(e, node, w, _given(node, 3)):
+        raise Declined
     _convolved(e, node, x, w, _given(node, 2), _given(node, 3), node.outputs[0])
 
 
