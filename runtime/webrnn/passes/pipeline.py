@@ -60,6 +60,8 @@ _REARRANGING = {*RESHAPES, "Transpose"}
 
 PASSES: tuple[Step, ...] = (
     Step("infer_shapes"),
+    Step("skip_requantizing", "QuantizeLinear"),
+    Step("integer_products", "DequantizeLinear"),
     Step("fold_constants"),
     Step(
         "expand_ops",

@@ -151,7 +151,7 @@ def _slice(e: Emitter, x: Value, axis: int, part: tuple[int, int]) -> Value:
     return e.op("Slice", x, e.ints(part[0]), e.ints(part[1]), e.ints(axis))
 
 
-_WINDOW = ("auto_pad", "dilations", "group", "kernel_shape", "pads", "strides")
+WINDOW = ("auto_pad", "dilations", "group", "kernel_shape", "pads", "strides")
 
 
 def _convolved(
@@ -159,8 +159,8 @@ def _convolved(
 ) -> Value:
     """The sums of a convolution of bytes, int32."""
     rank = len(e.shape(w))
-    attrs = {name: node.attrs[name] for name in _WINDOW if name in node.attrs}
-    if _has_instruction(e, node, w, w_zero):
+    attrs = {name: node.attrs[name] for name in WINDOW if name in node.attrs}
+    if _stays(e, node, w, w_zero):
         return e.op("ConvInteger", x, w, x_zero, w_zero, output=output, **attrs)
     if x_zero is not None:
         x_zero = e.op("Reshape", x_zero, e.ints())
@@ -185,22 +185,26 @@ def _folded(e: Emitter, value: Value, shape: tuple[int, ...]) -> Value:
     return e.op("Reshape", value, e.ints(*shape)) if array is None else e.constant(array.reshape(shape))
 
 
-_FEWEST_FILTERS, _FEWEST_TERMS = 8, 32
+FEWEST_FILTERS, FEWEST_TERMS = 8, 32
 """Below these a convolution of floats is quicker, and its weights are small."""
 
 
-def _has_instruction(e: Emitter, node: Node, w: Value, w_zero: Value | None) -> bool:
-    """Whether plans have a product of bytes for a convolution."""
-    array = e.array(w)
-    if array is None or array.ndim not in (3, 4) or (w_zero is not None and e.array(w_zero) is None):
+def has_instruction(node: Node, weights: np.ndarray) -> bool:
+    """Whether plans have a product of bytes for a convolution with these weights."""
+    if weights.ndim not in (3, 4) or node.attrs.get("group", 1) != 1:
         return False
-    is_large = array.shape[0] >= _FEWEST_FILTERS and array[0].size >= _FEWEST_TERMS
-    return is_large and array[0].size < 1 << 16 and node.attrs.get("group", 1) == 1
+    terms = weights[0].size if len(weights) >= FEWEST_FILTERS else 0
+    return FEWEST_TERMS <= terms < 1 << 16
+
+
+def _stays(e: Emitter, node: Node, w: Value, w_zero: Value | None) -> bool:
+    weights = e.array(w)
+    return weights is not None and (w_zero is None or e.array(w_zero) is not None) and has_instruction(node, weights)
 
 
 def _conv_integer(e: Emitter, node: Node) -> None:
     x, w = _required(node, 0), _required(node, 1)
-    if _has_instruction(e, node, w, _given(node, 3)):
+    if _stays(e, node, w, _given(node, 3)):
         raise Declined
     _convolved(e, node, x, w, _given(node, 2), _given(node, 3), node.outputs[0])
 
