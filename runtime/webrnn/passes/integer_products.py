@@ -124,7 +124,7 @@ def _conv(
 
 
 def _scale(e: Emitter, node: Node, x: _Quantized, total: Value, scale: np.ndarray, bias: Value | None) -> None:
-    factor = e.op("Mul", _scalar(e, x.scale), e.constant(scale, "scale"))  # type: ignore[arg-type]
+    factor = e.op("Mul", _scalar(e, x.scale), e.constant(scale, "scale"))
     output = node.outputs[0]
     product = e.op("Mul", e.cast(total, DType.FLOAT), factor, output=output if bias is None else None)
     if bias is not None:

@@ -34,7 +34,7 @@ class Chains:
                 self.ops[index] = found
         for index, op in enumerate(self.ops):
             operands = tuple(self._uncast(operand) for operand in op.operands)  # type: ignore[arg-type]
-            self.ops[index] = replace(op, operands=operands)
+            self.ops[index] = replace(op, operands=operands)  # type: ignore[arg-type]
 
     def read(self, outputs: Iterable[Register]) -> list[int]:
         """The numbers of the operations that the outputs depend on."""
