@@ -161,7 +161,7 @@ static int run_integer_gemm(Vm *vm, const integer_gemm_operands *o) {
       const int8_t *w = (const int8_t *)T(packed)->data + (ptrdiff_t)col * terms;
       const IntegerOutput here = integers_from(out, 0, col);
       width = rows == 1 && columns - col >= TOGETHER_COLUMNS ? TOGETHER_COLUMNS : INTEGER_PANEL;
-      if (width == TOGETHER_COLUMNS) row_times_integers(x, terms, w, &here);
+      if (rows == 1 && width == TOGETHER_COLUMNS) row_times_integers(x, terms, w, &here);
       else rows_times_integers(x, rows, terms, w, &here);
     }
   }

@@ -3,6 +3,7 @@ import pytest
 
 from tests.passes.differential import apply, assert_keeps_results, graph_of, ops, reasons
 
+FROM_X = "d = DequantizeLinear(x, s, z)"
 X = np.arange(-12, 12, dtype=np.int8).reshape(2, 12)
 CONSTANTS = (
     "<float s = {0.3}, int8 z = {-3}, float other = {0.4}, int8 one = {1}, float tiny = {1e-45}, float huge = {3e38}>"
