@@ -94,9 +94,13 @@ INLINE void small_row(const int is_wide, const SmallWeights *w, const SmallRows 
   }
 }
 
-/* Rows against one panel after the other, each of which stays in the nearest cache meanwhile */
+/* Rows against some panels after the other, which stay in the nearest cache meanwhile */
 INLINE void small_rows_by_panels(const int is_wide, const SmallWeights *w, const SmallRows *x, int32_t rows) {
-  for (int32_t column = 0; column < w->columns; column += INTEGER_PANEL)
+  enum { WHOLE = INTEGER_WIDTH * INTEGER_PANEL };
+  int32_t column = 0;
+  for (; column + WHOLE <= w->columns; column += WHOLE)
+    for (int32_t row = 0; row < rows; row += INTEGER_TILE) small_tile(INTEGER_TILE, INTEGER_WIDTH, is_wide, w, x, row, column);
+  for (; column < w->columns; column += INTEGER_PANEL)
     for (int32_t row = 0; row < rows; row += INTEGER_TILE) small_tile(INTEGER_TILE, 1, is_wide, w, x, row, column);
 }
 
