@@ -6,7 +6,11 @@
  * last are zeros. */
 #if VL == 16
 INLINE vi pairs_load(const int8_t *p) { return (vi)_mm512_cvtepi8_epi16(_mm256_loadu_si256((const __m256i *)p)); }
-INLINE vi pairs_add(vi sum, vi x, vi w) { return sum + (vi)_mm512_madd_epi16((__m512i)x, (__m512i)w); }
+/* Not the intrinsic: LLVM makes two instructions of some. */
+INLINE vi pairs_add(vi sum, vi x, vi w) {
+  __asm__("vpdpwssd %2, %1, %0" : "+v"(sum) : "v"(x), "v"(w));
+  return sum;
+}
 #elif VL == 8
 INLINE vi pairs_load(const int8_t *p) { return (vi)_mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)p)); }
 INLINE vi pairs_add(vi sum, vi x, vi w) { return sum + (vi)_mm256_madd_epi16((__m256i)x, (__m256i)w); }
@@ -37,18 +41,18 @@ INLINE vi pairs_add(vi sum, vi x, vi w) {
 /* where a loop is not worth more code */
 #define NO_VECTORS _Pragma("clang loop vectorize(disable) unroll(disable)")
 
-/* How many panels one row of x is multiplied with at a time, and how many rows with one panel */
+/* How many panels one row of x is multiplied with at a time, and how many rows with how many panels */
 #if VL == 16
-enum { INTEGER_PANELS = 4, INTEGER_TILE = 4 };
+enum { INTEGER_PANELS = 6, INTEGER_TILE = 4, INTEGER_WIDTH = 2 };
 #elif VL == 8
-enum { INTEGER_PANELS = 3, INTEGER_TILE = 4 };
+enum { INTEGER_PANELS = 3, INTEGER_TILE = 4, INTEGER_WIDTH = 1 };
 #elif VL == 4
-enum { INTEGER_PANELS = 3, INTEGER_TILE = 2 };
+enum { INTEGER_PANELS = 3, INTEGER_TILE = 2, INTEGER_WIDTH = 1 };
 #else
-enum { INTEGER_PANELS = 1, INTEGER_TILE = 1 };
+enum { INTEGER_PANELS = 1, INTEGER_TILE = 1, INTEGER_WIDTH = 1 };
 #endif
 #define PANEL_PAIRS (INTEGER_PANEL / VL)
-#define INTEGER_VECS ((INTEGER_PANELS > INTEGER_TILE ? INTEGER_PANELS : INTEGER_TILE) * PANEL_PAIRS)
+#define INTEGER_VECS (8 * PANEL_PAIRS) /* at most, of any tile */
 
 /* sums[rows][panels * PANEL_PAIRS] of rows of x, each `terms` 16-bit numbers, an even number, with panels that lie one behind
  * the other. is_wide: the weights have 16 bits. rows, panels and is_wide are compile-time constants at every call. */
@@ -85,20 +89,6 @@ static int check_integer_gemm(Vm *vm, const integer_gemm_operands *o) {
   ASK(is_dense(scratch, 1) && scratch->count >= INTEGER_ROWS * even(x->size[1]));
   return OK;
 }
-/* x - zero of some rows as 16-bit terms, and the sum of each; a signed byte is an unsigned one with its first bit flipped, less
- * 128 */
-static void widen_rows(Vm *vm, const integer_gemm_operands *o, int32_t first, int32_t rows, int32_t *totals) {
-  const int32_t k = T(x)->size[1], terms = even(k), flip = T(x)->dtype == DTYPE_I8 ? 128 : 0;
-  for (int32_t row = 0; row < rows; row++) {
-    int16_t *to = (int16_t *)T(scratch)->data + (ptrdiff_t)row * terms;
-    const uint8_t *from = (const uint8_t *)T(x)->data + (ptrdiff_t)(first + row) * k;
-    int32_t zero = flip, total = 0;
-    if (HAS(zero)) zero = ((const uint8_t *)T(zero)->data)[T(zero)->count == 1 ? 0 : first + row] ^ flip;
-    for (int32_t i = 0; i < k; i++) total += to[i] = (int16_t)((from[i] ^ flip) - zero);
-    if (terms > k) to[k] = 0;
-    totals[row] = total;
-  }
-}
 /* Where sums go, and what is taken from them: shift[columns] times the total of their row, unless shift is NULL */
 typedef struct {
   int32_t *y;
@@ -113,6 +103,24 @@ INLINE IntegerOutput integers_from(IntegerOutput out, int32_t row, int32_t colum
   out.columns -= column;
   if (out.shift) out.shift += column;
   return out;
+}
+
+#if VL == 16
+#include "quads.c"
+#else
+/* x - zero of some rows as 16-bit terms, and the sum of each; a signed byte is an unsigned one with its first bit flipped, less
+ * 128 */
+static void widen_rows(Vm *vm, const integer_gemm_operands *o, int32_t first, int32_t rows, int32_t *totals) {
+  const int32_t k = T(x)->size[1], terms = even(k), flip = T(x)->dtype == DTYPE_I8 ? 128 : 0;
+  for (int32_t row = 0; row < rows; row++) {
+    int16_t *to = (int16_t *)T(scratch)->data + (ptrdiff_t)row * terms;
+    const uint8_t *from = (const uint8_t *)T(x)->data + (ptrdiff_t)(first + row) * k;
+    int32_t zero = flip, total = 0;
+    if (HAS(zero)) zero = ((const uint8_t *)T(zero)->data)[T(zero)->count == 1 ? 0 : first + row] ^ flip;
+    for (int32_t i = 0; i < k; i++) total += to[i] = (int16_t)((from[i] ^ flip) - zero);
+    if (terms > k) to[k] = 0;
+    totals[row] = total;
+  }
 }
 INLINE void integers_to_output(const int rows, const int panels, const int16_t *x, ptrdiff_t terms, const int8_t *w,
                                IntegerOutput out) {
@@ -137,15 +145,8 @@ NOINLINE void rows_times_integers(const int16_t *x, int32_t rows, ptrdiff_t term
 NOINLINE void row_times_integers(const int16_t *x, ptrdiff_t terms, const int8_t *w, const IntegerOutput *out) {
   integers_to_output(1, INTEGER_PANELS, x, terms, w, *out);
 }
-#if VL == 16
-#include "quads.c"
-#endif
-
 static int run_integer_gemm(Vm *vm, const integer_gemm_operands *o) {
   DONE_IF_EMPTY(y);
-#if VL == 16
-  if (has_vnni()) return integers_by_quads(vm, o);
-#endif
   enum { MOST_ROWS = 64, TOGETHER_COLUMNS = INTEGER_PANELS * INTEGER_PANEL };
   const Tensor *y = T(y);
   const int32_t terms = even(T(x)->size[1]), columns = y->size[1];
@@ -167,6 +168,7 @@ static int run_integer_gemm(Vm *vm, const integer_gemm_operands *o) {
   }
   return OK;
 }
+#endif
 
 /* --- products of other types, term by term ------------------------------------------------------------------------------ */
 

@@ -1,27 +1,17 @@
-/* integer_gemm on processors that multiply and add unsigned with signed bytes by fours (AVX-512 VNNI): the same sums.
+/* integer_gemm on processors that multiply and add unsigned with signed bytes by fours, as AVX-512 builds may: the same sums.
  *
  * The sum of (x - zero)(w - shift) is that of x w, less zero times the sum of the weights of the column, less shift times the
  * sum of x - zero. The sum of the weights is one more row of x: one of ones. */
-#include <cpuid.h>
-#define VNNI __attribute__((target("avx512vnni")))
-
-static int has_vnni(void) {
-  static int known; /* 1: no, 2: yes */
-  uint32_t a, b, c, d;
-  if (!known) known = __get_cpuid_count(7, 0, &a, &b, &c, &d) && (c & 1u << 11) ? 2 : 1;
-  return known == 2;
-}
-
 enum { QUAD_ROWS = 4, QUAD_PANELS = 4, QUAD_BLOCK = 64 };
 
 /* The weights of four terms for each column of a panel, from those of two pairs of terms; all of them, or only of the first */
-INLINE VNNI vi quads_of(__m512i pairs) {
+INLINE vi quads_of(__m512i pairs) {
   static const int16_t order[32] = {0, 16, 1, 17, 2,  18, 3,  19, 4,  20, 5,  21, 6,  22, 7,  23,
                                     8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
   return (vi)_mm512_permutexvar_epi16(_mm512_loadu_si512(order), pairs);
 }
-INLINE VNNI void add_quads(const int rows, const int panels, const int has_ones, const uint8_t *x, ptrdiff_t stride,
-                           const vi *weights, vi *sums) {
+INLINE void add_quads(const int rows, const int panels, const int has_ones, const uint8_t *x, ptrdiff_t stride,
+                      const vi *weights, vi *sums) {
   UNROLL for (int row = 0; row < rows; row++) {
     int32_t four;
     __builtin_memcpy(&four, x + row * stride, sizeof four);
@@ -36,7 +26,7 @@ INLINE VNNI void add_quads(const int rows, const int panels, const int has_ones,
     }
 }
 /* sums[rows][panels] of x[rows, stride], and of ones behind them. rows, panels and has_ones are compile-time constants. */
-INLINE VNNI void quad_tile(const int rows, const int panels, const int has_ones, const uint8_t *x, ptrdiff_t stride,
+INLINE void quad_tile(const int rows, const int panels, const int has_ones, const uint8_t *x, ptrdiff_t stride,
                            ptrdiff_t terms, const int8_t *w, vi *sums) {
   vi weights[QUAD_PANELS];
   UNROLL for (int i = 0; i < (rows + has_ones) * panels; i++) sums[i] = vset_i(0);
@@ -76,14 +66,14 @@ INLINE void store_quads(const int rows, const int panels, const QuadRows *q, vi 
       vstore_upto((float *)out->y + row * out->stride + p * VL, (vf)sums[row * panels + p], out->columns - p * VL);
 }
 /* Fewer than QUAD_ROWS rows against some panels */
-INLINE VNNI void few_rows_times_quads(const int rows, const int panels, const QuadRows *q, const int8_t *w,
+INLINE void few_rows_times_quads(const int rows, const int panels, const QuadRows *q, const int8_t *w,
                                       const IntegerOutput *out) {
   vi sums[QUAD_ROWS * QUAD_PANELS];
   quad_tile(rows, panels, 1, q->x, q->stride, q->terms, w, sums);
   store_quads(rows, panels, q, sums, sums + rows * panels, out);
 }
 /* At least QUAD_ROWS rows against some panels, which stay in the nearest cache; the last rows may be calculated twice */
-INLINE VNNI void many_rows_times_quads(int32_t rows, const int panels, const QuadRows *q, const int8_t *w,
+INLINE void many_rows_times_quads(int32_t rows, const int panels, const QuadRows *q, const int8_t *w,
                                        const IntegerOutput *out) {
   vi sums[(QUAD_ROWS + 1) * QUAD_PANELS], *ones = sums + QUAD_ROWS * panels;
   quad_tile(QUAD_ROWS, panels, 1, q->x, q->stride, q->terms, w, sums);
@@ -96,13 +86,13 @@ INLINE VNNI void many_rows_times_quads(int32_t rows, const int panels, const Qua
     store_quads(QUAD_ROWS, panels, &here, sums, ones, &to);
   }
 }
-INLINE VNNI void rows_times_quads(int32_t rows, const int panels, const QuadRows *q, const int8_t *w, const IntegerOutput *out) {
+INLINE void rows_times_quads(int32_t rows, const int panels, const QuadRows *q, const int8_t *w, const IntegerOutput *out) {
   if (rows == 1) few_rows_times_quads(1, panels, q, w, out);
   else if (rows == 2) few_rows_times_quads(2, panels, q, w, out);
   else if (rows == 3) few_rows_times_quads(3, panels, q, w, out);
   else many_rows_times_quads(rows, panels, q, w, out);
 }
-NOINLINE VNNI void rows_times_panels(int32_t rows, int panels, const QuadRows *q, const int8_t *w, const IntegerOutput *out) {
+NOINLINE void rows_times_panels(int32_t rows, int panels, const QuadRows *q, const int8_t *w, const IntegerOutput *out) {
   if (panels == QUAD_PANELS) rows_times_quads(rows, QUAD_PANELS, q, w, out);
   else if (panels == 2) rows_times_quads(rows, 2, q, w, out);
   else rows_times_quads(rows, 1, q, w, out);
@@ -133,7 +123,8 @@ static QuadRows quad_rows(Vm *vm, const integer_gemm_operands *o, int32_t first,
   return (QuadRows){is_there ? from - (ptrdiff_t)rows * k : scratch, stride, even(k), zeros};
 }
 
-static int integers_by_quads(Vm *vm, const integer_gemm_operands *o) {
+static int run_integer_gemm(Vm *vm, const integer_gemm_operands *o) {
+  DONE_IF_EMPTY(y);
   const Tensor *y = T(y);
   const int32_t k = T(x)->size[1], columns = y->size[1];
   int32_t block = QUAD_BLOCK;

@@ -38,6 +38,17 @@ def linear(c: Check) -> None:
         c.has_shape(2, weights[1:], "the bias")
 
 
+@check("SmallLinear", domain=WEBRNN)
+def small_linear(c: Check) -> None:
+    c.has_rank(0, "X", 2, ANY)
+    c.has_rank(1, "W", 2)
+    product(c, 0, 1)
+    weights = c.shape(1)
+    if weights is not None:
+        c.has_shape(2, weights[1:], "the scales")
+        c.has_shape(3, weights[1:], "the bias")
+
+
 @check("Gemm")
 def gemm(c: Check) -> None:
     c.has_rank(0, "A", 2)

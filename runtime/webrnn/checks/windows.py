@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from webrnn.errors import ModelError, UnsupportedOp
-from webrnn.ir import Dim
+from webrnn.ir import WEBRNN, Dim
 
 from .check import ANY, Check, spell
 from .registry import check
@@ -97,6 +97,17 @@ def conv(c: Check) -> None:
     _groups(c, 1)
     shape = c.shape(1)
     bias(c, 2, None if shape is None else shape[0])
+
+
+@check("SmallConv", domain=WEBRNN)
+def small_conv(c: Check) -> None:
+    rank = spatial_rank(c, 1)
+    fits(c, rank, kernel_of(c, 1, rank))
+    _groups(c, 1)
+    shape = c.shape(1)
+    if shape is not None:
+        c.has_shape(2, shape[:1], "the scales")
+        bias(c, 3, shape[0])
 
 
 @check("ConvInteger")

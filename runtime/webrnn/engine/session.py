@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,9 @@ from webrnn.ir import Graph, SymbolicDim, Value
 from webrnn.onnx.reader import read_model
 from webrnn.onnx.tensors import spell_type
 from webrnn.passes import run_passes
+from webrnn.passes.base import Semantics
 from webrnn.passes.pipeline import disabled_switches
+from webrnn.passes.weight_forms import WeightForms, WeightReport, weight_forms
 from webrnn.plan.file import plan_bytes
 
 from .exporting import describe, export_plan, export_stream, load_plan
@@ -65,6 +67,9 @@ class InferenceSession:
     The model is optimized once, here. `disable` names passes that are not to run (["all"] is every one) and ways to run
     loops ("fused_sequences", "scan_buffers"), `fixed` binds inputs to arrays or numbers for good, which the passes make
     use of, `limits` bounds what a run may use. `providers` is accepted for callers of onnxruntime, and ignored.
+
+    `weights` makes constant weights small: "int16", "int8" or "f16", or a form for each of some nodes, "*" for all
+    others: {"lstm": "int8"}. The nodes named in `keep` stay float32. Results change then: see docs/small-weights.md.
     """
 
     def __init__(
@@ -76,11 +81,16 @@ class InferenceSession:
         *,
         providers: Any = None,
         limits: Limits | None = None,
+        weights: str | Mapping[str, str] = "f32",
+        keep: Collection[str] = (),
     ):
         self.backend = fastest_backend() if backend == "auto" else backend
         self._notes: list[str] = []
         self._disable = disable if isinstance(disable, str) else tuple(disable)
         self._limits = limits or Limits()
+        self._forms = None if weights == "f32" and not keep else weight_forms(weights, keep)
+        self.weight_report: WeightReport | None = None
+        """Which weights became small, if any were to."""
         self._source: Graph | None = None
         """The model as it was read."""
         self.about: dict[str, Any] = {}
@@ -92,6 +102,8 @@ class InferenceSession:
         if plan is not None:
             if fixed:
                 raise PlanError("inputs are fixed when a plan is exported, not when it is loaded")
+            if self._forms is not None:
+                raise PlanError("weights are made small when a plan is exported, not when it is loaded")
             program = load_plan(plan, self.backend, self._limits)
             self.about = program.file.about
             self.inputs, self.outputs = program.signature()
@@ -101,10 +113,13 @@ class InferenceSession:
             """Optimized; its values are what passes found out, not what the model declares."""
             self.inputs = [value.like(value.name) for value in self.graph.inputs]
             self.outputs = [value.like(value.name) for value in self.graph.outputs]
-            optimize = partial(run_passes, disable=self._disable)
+            optimize = partial(_optimize, disable=self._disable, forms=self._forms)
             conditions = checked(self.graph)
             self._source = self.graph.copy()
-            optimize(self.graph)
+            self.weight_report = optimize(self.graph)
+            if self._forms is not None and self.weight_report is not None:
+                self._notes += self.weight_report.lines()
+                self.weight_report.require_names(self._forms)
             self._program = self._make_program(self.graph, optimize, self._source, conditions)
         self._inputs = {value.name: value for value in self.inputs}
         self._output_names = [value.name for value in self.outputs]
@@ -176,7 +191,7 @@ class InferenceSession:
     @property
     def _optimize_stream(self) -> Callable[[Graph], Any]:
         """Not a method: programs keep it, and one that has the session would keep all of it in a cycle."""
-        return partial(run_passes, disable=self._disable, semantics="stream")
+        return partial(_optimize, disable=self._disable, forms=self._forms, semantics="stream")
 
     def _streaming_program(self, graph: Graph, source: Graph) -> Program:
         return self._make_program(graph, self._optimize_stream, source)
@@ -260,6 +275,18 @@ class InferenceSession:
         results = self._program.run(arguments)
         chosen = [results[self._output_names.index(name)] for name in names]
         return like_feeds(own(chosen, borrowed=arguments), feeds.values())
+
+
+def _optimize(
+    graph: Graph, disable: Collection[str], forms: WeightForms | None, semantics: Semantics = "run"
+) -> WeightReport | None:
+    """Run the passes on a graph, and make its weights small if that is asked for."""
+    run_passes(graph, disable=disable, semantics=semantics)
+    if forms is None:
+        return None
+    from webrnn.passes.small_weights import make_weights_small  # a page waits for what is imported
+
+    return make_weights_small(graph, forms)
 
 
 def _built(graph: Graph, fixed: Mapping[str, Any] | None) -> Graph:

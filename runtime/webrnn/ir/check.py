@@ -10,7 +10,7 @@ from __future__ import annotations
 from webrnn.errors import ModelError
 
 from .activations import ACTIVATIONS
-from .fused import CELLS, is_cell, is_expression, is_linear
+from .fused import CELLS, is_cell, is_expression, is_linear, is_small
 from .graph import Graph, Node, Value
 from .scan import ScanSpec, is_scan
 
@@ -78,6 +78,9 @@ def _check_operands(node: Node) -> None:
     elif is_linear(node):
         _between(node, "inputs", len(node.inputs), 2, 3)
         _all_given(node, 2)
+    elif is_small(node):
+        _between(node, "inputs", len(node.inputs), 3, 4)
+        _all_given(node, 3)
     elif is_cell(node):
         _check_cell(node)
 

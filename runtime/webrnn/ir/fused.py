@@ -2,12 +2,16 @@
 LSTM; fusing passes make the others, and cells of what exporters wrote in plain ops.
 
     Linear(x, w, bias?) -> y              x [..., K] times w [K, N], plus bias [N]; x has two axes or more
+    SmallLinear(x, w, scale, bias?) -> y  the same with w of integers and scales [N]: see reference/small.py
+    SmallConv(x, w, scale, bias?) -> y    Conv with w of integers and the scales of filters
     Expression(*operands) -> *outputs     element by element; all outputs have the shape that the operands broadcast to
     RnnCell(xw, hw) -> h_next             f(xw + hw)
     GruCell(xw, hw, h) -> h_next          linear_before_reset = 1; gates z, r, n
     GruReset(xw, hw, h) -> z, rh          linear_before_reset = 0, before the product with r * h; hw has z and r only
     GruUpdate(xw, hn, z, h) -> h_next     and behind it: hn is that product
     LstmCell(xw, hw, c, peephole?) -> h_next, c_next     gates i, o, f, c; peephole [3 H] for i, o, f
+
+`range` of what is small says to which integers its rows are rounded.
 
 `body` of an Expression is its graph. Constants with one element are scalars inside it, all others are operands; each of
 its nodes gives the shape of the outputs. A cell has xw and hw [rows, gates * H], the products of the input and of the
@@ -53,6 +57,14 @@ CELLS = {
 
 def is_linear(node: Node) -> bool:
     return node.op == "Linear" and node.domain == WEBRNN
+
+
+def is_small_linear(node: Node) -> bool:
+    return node.op == "SmallLinear" and node.domain == WEBRNN
+
+
+def is_small(node: Node) -> bool:
+    return node.op in ("SmallLinear", "SmallConv") and node.domain == WEBRNN
 
 
 def is_expression(node: Node) -> bool:

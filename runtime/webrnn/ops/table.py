@@ -295,6 +295,8 @@ webrnn:GruCell             linear       linear       cells        compute  cell 
 webrnn:GruReset            linear       linear       cells        compute  cell            T:float,T,T>2           cell
 webrnn:GruUpdate           linear       linear       cells        compute  cell            T:float,T,T,T           cell
 webrnn:LstmCell            linear       linear       cells        compute  cell            T:float,T,T,T>2         cell
+webrnn:SmallLinear         linear       linear       small        .        linear          :f32,:byte-uint8+int16,:f32,:f32 product
+webrnn:SmallConv           windows      windows      small        .        conv            :f32,:byte-uint8+int16,:f32,:f32 product
 webrnn:ExpectShape         indexing     .            layout       layout   0               .
 webrnn:Random              indexing     .            random       .        10              .                       first
 webrnn:Choose              reductions   .            random       .        10/in           .

@@ -46,6 +46,9 @@ BLOCK_COLUMNS = 2 * PANEL
 INTEGER_PANEL, INTEGER_ROWS = 16, 4
 """Columns of a panel of packed bytes, and how many rows are multiplied with it at a time."""
 
+SMALL_ROWS = 24
+"""Rows that are rounded to integers at a time: a multiple of the rows of any tile."""
+
 DTYPES = (
     "f32", "i64", "bool", "i32", "f16", "bf16", "f64", "u8", "i8", "u16", "i16", "u32", "u64",
     "f8e4m3fn", "f8e4m3fnuz", "f8e5m2", "f8e5m2fnuz", "u4", "i4", "f4e2m1", "f8e8m0", "u2", "i2", "f6e2m3", "f6e3m2",
@@ -96,6 +99,7 @@ ERROR_ROWS = (
     ErrorRow("late_sizes", "sizes that came out while running do not fit", "ShapeError"),
     ErrorRow("division_by_zero", "integer division by zero", "ModelError"),
     ErrorRow("needs_full", "the plan needs the full module of kernels, and this is the core module"),
+    ErrorRow("needs_unfused", "the plan needs a build whose multiply-adds are not fused, and those of this one are"),
 )
 """The word of the code where one was found is kept in the instance."""
 ERRORS = tuple(row.text for row in ERROR_ROWS)

@@ -53,6 +53,20 @@ def choose(arguments: list[Any], attrs: dict[str, Any]) -> list[Any]:
     return [sample(*arguments)]
 
 
+def small_linear(arguments: list[Any], attrs: dict[str, Any]) -> list[Any]:
+    from webrnn.reference.small import small_linear as multiply  # few models have small weights
+
+    x, weights, scales, bias = [*arguments, None][:4]
+    return [multiply(x, weights, scales, bias, attrs["range"])]
+
+
+def small_conv(arguments: list[Any], attrs: dict[str, Any]) -> list[Any]:
+    from webrnn.reference.small import small_conv as convolve
+
+    x, weights, scales, bias = [*arguments, None][:4]
+    return [convolve(x, weights, scales, bias, attrs)]
+
+
 def sequence_join(arguments: list[Any], attrs: dict[str, Any]) -> list[Any]:
     """The elements of all sequences, one behind the other."""
     return [[element for sequence in arguments for element in sequence]]
@@ -64,5 +78,7 @@ INTRINSICS: dict[str, Callable[[list[Any], dict[str, Any]], list[Any]]] = {
     "Choose": choose,
     "SequenceJoin": sequence_join,
     "SequenceMask": sequence_mask,
+    "SmallConv": small_conv,
+    "SmallLinear": small_linear,
     **FUSED_OPS,
 }

@@ -17,14 +17,14 @@ _NEAR_TERMS = 1 << 13
 
 
 def integer_panels(weights: np.ndarray) -> np.ndarray:
-    """int8[k, n] in panels of columns; the two weights of a pair of terms lie next to each other.
+    """Integers [k, n] in panels of columns; the two weights of a pair of terms lie next to each other.
 
     >>> integer_panels(np.array([[1, 2], [3, 4]], np.int8))[:4], integer_panels(np.zeros((3, 17), np.int8)).size
     (array([1, 3, 2, 4], dtype=int8), 128)
     """
     k, n = weights.shape
     pairs, panels = -(-k // 2), -(-n // INTEGER_PANEL)
-    padded = np.zeros((2 * pairs, panels * INTEGER_PANEL), np.int8)
+    padded = np.zeros((2 * pairs, panels * INTEGER_PANEL), weights.dtype)
     padded[:k, :n] = weights
     return padded.reshape(pairs, 2, panels, INTEGER_PANEL).transpose(2, 0, 3, 1).reshape(-1)
 

@@ -74,6 +74,11 @@ def linear(node: Node, inputs: Sequence[Fact]) -> Sequence[Fact]:
     return [Fact(common_type(inputs), product_shape(inputs[0].shape, inputs[1].shape))]
 
 
+@rule("SmallLinear", domain=WEBRNN)
+def small_linear(node: Node, inputs: Sequence[Fact]) -> Sequence[Fact]:
+    return [Fact(DType.FLOAT, product_shape(inputs[0].shape, inputs[1].shape))]
+
+
 @rule("RnnCell", "GruCell", "GruReset", "LstmCell", domain=WEBRNN)
 def like_last_state(node: Node, inputs: Sequence[Fact]) -> Sequence[Fact]:
     state = inputs[2] if len(inputs) > 2 else inputs[1]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from webrnn.ir import Dim, DType, Node, Shape
+from webrnn.ir import WEBRNN, Dim, DType, Node, Shape
 from webrnn.ir.dims import floor_divide
 from webrnn.reference.windows import place_windows
 
@@ -63,6 +63,11 @@ def conv(node: Node, inputs: Sequence[Fact]) -> Sequence[Fact]:
     kernel = node.attrs.get("kernel_shape") or (None if w.shape is None else w.shape[2:])
     counts = (None,) * len(spatial) if kernel is None else window_counts(node, spatial, kernel)
     return [Fact(dtype, (x.shape[0], None if w.shape is None else w.shape[0], *counts))]
+
+
+@rule("SmallConv", domain=WEBRNN)
+def small_conv(node: Node, inputs: Sequence[Fact]) -> Sequence[Fact]:
+    return conv(node, inputs)
 
 
 @rule("ConvTranspose")
