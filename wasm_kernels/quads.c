@@ -135,11 +135,14 @@ static int run_integer_gemm(Vm *vm, const integer_gemm_operands *o) {
     const QuadRows q = quad_rows(vm, o, first, rows, zeros, totals);
     const IntegerOutput out = {(int32_t *)y->data + (ptrdiff_t)first * y->stride[0], y->stride[0],
                                HAS(shift) ? (const int32_t *)T(shift)->data : NULL, totals, columns};
-    for (int32_t col = 0, panels; col < columns; col += panels * INTEGER_PANEL) {
-      const int32_t left = (columns - col + INTEGER_PANEL - 1) / INTEGER_PANEL;
-      panels = left >= QUAD_PANELS ? QUAD_PANELS : left >= 2 ? 2 : 1;
+    /* by fours, then two, then one; in odd steps of a loop the other way round: the weights read last are still near */
+    const int32_t panels = (columns + INTEGER_PANEL - 1) / INTEGER_PANEL, fours = panels / 4, rest = panels % 4;
+    const int32_t parts = fours + (rest > 1) + (rest & 1), is_backwards = rows < QUAD_ROWS && (vm->step & 1);
+    for (int32_t i = 0; i < parts; i++) {
+      const int32_t part = is_backwards ? parts - 1 - i : i, count = part < fours ? 4 : part == fours && rest > 1 ? 2 : 1;
+      const int32_t col = (count == 1 ? panels - 1 : 4 * part) * INTEGER_PANEL;
       const IntegerOutput here = integers_from(out, 0, col);
-      rows_times_panels(rows, panels, &q, (const int8_t *)T(packed)->data + (ptrdiff_t)col * q.terms, &here);
+      rows_times_panels(rows, count, &q, (const int8_t *)T(packed)->data + (ptrdiff_t)col * q.terms, &here);
     }
   }
   return OK;
