@@ -145,7 +145,8 @@ def _steps_wasm(tool: Toolchain, variant: str, work: Path, output: Path, extra: 
 
 
 def _steps_pyodide(tool: Toolchain, variant: str, work: Path, output: Path, extra: Step) -> list[Step]:
-    extra = [*extra, "-DWEBRNN_SIDE_MODULE"]
+    # Names of its own: Emscripten has one table for the addresses of functions of all side modules, by their names.
+    extra = [*extra, "-DWEBRNN_SIDE_MODULE", f"-DWEBRNN_SUFFIX={variant}"]
     source, object_ = str(HERE / "all.c"), str(work / "all.o")
     if tool.name == "emcc":
         return [

@@ -9,7 +9,7 @@ import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
 
 import { withMeta, withMetaText } from "./plan_edits.mjs";
-import { check, readCase } from "./webrnn_cases.mjs";
+import { check, differences, readCase } from "./webrnn_cases.mjs";
 import { checkLimits } from "./webrnn_limits.mjs";
 
 const base = process.argv[2];
@@ -74,6 +74,22 @@ test("a plan that needs the full module gets it, and others the core module", as
   for (let i = 0; i < 2; i++) {
     assert.deepEqual(common.run(gru.runs[0]), wanted);
     assert.deepEqual(rare.run(runs[0]), expected);
+  }
+});
+
+test("a plan that needs an unfused module gets the simd one, and all variants give the same bits", async () => {
+  for (const name of ["small_gru", "small_determinants"]) {
+    const { runs, results } = await readCase(name, "scalar", read);
+    for (const [asked, taken] of [["relaxed", "simd"], ["simd", "simd"], ["scalar", "scalar"], [undefined, "simd"]]) {
+      const model = await load(name, { variant: asked });
+      assert.equal(model.variant, taken);
+      assert.deepEqual(differences(model.run(runs[0]), model.shapes, results[0]), [], `${name}, ${asked}`);
+    }
+    const plan = await read(`${name}.rnn`);
+    const wasm = await readFile(new URL("wasm_relaxed.wasm", base));
+    const message = "the plan needs a build whose multiply-adds are not fused, and those of this one are";
+    assert.throws(() => Model.loadSync(plan, { wasm }), { name: "PlanError", message });
+    await assert.rejects(Model.load(plan, { wasm }), { name: "PlanError", message }); // what is given is taken
   }
 });
 

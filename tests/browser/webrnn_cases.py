@@ -21,6 +21,8 @@ from webrnn.engine.session import InferenceSession
 from webrnn.ir import DType
 from webrnn.onnx.reader import read_model
 from webrnn.passes.pipeline import run_passes
+from webrnn.passes.small_weights import make_weights_small
+from webrnn.passes.weight_forms import WeightForms
 from webrnn.plan import instructions, opcodes
 from webrnn.plan.encode import compile_graph
 from webrnn.plan.file import ELEMENT_TYPES
@@ -39,9 +41,10 @@ class Case:
     model: ModelProto
     runs: list[Arrays]
     carry: dict[str, str] = field(default_factory=dict)
+    weights: str = "f32"
 
     def plan(self) -> bytes:
-        return plan_of(self.model)
+        return plan_of(self.model, weights=self.weights)
 
     def results(self, plan: bytes, variant: str) -> list[Arrays]:
         program = PlanProgram(plan, kernels.load(f"wasm:{variant}"))
@@ -58,9 +61,10 @@ class Case:
         return found
 
 
-def plan_of(model: ModelProto, most_steps: int = 1000) -> bytes:
+def plan_of(model: ModelProto, most_steps: int = 1000, weights: str = "f32") -> bytes:
     graph = read_model(model.SerializeToString())
     run_passes(graph)
+    make_weights_small(graph, WeightForms(weights))
     return compile_graph(graph, most_steps=most_steps)
 
 
@@ -139,6 +143,16 @@ def determinants() -> ModelProto:
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 22)])
 
 
+def small_determinants() -> ModelProto:
+    """One that only the full module has, behind one that only unfused modules have."""
+    inputs = [helper.make_tensor_value_info("x", FLOAT, [32, 32])]
+    outputs = [helper.make_tensor_value_info("y", FLOAT, [])]
+    weights = np.random.default_rng(3).standard_normal((32, 32), np.float32) / 4
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["turned"]), helper.make_node("Det", ["turned"], ["y"])]
+    graph = helper.make_graph(nodes, "g", inputs, outputs, [numpy_helper.from_array(weights, "w")])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 22)])
+
+
 def all_cases() -> list[Case]:
     rng = np.random.default_rng(11)
 
@@ -179,6 +193,10 @@ def all_cases() -> list[Case]:
         ),
         Case("every_type", every_type(), [every_feed()]),
         Case("determinants", determinants(), [{"x": x(n, 3, 3)} for n in (2, 5)]),
+        Case(
+            "small_gru", recurrent("GRU", rng, steps=7, batch=1), [{"x": x(7, 1, 12), "h": x(1, 1, 20)}], weights="int8"
+        ),
+        Case("small_determinants", small_determinants(), [{"x": x(32, 32)}], weights="int16"),
     ]
 
 

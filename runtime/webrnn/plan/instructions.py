@@ -292,7 +292,8 @@ INSTRUCTIONS = (
     # -range to range: see reference/small.py
     # as conv_rows
     _row(
-        "small_rows", f"x:f32 packed:any scale:f32 bias:f32? y:f32! scratch:i16! {_STEPS} range:int along:int", "matrix"
+        "small_rows", f"x:f32 packed:any scale:f32 bias:f32? y:f32! scratch:i16! {_STEPS} range:int along:int",
+        "matrix", unfused=True,
     ),
     # as rnn_sequence, gru_sequence and lstm_sequence
     _row(
@@ -301,6 +302,7 @@ INSTRUCTIONS = (
         " c_final:f32!? trace:f32!? params:f32 activations:activation*3 couple:int cell:cell range:int",
         "copy",
         _STEP_PARTS,
+        unfused=True,
     ),
 )  # fmt: skip
 
