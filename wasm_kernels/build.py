@@ -235,7 +235,8 @@ def write_bindings(output: Path = OUTPUT, *, bench: bool = False, native: bool =
     rows = [row for kernel in table.KERNELS for row in table.binding_rows(kernel, bench)]
     functions = (*table.PLAN_FUNCTIONS, *(table.PROFILE_FUNCTIONS if profile else ()))
     rows += [row for function in functions for row in table.binding_rows(function, bench=False)]
-    library = {"native": f"native{LIBRARY_SUFFIX}", "native_isas": {isa: unfused_build(isa) for isa in native_isas()}} if native else {}
+    isas = {isa: unfused_build(isa) for isa in native_isas()}
+    library = {"native": f"native{LIBRARY_SUFFIX}", "native_isas": isas} if native else {}
     content = {**library, "kernels": rows}
     file = output / "kernels.json"
     file.write_text(json.dumps(content, indent=1) + "\n")

@@ -73,6 +73,11 @@ def _small_double(b: GraphBuilder, x: Value) -> Value:
     return b.op("Add", b.op("Add", x, x), b.op("Reshape", nothing, b.ints(8)))
 
 
+def _small_wide_double(b: GraphBuilder, x: Value) -> Value:
+    """By what only full unfused modules have."""
+    return _small_double(b, b.op("Mul", _wide_double(b, x), b.constant(np.float32(0.5))))
+
+
 def _element(b: GraphBuilder, x: Value) -> Value:
     """x is an index, of which there are eight."""
     return b.op("Gather", b.constant(np.arange(8, dtype=np.float32)), b.op("Cast", x, to=7))
@@ -90,7 +95,7 @@ SMALL: dict[str, tuple[Build, int, dict[str, Any] | None]] = {
     "double": (lambda b, x: b.op("Add", x, x), 8, {}),
     "wide_double": (_wide_double, 8, {}),
     "small_double": (_small_double, 8, {}),
-    "small_wide_double": (lambda b, x: _small_double(b, b.op("Mul", _wide_double(b, x), b.constant(np.float32(0.5)))), 8, {}),
+    "small_wide_double": (_small_wide_double, 8, {}),
     "overlapping": (lambda b, x: b.op("Mul", x, b.constant(np.float32(0.25))), 512, {"hop": 128}),
     "sums": (_running_sum, 100, {"kind": "analyser"}),
     "picky": (_element, 8, {}),

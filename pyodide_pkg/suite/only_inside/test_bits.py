@@ -1,5 +1,5 @@
-"""Results inside Pyodide are those of the native build, bit for bit: in float32 where the engine's relaxed SIMD is fused,
-with small weights everywhere."""
+"""Results inside Pyodide are those of the native build, bit for bit: with small weights everywhere, in float32 where
+the engine's relaxed SIMD is fused."""
 
 import json
 from pathlib import Path
