@@ -51,7 +51,7 @@ UNFUSED = "-DWEBRNN_UNFUSED"
 
 #: Instruction sets in one native library, best last; the position is what wr_isa_level() in cpu.c returns.
 NATIVE_ISAS: dict[str, dict[str, list[str]]] = {
-    "x86_64": {"sse2": ["-march=x86-64"], "avx2": ["-march=x86-64-v3"], "avx512": ["-march=x86-64-v4"]},
+    "x86_64": {"sse2": ["-march=x86-64"], "avx2": ["-march=x86-64-v3"], "avx512": ["-march=x86-64-v4", "-mavx512vnni"]},
     "aarch64": {"neon": []},
 }
 FALLBACK_ISAS: dict[str, list[str]] = {"scalar": ["-DWEBRNN_SCALAR"]}

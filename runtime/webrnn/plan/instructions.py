@@ -292,8 +292,10 @@ INSTRUCTIONS = (
     # -range to range: see reference/small.py
     # as conv_rows
     _row(
-        "small_rows", f"x:f32 packed:any scale:f32 bias:f32? y:f32! scratch:i16! {_STEPS} range:int along:int",
-        "matrix", unfused=True,
+        "small_rows",
+        f"x:f32 packed:any scale:f32 bias:f32? y:f32! scratch:i16! {_STEPS} range:int along:int",
+        "matrix",
+        unfused=True,
     ),
     # as rnn_sequence, gru_sequence and lstm_sequence
     _row(
