@@ -284,7 +284,7 @@ test("damaged plans raise PlanError", async () => {
   const rejected = (bytes, message) => assert.rejects(Model.load(bytes), { name: "PlanError", message });
   await rejected(plan.slice(0, 20), /shorter than the header/);
   await rejected(words((w) => (w[0] = 1)), /not a plan file/);
-  await rejected(words((w) => (w[1] = 99)), /of version 99, this webrnn reads version 3/);
+  await rejected(words((w) => (w[1] = 99)), /of version 99, this webrnn reads versions 3 and 4/);
   await rejected(words((w) => w[4]++), /the header is damaged|metadata/);
   await rejected(words((w) => (w[4] = -1)), /table of sizes/);
   await rejected(words((w) => (w[8] = 1 << 24)), /the header is damaged/);
