@@ -15,6 +15,7 @@ from tests.models.fetch import model_path, speech_path
 from webrnn.audio import plans, read_wav
 from webrnn.engine.kernels import loading as kernels
 from webrnn.ir import WEBRNN, DType, GraphBuilder, Node, Value
+from webrnn.plan import opcodes
 
 RATE, SECONDS = 16000, 10
 SWAP = 48000
@@ -96,7 +97,8 @@ SMALL: dict[str, tuple[Build, int, dict[str, Any] | None]] = {
     "wide_double": (_wide_double, 8, {}),
     "small_double": (_small_double, 8, {}),
     "small_wide_double": (_small_wide_double, 8, {}),
-    "overlapping": (lambda b, x: b.op("Mul", x, b.constant(np.float32(0.25))), 512, {"hop": 128}),
+    # a file with half floats
+    "overlapping": (lambda b, x: b.op("Mul", x, b.constant(np.full(512, 0.25, np.float32))), 512, {"hop": 128}),
     "sums": (_running_sum, 100, {"kind": "analyser"}),
     "picky": (_element, 8, {}),
     "choosy": (_element, 8, {"kind": "analyser"}),
@@ -119,3 +121,5 @@ def write_small(file: Path, build: Build, frame: int, says: dict[str, Any] | Non
     carry = {"total": "total_next"} if len(b.graph.inputs) > 1 else None
     about = {} if says is None else {"audio": {**audio, **says}}
     webrnn.InferenceSession(b.graph).export(file, carry=carry, about=about)
+    has_halves = file.read_bytes()[4] == opcodes.STORED_VERSION
+    assert has_halves == (file.stem == "overlapping")

@@ -26,6 +26,7 @@ from webrnn.passes.weight_forms import WeightForms
 from webrnn.plan import instructions, opcodes
 from webrnn.plan.encode import compile_graph
 from webrnn.plan.file import ELEMENT_TYPES
+from webrnn.plan.halves import stored_plan
 from webrnn.reference.cast import convert
 
 VARIANTS = ("relaxed", "simd", "scalar")
@@ -82,9 +83,12 @@ def write(folder: Path, cases: Sequence[Case]) -> None:
         plan = case.plan()
         results = {variant: [encoded(run) for run in case.results(plan, variant)] for variant in VARIANTS}
         content = {"carry": case.carry, "runs": [encoded(feeds) for feeds in case.runs], "results": results}
-        (folder / f"{case.name}.rnn").write_bytes(plan)
+        (folder / f"{case.name}.rnn").write_bytes(stored_plan(plan) if case.weights == "f16" else plan)
         (folder / f"{case.name}.json").write_text(json.dumps(content))
     (folder / "cases.json").write_text(json.dumps([case.name for case in cases]))
+    every = np.arange(2**16, dtype=np.uint16).view(np.float16)[: 2**15]
+    every = every[~np.isnan(every)].astype(np.float32)
+    (folder / "every_half.rnn").write_bytes(stored_plan(plan_of(table_of(np.concatenate([every, -every])))))
     (folder / "gather.rnn").write_bytes(plan_of(gather()))
     (folder / "endless.rnn").write_bytes(plan_of(endless()))
     (folder / "nested_loops.rnn").write_bytes(nested_loops(instructions.EXACT, instructions.EXACT))
@@ -143,6 +147,15 @@ def determinants() -> ModelProto:
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 22)])
 
 
+def table_of(array: np.ndarray) -> ModelProto:
+    """Gives an array, and takes a number."""
+    nodes = [helper.make_node("Mul", ["table", "x"], ["y"])]
+    inputs = [helper.make_tensor_value_info("x", FLOAT, [1])]
+    outputs = [helper.make_tensor_value_info("y", FLOAT, [array.size])]
+    graph = helper.make_graph(nodes, "g", inputs, outputs, [numpy_helper.from_array(array, "table")])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 22)])
+
+
 def small_determinants() -> ModelProto:
     """One that only the full module has, behind one that only unfused modules have."""
     inputs = [helper.make_tensor_value_info("x", FLOAT, [32, 32])]
@@ -195,6 +208,9 @@ def all_cases() -> list[Case]:
         Case("determinants", determinants(), [{"x": x(n, 3, 3)} for n in (2, 5)]),
         Case(
             "small_gru", recurrent("GRU", rng, steps=7, batch=1), [{"x": x(7, 1, 12), "h": x(1, 1, 20)}], weights="int8"
+        ),
+        Case(
+            "half_gru", recurrent("GRU", rng, steps=7, batch=1), [{"x": x(7, 1, 12), "h": x(1, 1, 20)}], weights="f16"
         ),
         Case("small_determinants", small_determinants(), [{"x": x(32, 32)}], weights="int16"),
     ]

@@ -57,7 +57,9 @@ def with_halves(data: bytes, rng: random.Random) -> bytes:
     if rng.random() < 0.4:
         word = 4 * rng.randrange(2, len(opcodes.STORED_HEADER) + 2 * len(places) + 2)
         (number,) = struct.unpack_from("<i", made, word)
-        number = rng.choice((0, 1, -1, number + rng.choice((-4, -2, -1, 1, 2, 4)), 2 * number, 2**24, 2**31 - 1, -(2**31)))
+        number = rng.choice(
+            (0, 1, -1, number + rng.choice((-4, -2, -1, 1, 2, 4)), 2 * number, 2**24, 2**31 - 1, -(2**31))
+        )
         struct.pack_into("<I", made, word, number & 0xFFFFFFFF)
     if rng.random() < 0.1:
         made = made[: rng.randrange(len(made))] if rng.random() < 0.5 else made + bytes(rng.randrange(1, 9))

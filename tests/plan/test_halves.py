@@ -50,7 +50,9 @@ def test_all_half_floats_but_nan_come_back() -> None:
 
 
 @pytest.mark.parametrize(
-    "number", [np.nan, 65520.0, 1 + 2**-11, 2**-25, 3 * 2**-26, 1e-40, np.float32(0.1)], ids=lambda number: f"{number:g}"
+    "number",
+    [np.nan, 65520.0, 1 + 2**-11, 2**-25, 3 * 2**-26, 1e-40, np.float32(0.1)],
+    ids=lambda number: f"{number:g}",
 )
 def test_one_other_number_keeps_a_constant_as_it_is(number: float) -> None:
     array = halves(2 * FEWEST)

@@ -1,4 +1,4 @@
-"""Half floats in plan files. A plan has floats of 32 bits; where all elements of a constant are exact in 16 bits, a file may
+"""Half floats in plan files. A plan has floats of 32 bits; if all elements of a constant are exact in 16 bits, a file may
 hold them so, and whoever reads the file widens them once. Nobody else knows of it.
 
 Such a file is the bytes of the plan in stretches, after a header (STORED_HEADER) of words and a table of two words for
@@ -53,9 +53,10 @@ def exact_constants(plan: bytes, fewest: int = FEWEST) -> Iterator[tuple[int, in
 
 def _is_exact(array: np.ndarray) -> bool:
     with np.errstate(all="ignore"):
-        return np.array_equal(array.astype("<f2").astype("<f4").view("<u4"), array.view("<u4")) and not np.isnan(
-            array
-        ).any()
+        return (
+            np.array_equal(array.astype("<f2").astype("<f4").view("<u4"), array.view("<u4"))
+            and not np.isnan(array).any()
+        )
 
 
 def stored(plan: bytes, constants: Iterable[tuple[int, int]]) -> bytes:
@@ -74,7 +75,7 @@ def stored(plan: bytes, constants: Iterable[tuple[int, int]]) -> bytes:
 
 
 def widened(file: bytes) -> bytes:
-    """The plan that a file holds: the file itself, unless it has half floats. PlanError if its stretches are damaged."""
+    """The plan that a file holds: the file itself, unless it has half floats. PlanError if stretches are damaged."""
     if len(file) < _HEAD:
         return file
     magic, version, n_bytes, n_rows = np.frombuffer(file, _WORD, len(opcodes.STORED_HEADER)).tolist()
