@@ -15,11 +15,10 @@ from tests.plan.test_fused_sequences import GATES, array, recurrence, with_input
 from tests.plan.test_late_sizes import growing_states
 from tests.plan.test_loops import _counting, _nested
 from tests.plan.test_memories import attention
+from tests.plan.test_small import small, small_graph
 from webrnn.errors import PlanError
 from webrnn.ir import WEBRNN, Graph, Node
 from webrnn.ir.scan import TraceSpec
-from webrnn.passes.small_weights import make_weights_small
-from webrnn.passes.weight_forms import WeightForms
 from webrnn.plan.file import PlanFile
 from webrnn.plan.lowering import NotLowered
 from webrnn.plan.verify import verify
@@ -148,10 +147,6 @@ def _bytes(b, x, zero):
     return b.op("MatMulInteger", x, b.constant(weights.reshape(5, 17)), zero, b.constant(zeros))
 
 
-def _conv(b, x):
-    return b.op("Relu", b.op("Conv", x, b.constant(array(40, 9, 3)), b.constant(array(40)), strides=[2], pads=[1, 0]))
-
-
 def _if(b, p, x):
     return branches(b, p, [x], lambda i, x: [i.op("Tanh", x)], lambda i, x: [x])
 
@@ -172,12 +167,6 @@ def _late_branch(b, p, x):
     return branches(b, p, [x], lambda i, x: [i.op("Concat", x, x, axis=0)], lambda i, x: [i.op("Tanh", x)])
 
 
-def _small(graph: Graph, form: str) -> Graph:
-    """With small weights."""
-    assert len(make_weights_small(graph, WeightForms(form)).rows) == 1
-    return graph
-
-
 def _graphs() -> dict[str, tuple[Graph, frozenset[str]]]:
     every: dict[str, Graph] = {
         "norms": graph_of(_norms, "f n 3 5"),
@@ -196,8 +185,6 @@ def _graphs() -> dict[str, tuple[Graph, frozenset[str]]]:
         "product": graph_of(lambda b, x, y: b.op("MatMul", x, y), "f 2 n 3", "f 2 3 t"),
         "product of heads": graph_of(_heads, "f 2 n 4 3", "f 2 t 4 3"),
         "linear": graph_of(lambda b, x: b.op("MatMul", x, b.constant(array(5, 9))), "f n 5"),
-        "small linear": _small(graph_of(lambda b, x: b.op("MatMul", x, b.constant(array(33, 35))), "f n 33"), "int8"),
-        "small conv": _small(graph_of(_conv, "f n 9 7"), "int16"),
         "bytes": graph_of(_bytes, "u8 n 5", "u8"),
         "integers": graph_of(lambda b, x, y: b.op("MatMul", x, y), "i 2 n 3", "i 3 t"),
         "count": graph_of(lambda b, x, y: _counting(b, x, y), "f", "f"),
@@ -211,15 +198,15 @@ def _graphs() -> dict[str, tuple[Graph, frozenset[str]]]:
         },
     }
     found = {name: (graph, frozenset[str]()) for name, graph in every.items()}
+    for form in ("int8", "int16"):
+        found[f"{form} products"] = (small_graph(form), frozenset())
+        found |= {f"{form} {op} sequence": (small(recurrence(op, 9), form), frozenset()) for op in GATES}
     for rule in ("linear", "gated_delta"):
         found[f"{rule} memory"] = (attention(rule, group=3), frozenset())
     for op in GATES:
         found[f"{op} sequence"] = (recurrence(op, 3, peephole=op == "LstmCell"), frozenset())
         found[f"{op} sequence of inputs"] = (with_inputs(recurrence(op, 3)), frozenset())
         found[f"{op} loop"] = (recurrence(op, 3, trace=TraceSpec(1, True)), LOOP)
-        hidden = 20 if GATES[op] > 1 else 32
-        found[f"{op} small sequence"] = (_small(recurrence(op, hidden, peephole=op == "LstmCell"), "int8"), frozenset())
-        found[f"{op} small loop"] = (_small(recurrence(op, hidden), "int16"), LOOP)
     return found
 
 

@@ -29,14 +29,14 @@ _MOST_TERMS = 2**15
 """Of a product: with more, a row would be rounded to too few bits."""
 
 
-def make_weights_small(graph: Graph, forms: WeightForms) -> WeightReport:
-    """Rewrite an optimized graph, and the graphs inside it, in place."""
+def make_weights_small(graph: Graph, forms: WeightForms, fewest: int = FEWEST_WEIGHTS) -> WeightReport:
+    """Rewrite an optimized graph, and the graphs inside it, in place. Nodes with fewer weights than `fewest` stay."""
     report = WeightReport()
     facts = infer(graph)
     context = Context(graph, facts=facts)
     made: dict[tuple[int, str], tuple[np.ndarray, object]] = {}
     for path, inner in list(_graphs(graph, "")):
-        _Rewrite(inner, path, context, forms, report, made).run()
+        _Rewrite(inner, path, context, forms, fewest, report, made).run()
     return report
 
 
@@ -53,11 +53,11 @@ class _Rewrite:
     """Of one graph. `made` has what became of an array, which several graphs may share."""
 
     def __init__(
-        self, graph: Graph, path: str, context: Context, forms: WeightForms, report: WeightReport,
+        self, graph: Graph, path: str, context: Context, forms: WeightForms, fewest: int, report: WeightReport,
         made: dict[tuple[int, str], tuple[np.ndarray, object]],
     ):  # fmt: skip
         self.graph, self.path, self.facts = graph, path, context.facts
-        self.forms, self.report, self.made = forms, report, made
+        self.forms, self.fewest, self.report, self.made = forms, fewest, report, made
         self.new = Additions(graph, context)
         self._constants: dict[int, Value] = {}
 
@@ -83,7 +83,7 @@ class _Rewrite:
     def _rewritten(self, node: Node, array: np.ndarray) -> list[Node]:
         name = self.path + node.label
         form = self.forms.of(name)
-        reason = "asked for" if form == F32 else _reason_against(node, array, form, self.facts)
+        reason = "asked for" if form == F32 else _reason_against(node, array, form, self.fewest, self.facts)
         row = WeightRow(name, node.op, array.size, F32 if reason else form, reason)
         self.report.rows.append(row)
         if reason:
@@ -149,9 +149,9 @@ class _Rewrite:
         return self._constants[id(array)]
 
 
-def _reason_against(node: Node, array: np.ndarray, form: str, facts: Facts) -> str:
-    if array.size < FEWEST_WEIGHTS:
-        return f"it has {array.size} weights, fewer than {FEWEST_WEIGHTS}"
+def _reason_against(node: Node, array: np.ndarray, form: str, fewest: int, facts: Facts) -> str:
+    if array.size < fewest:
+        return f"it has {array.size} weights, fewer than {fewest}"
     if not np.isfinite(array).all():
         return "a weight is not finite"
     if form == F16:

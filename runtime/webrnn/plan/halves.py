@@ -1,5 +1,5 @@
-"""Half floats in plan files. A plan has floats of 32 bits; if all elements of a constant are exact in 16 bits, a file may
-hold them so, and whoever reads the file widens them once. Nobody else knows of it.
+"""Half floats in plan files. A plan has floats of 32 bits; if all elements of a constant are exact in 16 bits, a file
+may hold them so, and whoever reads the file widens them once. Nobody else knows of it.
 
 Such a file is the bytes of the plan in stretches, after a header (STORED_HEADER) of words and a table of two words for
 each stretch: so many bytes as they are, then so many half floats, each of which is four bytes of the plan. Lengths, not
