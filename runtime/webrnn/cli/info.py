@@ -33,7 +33,7 @@ def main(arguments: argparse.Namespace) -> None:
     plan = plan_bytes(arguments.model)
     if plan is not None:
         file = PlanFile(plan)
-        print("\n\n".join((*export.sections(file), f"a plan: {export.sizes_text(file)}")))
+        print("\n\n".join((*export.sections(file), f"{arguments.model}: {export.sizes_text(file)}")))
         return
     graph = read_model(arguments.model, fixed_inputs(arguments.fixed))
     shapes = input_shapes(arguments.shape)
