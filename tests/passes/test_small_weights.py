@@ -162,3 +162,49 @@ def test_a_row_gives_the_same_with_any_other_rows():
     for row in (0, 7, 29):
         alone = session.run(None, {"x": x[:, row : row + 1].astype(np.float32), "h": h[:, :1]})[0]
         assert np.array_equal(alone[:, :, 0], together[:, :, row])
+
+
+def _front_end(last: str, bank) -> bytes:
+    """Windows times a basis, squared and added up to a power spectrum, times filters, and a function of that."""
+    nodes = [
+        helper.make_node("MatMul", ["x", "basis"], ["spectrum"], name="basis"),
+        helper.make_node("Mul", ["spectrum", "spectrum"], ["squares"]),
+        helper.make_node("Slice", ["squares", "zero", "half", "one"], ["real"]),
+        helper.make_node("Slice", ["squares", "half", "all", "one"], ["imaginary"]),
+        helper.make_node("Add", ["real", "imaginary"], ["power"]),
+        helper.make_node("MatMul", ["power", "bank"], ["mel"], name="bank"),
+        helper.make_node("Max", ["mel", "least"], ["raised"]),
+        helper.make_node(last, ["raised"], ["features"]),
+        helper.make_node("MatMul", ["features", "dense"], ["y"], name="dense"),
+    ]
+    ints = {"zero": 0, "half": 64, "all": 128, "one": 1}
+    constants = [
+        _weights("basis", 64, 128), _weights("dense", 32, 40),
+        helper.make_tensor("bank", FLOAT, bank.shape, bank.astype(np.float32).tobytes(), raw=True),
+        helper.make_tensor("least", FLOAT, [1], [1e-10]),
+        *(helper.make_tensor(name, TensorProto.INT64, [1], [number]) for name, number in ints.items()),
+    ]  # fmt: skip
+    inputs = [helper.make_tensor_value_info("x", FLOAT, ["n", 64])]
+    return model(nodes, inputs, [helper.make_tensor_value_info("y", FLOAT, None)], constants).SerializeToString()
+
+
+def test_what_a_logarithm_is_taken_of_stays():
+    full, banded = RNG.random((64, 32)), np.eye(64, 32) + np.eye(64, 32, 1)
+    for form in ("int8", "int16"):
+        rows = {
+            row.name: row for row in webrnn.InferenceSession(_front_end("Log", full), weights=form).weight_report.rows
+        }
+        assert rows["basis"].reason == rows["bank"].reason == "a logarithm of its results is taken"
+        assert rows["dense"].form == form
+        rows = {
+            row.name: row
+            for row in webrnn.InferenceSession(_front_end("Sigmoid", full), weights=form).weight_report.rows
+        }
+        assert rows["basis"].form == rows["bank"].form == form
+        rows = {
+            row.name: row
+            for row in webrnn.InferenceSession(_front_end("Relu", banded), weights=form).weight_report.rows
+        }
+        assert rows["bank"].reason == "most of its weights are zeros"
+    halves = webrnn.InferenceSession(_front_end("Log", full), weights="f16").weight_report
+    assert all(row.form == "f16" for row in halves.rows)

@@ -2,7 +2,8 @@
 it changes results, and runs behind them when a caller asks for it.
 
 Products of rows with a matrix, convolutions along one or two axes and lookups in a table take part. What is small
-already, what has too few weights to be worth it, and what a caller keeps stays as it is.
+already, what has too few weights to be worth it, what would lose too much by one scale for a whole row, and what a
+caller keeps stays as it is.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from webrnn.shapes.facts import Facts
 from webrnn.shapes.infer import infer
 
 from .base import Context
+from .logarithms import feeds_a_logarithm
 from .rewriting import Additions
 from .weight_forms import F16, F32, WeightForms, WeightReport, WeightRow
 
@@ -25,6 +27,9 @@ FEWEST_WEIGHTS = 1024
 """Fewer are not worth it: they take no time and no room."""
 FEWEST_OUTPUTS = 8
 """Of a product: rounding a row has to pay."""
+_FEWEST_USED = 1 / 8
+"""Of the weights of a matrix: one with more zeros is a filter bank, whose filters look at parts of a row that may be
+far below its largest element."""
 _MOST_TERMS = 2**15
 """Of a product: with more, a row would be rounded to too few bits."""
 
@@ -84,6 +89,8 @@ class _Rewrite:
         name = self.path + node.label
         form = self.forms.of(name)
         reason = "asked for" if form == F32 else _reason_against(node, array, form, self.fewest, self.facts)
+        if not reason and form != F16 and node.op != "Gather" and feeds_a_logarithm(self.graph, node.outputs[0]):
+            reason = "a logarithm of its results is taken"
         row = WeightRow(name, node.op, array.size, F32 if reason else form, reason)
         self.report.rows.append(row)
         if reason:
@@ -170,6 +177,8 @@ def _reason_against(node: Node, array: np.ndarray, form: str, fewest: int, facts
         if array.ndim != 2 or (facts.of(node.inputs[0]).rank or 0) < 2:
             return "it is no product of rows and a matrix"
         terms, filters = array.shape
+    if np.count_nonzero(array) < _FEWEST_USED * array.size:
+        return "most of its weights are zeros"
     if filters < FEWEST_OUTPUTS:
         return f"it has {filters} results for each row, fewer than {FEWEST_OUTPUTS}"
     return f"its sums have {terms} terms, more than {_MOST_TERMS}" if terms > _MOST_TERMS else ""
