@@ -50,7 +50,7 @@ fuzz-models: setup
 # 10,000 damaged plan files through Python's host, natively under AddressSanitizer and on wasmtime; N=300000 for more
 fuzz-hosts: setup
 	$(PY) -m tests.plan.host_fuzzing --plans $(or $(N),10000)
-	$(PY) -m tests.plan.host_fuzzing --plans $(or $(N),10000) --backend wasm:relaxed
+	$(PY) -m tests.plan.host_fuzzing --plans $(or $(N),10000) --backend wasm:simd
 
 # 10,000 damaged plan files through webrnn.js in Node; N=100000 for more
 fuzz-node: setup

@@ -71,7 +71,14 @@ def main(arguments: argparse.Namespace) -> None:
         print(f"\nNote: pages load the full wasm module for it; not in the core module: {', '.join(rare)}")
     if unfused := unfused_parts(decode(data)):
         print(f"\nNote: pages load the simd module for it; not in the relaxed module: {', '.join(unfused)}")
-    print(f"\n{output}: {bytes_text(output.stat().st_size)}")
+    print(f"\n{output}: {sizes_text(PlanFile(data))}")
+
+
+def sizes_text(file: PlanFile) -> str:
+    """How large the file is, and the plan if that is not the same."""
+    n_bytes, in_file = len(file.data), file.file_bytes
+    loaded = "" if in_file == n_bytes else f" with half floats, {bytes_text(n_bytes)} when loaded"
+    return bytes_text(in_file) + loaded
 
 
 def sections(file: PlanFile) -> Iterator[str]:

@@ -32,7 +32,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> None:
     plan = plan_bytes(arguments.model)
     if plan is not None:
-        print("\n\n".join(export.sections(PlanFile(plan))))
+        file = PlanFile(plan)
+        print("\n\n".join((*export.sections(file), f"{arguments.model}: {export.sizes_text(file)}")))
         return
     graph = read_model(arguments.model, fixed_inputs(arguments.fixed))
     shapes = input_shapes(arguments.shape)

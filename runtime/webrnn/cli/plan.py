@@ -13,6 +13,7 @@ from webrnn.onnx.reader import read_model
 from webrnn.passes import run_passes
 from webrnn.plan.encode import compile_graph
 from webrnn.plan.file import PlanFile, plan_bytes
+from webrnn.plan.halves import stored_plan
 from webrnn.plan.lower import with_named_sizes
 from webrnn.plan.lowering import NotLowered
 from webrnn.plan.text import plan_text
@@ -38,7 +39,7 @@ def main(arguments: argparse.Namespace) -> None:
     names = PlanFile(data).symbols
     print(plan_text(data, numbers if numbers or not names else None))
     if arguments.output is not None:
-        arguments.output.write_bytes(data)
+        arguments.output.write_bytes(stored_plan(PlanFile(data).data))
 
 
 def _lowered(arguments: argparse.Namespace, numbers: dict[str, int]) -> bytes:

@@ -83,10 +83,10 @@ class PlanProgram:
         """`fills_outputs`: the plan is known to write all of its outputs, so results need not be cleared first. A plan
         that `kernels` refuse because their multiply-adds are fused runs on the build without."""
         file = PlanFile(data)
-        plan, error = _placed(data, kernels)
+        plan, error = _placed(file.data, kernels)
         if error == _NEEDS_UNFUSED:
             kernels, self.is_exchanged = kernels.unfused(), True
-            plan, error = _placed(data, kernels)
+            plan, error = _placed(file.data, kernels)
         self._raise_for(error)
         self._set_up(file, plan, kernels, fills_outputs, limits or Limits())
 
