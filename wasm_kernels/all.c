@@ -20,6 +20,7 @@
 #include "dynamic.c"
 #include "convolutions.c"
 #include "integers.c"
+#include "small.c"
 #include "memory.c"
 
 #pragma clang attribute push(__attribute__((minsize)), apply_to = function)

@@ -194,12 +194,15 @@ typedef struct {
   int32_t steps, rows, hidden, gates;
 } Sequence;
 
+/* Whether its weights are packed as the products of floats take them */
+INLINE int has_panels(const Sequence *s) {
+  return is_dense(s->packed, 1) && s->packed->count >= packed_floats((int64_t)s->gates * s->hidden, s->hidden);
+}
 static int check_sequence(Vm *vm, const Sequence *s, int32_t bias) {
   const Tensor *xw = s->xw;
   const int64_t width = (int64_t)s->gates * s->hidden;
   ASK(xw->rank == 3 && xw->size[1] == s->rows && xw->size[2] == width && fits(width));
   ASK((xw->stride[2] == 1 || width == 1) && (xw->stride[1] == width || s->rows == 1));
-  ASK(is_dense(s->packed, 1) && s->packed->count >= packed_floats(width, s->hidden));
   ASK(bias < 0 || is_vector(vm->tensor + bias, (int32_t)width));
   ASK(is_block(s->h0, s->rows, s->hidden) && is_block(s->scratch, s->rows, width));
   const Tensor *y = s->trace;
@@ -233,6 +236,7 @@ static Sequence plain_sequence(Vm *vm, const rnn_sequence_operands *o, int gates
 static int check_plain_sequence(Vm *vm, const rnn_sequence_operands *o, int gates) {
   ASK(T(xw)->rank == 3 && is_dense(T(final), 2));
   Sequence s = plain_sequence(vm, o, gates);
+  ASK(has_panels(&s));
   int error = check_sequence(vm, &s, o->bias);
   return error ? error : check_activations(vm, o->params, o->activations, gates == 1 ? 1 : 2);
 }
@@ -279,7 +283,7 @@ static Sequence lstm_sequence(Vm *vm, const lstm_sequence_operands *o) { return 
 static int check_lstm_sequence(Vm *vm, const lstm_sequence_operands *o) {
   ASK(T(xw)->rank == 3 && is_dense(T(final), 2));
   Sequence s = lstm_sequence(vm, o);
-  ASK(is_block(T(c), s.rows, s.hidden) && is_block(T(c_final), s.rows, s.hidden));
+  ASK(has_panels(&s) && is_block(T(c), s.rows, s.hidden) && is_block(T(c_final), s.rows, s.hidden));
   ASK(!HAS(peephole) || (fits(3 * (int64_t)s.hidden) && is_vector(T(peephole), 3 * s.hidden)));
   int error = check_sequence(vm, &s, o->bias);
   return error ? error : check_activations(vm, o->params, o->activations, 3);

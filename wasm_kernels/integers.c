@@ -4,61 +4,72 @@
  * Weights [k, n] lie in panels of INTEGER_PANEL columns; in a panel, for each pair of terms, the two weights of each column
  * lie next to each other, so that one instruction multiplies and adds pairs of 16-bit numbers. Terms and columns beyond the
  * last are zeros. */
-#if defined(__AVX2__) && !defined(WEBRNN_SCALAR)
-#define PAIRS 8
-typedef __m256i pairs;
-INLINE pairs pairs_set(int32_t two) { return _mm256_set1_epi32(two); }
-INLINE pairs pairs_load(const int8_t *p) { return _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)p)); }
-INLINE pairs pairs_add(pairs sum, pairs x, pairs w) { return _mm256_add_epi32(sum, _mm256_madd_epi16(x, w)); }
+#if VL == 16
+INLINE vi pairs_load(const int8_t *p) { return (vi)_mm512_cvtepi8_epi16(_mm256_loadu_si256((const __m256i *)p)); }
+INLINE vi pairs_add(vi sum, vi x, vi w) { return sum + (vi)_mm512_madd_epi16((__m512i)x, (__m512i)w); }
+#elif VL == 8
+INLINE vi pairs_load(const int8_t *p) { return (vi)_mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)p)); }
+INLINE vi pairs_add(vi sum, vi x, vi w) { return sum + (vi)_mm256_madd_epi16((__m256i)x, (__m256i)w); }
 #elif VL == 4
-#define PAIRS 4
-typedef int32_t pairs __attribute__((vector_size(16)));
-typedef int16_t shorts __attribute__((vector_size(16)));
-typedef int8_t bytes __attribute__((vector_size(8)));
-INLINE pairs pairs_set(int32_t two) { return (pairs){two, two, two, two}; }
-INLINE pairs pairs_load(const int8_t *p) {
-  bytes eight;
+typedef int16_t Shorts __attribute__((vector_size(16)));
+typedef int8_t Bytes __attribute__((vector_size(8)));
+INLINE vi pairs_load(const int8_t *p) {
+  Bytes eight;
   __builtin_memcpy(&eight, p, sizeof eight);
-  return (pairs) __builtin_convertvector(eight, shorts);
+  return (vi) __builtin_convertvector(eight, Shorts);
 }
-INLINE pairs pairs_add(pairs sum, pairs x, pairs w) {
+INLINE vi pairs_add(vi sum, vi x, vi w) {
 #if defined(__wasm_simd128__)
-  return sum + (pairs)__builtin_wasm_dot_s_i32x4_i16x8((shorts)x, (shorts)w);
+  return sum + (vi)__builtin_wasm_dot_s_i32x4_i16x8((Shorts)x, (Shorts)w);
 #elif defined(__SSE2__)
-  return sum + (pairs)_mm_madd_epi16((__m128i)x, (__m128i)w);
+  return sum + (vi)_mm_madd_epi16((__m128i)x, (__m128i)w);
 #else
   return sum + (x << 16 >> 16) * (w << 16 >> 16) + (x >> 16) * (w >> 16);
 #endif
 }
 #else
-#define PAIRS 1
-typedef int32_t pairs;
-INLINE pairs pairs_set(int32_t two) { return two; }
-INLINE pairs pairs_load(const int8_t *p) { return (pairs)((uint32_t)(uint16_t)p[0] | (uint32_t)p[1] << 16); }
-INLINE pairs pairs_add(pairs sum, pairs x, pairs w) {
-  const int32_t two = (int16_t)x * (int16_t)w + (x >> 16) * (w >> 16);
-  return (pairs)((uint32_t)sum + (uint32_t)two);
+INLINE vi pairs_load(const int8_t *p) { return (vi){(int32_t)((uint32_t)(uint16_t)p[0] | (uint32_t)p[1] << 16)}; }
+INLINE vi pairs_add(vi sum, vi x, vi w) {
+  const int32_t two = (int16_t)x[0] * (int16_t)w[0] + (x[0] >> 16) * (w[0] >> 16);
+  return (vi){(int32_t)((uint32_t)sum[0] + (uint32_t)two)};
 }
 #endif
 /* where a loop is not worth more code */
 #define NO_VECTORS _Pragma("clang loop vectorize(disable) unroll(disable)")
-#define PANEL_PAIRS (INTEGER_PANEL / PAIRS)
 
-/* `rows` rows of x, pairs of 16-bit terms, against one panel: sums[rows][INTEGER_PANEL] */
-INLINE void integer_tile(const int rows, const int16_t *x, int32_t terms, const int8_t *w, int32_t *sums) {
-  pairs acc[INTEGER_ROWS * PANEL_PAIRS];
-  UNROLL for (int i = 0; i < rows * PANEL_PAIRS; i++) acc[i] = pairs_set(0);
-  for (int32_t t = 0; t < terms; t += 2, w += 2 * INTEGER_PANEL) {
-    UNROLL for (int i = 0; i < PANEL_PAIRS; i++) {
-      const pairs weights = pairs_load(w + 2 * PAIRS * i);
+/* How many panels one row of x is multiplied with at a time, and how many rows with one panel */
+#if VL == 16
+enum { INTEGER_PANELS = 4, INTEGER_TILE = 4 };
+#elif VL == 8
+enum { INTEGER_PANELS = 3, INTEGER_TILE = 4 };
+#elif VL == 4
+enum { INTEGER_PANELS = 3, INTEGER_TILE = 2 };
+#else
+enum { INTEGER_PANELS = 1, INTEGER_TILE = 1 };
+#endif
+#define PANEL_PAIRS (INTEGER_PANEL / VL)
+#define INTEGER_VECS ((INTEGER_PANELS > INTEGER_TILE ? INTEGER_PANELS : INTEGER_TILE) * PANEL_PAIRS)
+
+/* sums[rows][panels * PANEL_PAIRS] of rows of x, each `terms` 16-bit numbers, an even number, with panels that lie one behind
+ * the other. is_wide: the weights have 16 bits. rows, panels and is_wide are compile-time constants at every call. */
+INLINE void integer_tile(const int rows, const int panels, const int is_wide, const int16_t *x, ptrdiff_t terms,
+                         const void *packed, vi *sums) {
+  const int vecs = panels * PANEL_PAIRS, pair = 2 << is_wide;
+  const int8_t *w = packed;
+  UNROLL for (int i = 0; i < rows * vecs; i++) sums[i] = vset_i(0);
+  for (ptrdiff_t t = 0; t < terms; t += 2, w += pair * INTEGER_PANEL) {
+    UNROLL for (int v = 0; v < vecs; v++) {
+      const int8_t *at = w + v / PANEL_PAIRS * (terms / 2 * pair * INTEGER_PANEL) + v % PANEL_PAIRS * (pair * VL);
+      vi weights;
+      if (is_wide) __builtin_memcpy(&weights, at, sizeof weights);
+      else weights = pairs_load(at);
       UNROLL for (int row = 0; row < rows; row++) {
         int32_t two;
-        __builtin_memcpy(&two, x + (ptrdiff_t)row * terms + t, sizeof two);
-        acc[row * PANEL_PAIRS + i] = pairs_add(acc[row * PANEL_PAIRS + i], pairs_set(two), weights);
+        __builtin_memcpy(&two, x + row * terms + t, sizeof two);
+        sums[row * vecs + v] = pairs_add(sums[row * vecs + v], vset_i(two), weights);
       }
     }
   }
-  __builtin_memcpy(sums, acc, sizeof(int32_t) * (size_t)(rows * INTEGER_PANEL));
 }
 
 INLINE int32_t even(int32_t k) { return k + (k & 1); }
@@ -88,28 +99,63 @@ static void widen_rows(Vm *vm, const integer_gemm_operands *o, int32_t first, in
     totals[row] = total;
   }
 }
+/* Where sums go, and what is taken from them: shift[columns] times the total of their row, unless shift is NULL */
+typedef struct {
+  int32_t *y;
+  ptrdiff_t stride;
+  const int32_t *shift, *totals;
+  int32_t columns; /* from y on: fewer than a panel has at the right edge */
+} IntegerOutput;
+
+INLINE IntegerOutput integers_from(IntegerOutput out, int32_t row, int32_t column) {
+  out.y += row * out.stride + column;
+  out.totals += row;
+  out.columns -= column;
+  if (out.shift) out.shift += column;
+  return out;
+}
+INLINE void integers_to_output(const int rows, const int panels, const int16_t *x, ptrdiff_t terms, const int8_t *w,
+                               IntegerOutput out) {
+  const int vecs = panels * PANEL_PAIRS;
+  vi sums[INTEGER_VECS];
+  integer_tile(rows, panels, 0, x, terms, w, sums);
+  UNROLL for (int v = 0; v < vecs; v++) {
+    const int rest = out.columns - v * VL;
+    if (rest <= 0) break;
+    const vi shift = out.shift ? (vi)vload_upto((const float *)out.shift + v * VL, rest) : vset_i(0);
+    UNROLL for (int row = 0; row < rows; row++)
+      vstore_upto((float *)out.y + row * out.stride + v * VL, (vf)(sums[row * vecs + v] - shift * out.totals[row]), rest);
+  }
+}
+/* Rows against one panel, which stays in the nearest cache meanwhile */
+NOINLINE void rows_times_integers(const int16_t *x, int32_t rows, ptrdiff_t terms, const int8_t *w, const IntegerOutput *out) {
+  int32_t row = 0;
+  for (; row + INTEGER_TILE <= rows; row += INTEGER_TILE)
+    integers_to_output(INTEGER_TILE, 1, x + row * terms, terms, w, integers_from(*out, row, 0));
+  for (; row < rows; row++) integers_to_output(1, 1, x + row * terms, terms, w, integers_from(*out, row, 0));
+}
+NOINLINE void row_times_integers(const int16_t *x, ptrdiff_t terms, const int8_t *w, const IntegerOutput *out) {
+  integers_to_output(1, INTEGER_PANELS, x, terms, w, *out);
+}
 static int run_integer_gemm(Vm *vm, const integer_gemm_operands *o) {
   DONE_IF_EMPTY(y);
+  enum { MOST_ROWS = 64, WHOLE = INTEGER_PANELS * INTEGER_PANEL };
   const Tensor *y = T(y);
   const int32_t terms = even(T(x)->size[1]), columns = y->size[1];
-  const int32_t *shift = HAS(shift) ? (const int32_t *)T(shift)->data : NULL;
   const int16_t *x = (const int16_t *)T(scratch)->data;
+  int32_t totals[MOST_ROWS], block = MOST_ROWS;
+  while (block > INTEGER_ROWS && T(scratch)->count / block < terms) block -= INTEGER_ROWS;
   for (int32_t first = 0, rows; first < y->size[0]; first += rows) {
-    int32_t totals[INTEGER_ROWS], sums[INTEGER_ROWS * INTEGER_PANEL];
-    rows = y->size[0] - first < INTEGER_ROWS ? 1 : INTEGER_ROWS;
+    rows = y->size[0] - first < block ? y->size[0] - first : block;
     widen_rows(vm, o, first, rows, totals);
-    const int8_t *w = (const int8_t *)T(packed)->data;
-    for (int32_t col = 0; col < columns; col += INTEGER_PANEL, w += (ptrdiff_t)INTEGER_PANEL * terms) {
-      if (rows == 1) integer_tile(1, x, terms, w, sums);
-      else integer_tile(INTEGER_ROWS, x, terms, w, sums);
-      const int32_t width = columns - col < INTEGER_PANEL ? columns - col : INTEGER_PANEL;
-      for (int32_t row = 0; row < rows; row++) {
-        int32_t *to = (int32_t *)y->data + (ptrdiff_t)(first + row) * y->stride[0] + col;
-        NO_VECTORS for (int32_t i = 0; i < width; i++) {
-          const uint32_t sum = (uint32_t)sums[row * INTEGER_PANEL + i];
-          to[i] = (int32_t)(shift ? sum - (uint32_t)shift[col + i] * (uint32_t)totals[row] : sum);
-        }
-      }
+    const IntegerOutput out = {(int32_t *)y->data + (ptrdiff_t)first * y->stride[0], y->stride[0],
+                               HAS(shift) ? (const int32_t *)T(shift)->data : NULL, totals, columns};
+    for (int32_t col = 0, width; col < columns; col += width) {
+      const int8_t *w = (const int8_t *)T(packed)->data + (ptrdiff_t)col * terms;
+      const IntegerOutput here = integers_from(out, 0, col);
+      width = rows == 1 && columns - col >= WHOLE ? WHOLE : INTEGER_PANEL;
+      if (width == WHOLE) row_times_integers(x, terms, w, &here);
+      else rows_times_integers(x, rows, terms, w, &here);
     }
   }
   return OK;

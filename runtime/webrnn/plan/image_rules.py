@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from .bound import BoundTensor, Maybe, fits, is_block, is_dense, is_vector, packed_floats
 from .instructions import COORDINATES, INTERPOLATIONS, NEAREST_MODES, PADDINGS, POOLINGS, UNITS
 
@@ -15,7 +17,7 @@ def _has_channels_last(t: BoundTensor) -> bool:
     return t.rank == 4 and (t.strides[3] == 1 or t.shape[3] == 1)
 
 
-def _has_windows(x: BoundTensor, y: BoundTensor, steps: tuple[int, ...]) -> bool:
+def has_windows(x: BoundTensor, y: BoundTensor, steps: Sequence[int]) -> bool:
     """Whether all windows lie inside x. steps: kernel, stride, dilation, of the height and the width each."""
     if not (_has_channels_last(x) and _has_channels_last(y) and x.shape[0] == y.shape[0]):
         return False
@@ -28,7 +30,7 @@ def _has_windows(x: BoundTensor, y: BoundTensor, steps: tuple[int, ...]) -> bool
 
 def conv_rows(x: BoundTensor, packed: BoundTensor, bias: Maybe, y: BoundTensor, *numbers: int) -> bool:
     steps = numbers[:6]
-    if not _has_windows(x, y, steps):
+    if not has_windows(x, y, steps):
         return False
     terms = steps[0] * steps[1] * x.shape[3]
     return (
@@ -42,7 +44,7 @@ def conv_rows(x: BoundTensor, packed: BoundTensor, bias: Maybe, y: BoundTensor, 
 def depthwise(x: BoundTensor, w: BoundTensor, bias: Maybe, y: BoundTensor, *numbers: int) -> bool:
     steps = numbers[:6]
     return (
-        _has_windows(x, y, steps)
+        has_windows(x, y, steps)
         and x.shape[3] == y.shape[3]
         and is_dense(w, 2)
         and w.shape[1] == x.shape[3]

@@ -55,6 +55,7 @@ EXACT, UNLIMITED, LIMITED, CHUNKS = range(4)
 
 SCATTERS = ("none", "add", "mul", "max", "min")
 CUMULATIONS = ("sum", "prod")
+CELLS = ("rnn", "gru", "lstm")
 
 NAMES = {
     "reduction": REDUCTIONS,
@@ -64,6 +65,7 @@ NAMES = {
     "strictness": STRICTNESS,
     "scatter": SCATTERS,
     "cumulation": CUMULATIONS,
+    "cell": CELLS,
     "interpolation": INTERPOLATIONS,
     "nearest_mode": NEAREST_MODES,
     "coordinates": COORDINATES,
@@ -282,9 +284,24 @@ INSTRUCTIONS = (
 
     # --- products with what is not constant
     _row("pack", "b:f32 packed:f32!", "copy"),  # b[k, n] in the panels that gemm and whole sequences take
+
+    # --- small weights: packed as integers (integer_panels), with a scale for each output. The integers of rows go from
+    # -range to range: see reference/small.py
+    # as conv_rows
+    _row(
+        "small_rows", f"x:f32 packed:any scale:f32 bias:f32? y:f32! scratch:i16! {_STEPS} range:int along:int", "matrix"
+    ),
+    # as rnn_sequence, gru_sequence and lstm_sequence
+    _row(
+        "small_sequence",
+        "xw:f32 packed:any scale:f32 bias:f32? h:f32 c:f32? peephole:f32? scratch:f32! rounded:i16! final:f32!"
+        " c_final:f32!? trace:f32!? params:f32 activations:activation*3 couple:int cell:cell range:int",
+        "copy",
+        _STEP_PARTS,
+    ),
 )  # fmt: skip
 
-RUN_ALONG = ("conv_rows", "depthwise")
+RUN_ALONG = ("conv_rows", "depthwise", "small_rows")
 """The instructions whose last operand says whether the expression behind them runs along."""
 HAS_SIZES = ("sizes", "flat_index")
 

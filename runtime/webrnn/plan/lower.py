@@ -11,7 +11,7 @@ from webrnn import net
 from webrnn.checks.check import Condition
 from webrnn.checks.graphs import check_node, is_left_to_a_run
 from webrnn.errors import Error
-from webrnn.ir import Dim, DType, Graph, Node, Symbol, Value, is_scan
+from webrnn.ir import WEBRNN, Dim, DType, Graph, Node, Symbol, Value, is_scan
 from webrnn.ir.dims import Shape, TooComplex
 from webrnn.ir.fused import is_expression
 from webrnn.ops.rows import with_trait
@@ -31,7 +31,7 @@ _READS_FIRST_ONLY = with_trait("first")
 _READS_TOO = {"Pad": 2}
 """Of these, another operand whose elements are read: the value of what is added."""
 
-_CHANNELS_LAST = {"Conv", "ConvTranspose", "MaxPool", "AveragePool"}
+_CHANNELS_LAST = {"Conv", "ConvTranspose", "MaxPool", "AveragePool", "SmallConv"}
 _MOST_STEPS_BACK = 8
 """That a value is followed back to where it comes from."""
 
@@ -262,7 +262,7 @@ class _Walk(Lowering):
             node = self._producers.get(value)
             if node is None or not node.inputs:
                 return False
-            if not node.domain and node.op in _CHANNELS_LAST:
+            if node.domain in ("", WEBRNN) and node.op in _CHANNELS_LAST:
                 return True
             source = next((each for each in node.inputs if self.facts.shape(each) == self.facts.shape(value)), None)
             if source is None or not (is_expression(node) or (not node.domain and node.op in ELEMENTWISE)):

@@ -46,6 +46,9 @@ BLOCK_COLUMNS = 2 * PANEL
 INTEGER_PANEL, INTEGER_ROWS = 16, 4
 """Columns of a panel of packed bytes, and how many rows are multiplied with it at a time."""
 
+SMALL_ROWS = 24
+"""Rows that are rounded to integers at a time: a multiple of the rows of any tile."""
+
 DTYPES = (
     "f32", "i64", "bool", "i32", "f16", "bf16", "f64", "u8", "i8", "u16", "i16", "u32", "u64",
     "f8e4m3fn", "f8e4m3fnuz", "f8e5m2", "f8e5m2fnuz", "u4", "i4", "f4e2m1", "f8e8m0", "u2", "i2", "f6e2m3", "f6e3m2",

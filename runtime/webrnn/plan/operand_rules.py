@@ -13,8 +13,9 @@ from webrnn.ir.activations import ACTIVATIONS
 
 from . import image_rules, index_rules
 from .bound import INT_MAX, BoundTensor, Maybe, fits, has_rows, is_block, is_dense, is_vector, packed_floats
-from .instructions import FFT_SLACK, FFTS, MAX_FFT, MIN_FFT, NUMBER_REDUCTIONS, NUMBERS, POOLINGS, REDUCTIONS
+from .instructions import CELLS, FFT_SLACK, FFTS, MAX_FFT, MIN_FFT, NUMBER_REDUCTIONS, NUMBERS, POOLINGS, REDUCTIONS
 from .opcodes import BLOCK_COLUMNS, DTYPES, INTEGER_PANEL, INTEGER_ROWS, ITEM_BYTES, PANEL
+from .small_rules import has_small_weights, small_rows
 
 
 def _copy(x: BoundTensor, y: BoundTensor) -> bool:
@@ -133,6 +134,17 @@ def _sequence(
     gates: int, xw: BoundTensor, packed: BoundTensor, bias: Maybe, h0: BoundTensor, scratch: BoundTensor,
     final: BoundTensor, trace: Maybe,
 ) -> bool:  # fmt: skip
+    return (
+        is_dense(packed, 1)
+        and is_dense(final, 2)
+        and packed.count >= packed_floats(gates * final.shape[1], final.shape[1])
+        and _steps(gates, xw, bias, h0, scratch, final, trace)
+    )
+
+
+def _steps(
+    gates: int, xw: BoundTensor, bias: Maybe, h0: BoundTensor, scratch: BoundTensor, final: BoundTensor, trace: Maybe
+) -> bool:
     if not is_dense(final, 2):
         return False
     rows, hidden = final.shape
@@ -140,8 +152,6 @@ def _sequence(
     return (
         fits(width)
         and _steps_are_dense(xw, rows, width)
-        and is_dense(packed, 1)
-        and packed.count >= packed_floats(width, hidden)
         and (bias is None or is_vector(bias, width))
         and is_block(h0, rows, hidden)
         and is_block(scratch, rows, width)
@@ -169,6 +179,30 @@ def _lstm_sequence(
         and is_block(c, *h.shape)
         and _is_peephole(peephole, h.shape[1])
         and _activations(params, acts, 3)
+    )
+
+
+_GATES = (1, 3, 4)
+"""Of each of CELLS."""
+
+
+def _small_sequence(
+    xw: BoundTensor, packed: BoundTensor, scale: BoundTensor, bias: Maybe, h0: BoundTensor, c0: Maybe, peephole: Maybe,
+    scratch: BoundTensor, rounded: BoundTensor, h: BoundTensor, c: Maybe, trace: Maybe, params: BoundTensor, acts: int,
+    couple: int, cell: int, range_: int,
+) -> bool:  # fmt: skip
+    if not 0 <= cell < len(CELLS) or not _steps(_GATES[cell], xw, bias, h0, scratch, h, trace):
+        return False
+    hidden = h.shape[1]
+    states = [state for state in (c0, c) if state is not None]
+    is_lstm = CELLS[cell] == "lstm"
+    return (
+        has_small_weights(packed, scale, bias, rounded, _GATES[cell] * hidden, hidden, range_)
+        and len(states) == 2 * is_lstm
+        and all(is_block(state, *h.shape) for state in states)
+        and (is_lstm or peephole is None)
+        and _is_peephole(peephole, hidden)
+        and _activations(params, acts, cell + 1)
     )
 
 
@@ -388,5 +422,8 @@ OPERAND_RULES: dict[str, Callable[..., bool]] = {
     "linear_attention": _linear_attention,
     # --- products with what is not constant
     "pack": _pack,
+    # --- small weights
+    "small_rows": small_rows,
+    "small_sequence": _small_sequence,
 }
 """Not of "expression" and "loop", whose operands are lists: verify.py has theirs."""

@@ -15,6 +15,7 @@ import numpy as np
 from webrnn.ir.activations import ACTIVATIONS
 from webrnn.ir.fused import CELLS
 from webrnn.plan.decode import Decoded, Tables
+from webrnn.plan.instructions import CELLS as CELLS_OF_PLANS
 from webrnn.plan.instructions import FFTS, REDUCTIONS
 from webrnn.plan.opcodes import DTYPES, ITEM_BYTES
 from webrnn.report.flops import cell_flops, per_element
@@ -95,7 +96,7 @@ class Costs:
         rows, hidden = self.shape(o["final"])
         state, wide = 4 * rows * hidden, 4 * rows * gates * hidden
         bias = rows * gates * hidden if o["bias"] >= 0 else 0
-        moved = self._bytes(o["packed"]) + self._bytes(o["bias"]) + state + wide
+        moved = sum(self._bytes(o.get(name, -1)) for name in ("packed", "scale", "bias")) + state + wide
         product = Cost(2 * rows * gates * hidden * hidden + bias, moved)
         return product, Cost(self._per_state(instruction) * rows * hidden, 2 * wide + STATES[op] * state)
 
@@ -160,6 +161,8 @@ class Costs:
 
 
 def _cell_op(instruction: Decoded) -> str:
+    if instruction.name == "small_sequence":
+        return CELL_OPS[CELLS_OF_PLANS[instruction.named()["cell"]]]
     return CELL_OPS[instruction.name.removesuffix("_cell").removesuffix("_sequence")]
 
 
@@ -169,6 +172,7 @@ _FLOPS: dict[str, Callable[[Costs, Decoded, dict[str, int]], int]] = {
     "conv": Costs.conv,
     "conv_rows": Costs.conv_rows,
     "depthwise": Costs.conv_rows,
+    "small_rows": Costs.conv_rows,
     "pool": Costs.pool,
     "pool_rows": Costs.pool,
     "expression": Costs.expression,

@@ -61,7 +61,7 @@ def convolve(
             return None
         return _filtered(l, rows, weights, bias, pair, group, place, x.rank)
     padded = with_zeros(l, rows, pair)
-    target = _target(l, rows, filters, pair, place)
+    target = place_of(l, rows, filters, pair, place)
     width = filters // group
     kernels = weights.reshape(filters, depth, *(axis.kernel for axis in pair))
     for g in range(group):
@@ -83,7 +83,7 @@ def _pays(rows: View, filters: int, group: int) -> bool:
     return filters >= FEWEST_CHANNELS or is_wide
 
 
-def _target(l: Lowering, rows: View, filters: int, pair: Sequence[Axis], place: View | None) -> View:
+def place_of(l: Lowering, rows: View, filters: int, pair: Sequence[Axis], place: View | None) -> View:
     if place is not None and is_channels_last(rows_of_channels(place)):
         return rows_of_channels(place)
     return l.temporary((rows.shape[0], *(axis.positions for axis in pair), filters))
@@ -121,7 +121,7 @@ def _filtered(
         weights,
         lambda: np.ascontiguousarray(kernels.transpose(2, 3, 1, 0)).reshape(-1, filters),
     )
-    target = _target(l, rows, filters, pair, place)
+    target = place_of(l, rows, filters, pair, place)
     l.emit("depthwise", padded, l.constant(taps), bias, target, *steps_of((height, width)), 0)
     return channels_second(target, rank)
 

@@ -10,16 +10,18 @@ from ..lowering import Lowering, present, rule
 from ..opcodes import INTEGER_PANEL, INTEGER_ROWS
 from ..views import View
 
+_NEAR_TERMS = 1 << 13
+
 
 def integer_panels(weights: np.ndarray) -> np.ndarray:
-    """int8[k, n] in panels of columns; the two weights of a pair of terms lie next to each other.
+    """Integers [k, n] in panels of columns; the two weights of a pair of terms lie next to each other.
 
     >>> integer_panels(np.array([[1, 2], [3, 4]], np.int8))[:4], integer_panels(np.zeros((3, 17), np.int8)).size
     (array([1, 3, 2, 4], dtype=int8), 128)
     """
     k, n = weights.shape
     pairs, panels = -(-k // 2), -(-n // INTEGER_PANEL)
-    padded = np.zeros((2 * pairs, panels * INTEGER_PANEL), np.int8)
+    padded = np.zeros((2 * pairs, panels * INTEGER_PANEL), weights.dtype)
     padded[:k, :n] = weights
     return padded.reshape(pairs, 2, panels, INTEGER_PANEL).transpose(2, 0, 3, 1).reshape(-1)
 
@@ -38,11 +40,16 @@ def _matmul_integer(l: Lowering, node: Node) -> None:
         raise l.refuse("it adds up too many terms")
     y = l.dense_output(output)
     rows = y.count if n == 1 else y.rows if view.rank > 1 else 1
-    scratch = l.temporary((INTEGER_ROWS * (k + k % 2),), "i16")
+    scratch = l.temporary((_rows_together(k) * (k + k % 2),), "i16")
     packed, shift = _weights(l, weights, l.array(b_zero))
     zero = None if a_zero is None else _zero_point(l, a_zero, view)
     x = l.reshaped(dense, (rows, k))
     l.emit("integer_gemm", x, zero, packed, shift, l.reshaped(y, (rows, n)), scratch)
+
+
+def _rows_together(k: int) -> int:
+    """How many rows of 16-bit terms lie in the nearest cache, beside a panel of weights."""
+    return min(max(_NEAR_TERMS // max(k, 1) // INTEGER_ROWS, 1), 8) * INTEGER_ROWS
 
 
 def _weights(l: Lowering, weights: np.ndarray, zero: np.ndarray | None) -> tuple[View, View | None]:

@@ -13,7 +13,7 @@ import numpy as np
 from webrnn.ir import WEBRNN, Dim, DType, Graph, Node, Scan, Value, is_plain, is_scan
 from webrnn.ir.activations import ACTIVATIONS
 from webrnn.ir.dims import floor_divide
-from webrnn.ir.fused import is_linear
+from webrnn.ir.fused import is_linear, is_small_linear
 from webrnn.ir.scan import SequenceInput, State
 from webrnn.shapes.infer import trip_count
 
@@ -43,6 +43,7 @@ class CellLoop:
     h: State
     c: State | None
     n_steps: Dim
+    product: Node
     weights: Value
     """This and the next two are values around the loop, or constants of its body."""
     bias: Value | None
@@ -68,6 +69,10 @@ class CellLoop:
     def instruction(self) -> str:
         return _INSTRUCTIONS[self.node.op]
 
+    @property
+    def is_small(self) -> bool:
+        return is_small_linear(self.product)
+
 
 def match_cell(l: Lowering, scan: Scan) -> CellLoop | None:
     """The cell of a Scan that is nothing but one."""
@@ -76,7 +81,7 @@ def match_cell(l: Lowering, scan: Scan) -> CellLoop | None:
         return None
     product, node = scan.body.nodes
     is_cell = node.domain == WEBRNN and node.op in _INSTRUCTIONS
-    is_product = (product.domain, product.op) in ((WEBRNN, "Linear"), ("", "MatMul"))
+    is_product = is_linear(product) or is_small_linear(product) or is_plain(product, "MatMul")
     if not is_cell or not is_product or len(scan.states) != (2 if node.op == "LstmCell" else 1):
         return None
     h = scan.states[0] if scan.states[0].body_out is node.outputs[0] else scan.states[-1]
@@ -97,14 +102,19 @@ def match_cell(l: Lowering, scan: Scan) -> CellLoop | None:
         return None
     outside: dict[Value | None, Value | None] = {item.inner: item.outer for item in scan.invariants}
     outside |= {value: value for value in scan.body.constants} | {None: None}
-    weights, bias = [*product.inputs[1:], None][:2]
+    weights, bias = _weights_and_bias(product)
     peephole = node.inputs[3] if c is not None and len(node.inputs) > 3 else None
     sizes = [size for size in l.facts.shape(weights) or () if size is not None]
     if not {weights, bias, peephole} <= outside.keys() or len(sizes) != 2:
         return None
     extra = [int(node.attrs["couple"])] if c is not None else []
     outer = _present(outside[weights]), outside[bias], outside[peephole]
-    return CellLoop(node, sequences[0], h, c, n_steps, *outer, count_of(sizes), extra)
+    return CellLoop(node, sequences[0], h, c, n_steps, product, *outer, count_of(sizes), extra)
+
+
+def _weights_and_bias(product: Node) -> tuple[Value | None, Value | None]:
+    bias = 3 if is_small_linear(product) else 2
+    return product.inputs[1], product.inputs[bias] if len(product.inputs) > bias else None
 
 
 def _has_shapes(l: Lowering, xw: SequenceInput, h: State) -> bool:
@@ -129,7 +139,7 @@ def late_projections(l: Lowering, graph: Graph) -> dict[Value, Node]:
         is_private = len(consumers.get(whole, [])) == 1 and whole not in graph.outputs
         if product is None or not is_private or cell.xw.spec.axis % 3:
             continue
-        if (is_linear(product) or _is_lookup(l, product)) and not (
+        if (is_linear(product) or is_small_linear(product) or _is_lookup(l, product)) and not (
             isinstance(cell.n_steps, int) and cell.n_steps <= 2 * cell.usual_chunk
         ):
             found[whole] = product
@@ -181,11 +191,30 @@ def activations(l: Lowering, node: Node) -> tuple[View, int]:
 
 
 def _emit(l: Lowering, cell: CellLoop, xw: View, starts: list[View], finals: list[View], trace: View | None) -> None:
+    if cell.is_small:
+        _emit_small(l, cell, xw, starts, finals, trace)
+        return
     params, acts = activations(l, cell.node)
     scratch = l.temporary((finals[0].shape[0], xw.shape[-1]))
     packed, bias = _packed(l, cell.weights), _vector(l, cell.bias)
     peephole = [] if cell.c is None else [_vector(l, cell.peephole)]
     l.emit(cell.instruction, xw, packed, bias, *starts, *peephole, scratch, *finals, trace, params, acts, *cell.extra)
+
+
+def _emit_small(
+    l: Lowering, cell: CellLoop, xw: View, starts: list[View], finals: list[View], trace: View | None
+) -> None:
+    from .small import constant_shape, packed, rounded_rows  # a page waits for what is imported
+
+    (h, c), (final, c_final) = ([*states, None][:2] for states in (starts, finals))
+    rounded = rounded_rows(l, constant_shape(l, cell.weights)[0])
+    scratch = l.temporary((finals[0].shape[0], xw.shape[-1]))
+    scale = l.view(_present(cell.product.inputs[2]))
+    l.emit(
+        "small_sequence", xw, packed(l, cell.weights), scale, _vector(l, cell.bias), h, c, _vector(l, cell.peephole),
+        scratch, rounded, final, c_final, trace, *activations(l, cell.node), *(cell.extra or [0]),
+        list(_INSTRUCTIONS).index(cell.node.op), cell.product.attrs["range"],
+    )  # fmt: skip
 
 
 def _packed(l: Lowering, value: Value) -> View:
@@ -206,7 +235,7 @@ def _whole_input(l: Lowering, cell: CellLoop) -> View:
 
 def _emit_in_chunks(l: Lowering, cell: CellLoop, product: Node, states: list[View], trace: View | None) -> None:
     """A loop over whole chunks, then what is left; the states are updated in place."""
-    if is_linear(product):
+    if not is_plain(product, "Gather"):
         x = l.view(_present(product.inputs[0]))
         l.require_equal(x.shape[2], l.shape(_present(product.inputs[1]))[0])
     else:
@@ -215,7 +244,8 @@ def _emit_in_chunks(l: Lowering, cell: CellLoop, product: Node, states: list[Vie
         x = l.dense(indices(l, _present(product.inputs[1]))).with_axis(2)
     if not _rows_are_dense(x) or (x.strides[0] != x.shape[1] * x.shape[2] and x.shape[1] != 1):
         x = l.dense(x)
-    for matrix in (*(product.inputs[1:2] if is_linear(product) else ()), cell.weights):
+    matrices = [*(product.inputs[1:2] if is_linear(product) else ()), *(() if cell.is_small else (cell.weights,))]
+    for matrix in matrices:
         _packed(l, _present(matrix))  # before the loop
     n_chunks = floor_divide(cell.n_steps, cell.chunk)
     loop = LoopInstruction("loop", [], id=l.new_loop(), n_steps=n_chunks, most_steps=cell.n_steps, strictness=CHUNKS)
@@ -243,6 +273,11 @@ def _project(l: Lowering, product: Node, x: View, xw: View) -> None:
     stride = x.strides[0] if rows == 1 else x.strides[1]
     flat = x.relaid((count * rows, width), (stride, 1))
     target = l.reshaped(xw, (count * rows, xw.shape[2]))
+    if is_small_linear(product):
+        from .small import multiply
+
+        multiply(l, product, flat, target)
+        return
     if not is_linear(product):
         table = l.view(_present(product.inputs[0]))
         scan, l.node = l.node, product  # what refuses an index

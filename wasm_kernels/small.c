@@ -1,0 +1,225 @@
+/* Products of floats with small weights: integers with a scale for each output. What they give is written down in
+ * runtime/webrnn/reference/small.py. Each row is rounded to 16-bit integers, sums of their products are exact, and every
+ * operation behind them is rounded by itself: all builds give the same bits, and a row gives the same with any other rows. */
+#include "kernels.gen.h"
+#include "plan.gen.h"
+
+#define FEEBLE 0x1p-100f
+
+typedef int16_t vs __attribute__((vector_size(2 * VL)));
+
+/* The bits of the largest magnitudes, lane by lane; those of infinity and NaN are the largest */
+INLINE vi largest_bits(const float *x, int32_t n, vi so_far) {
+  for (int32_t i = 0; i < n; i += VL)
+    so_far = __builtin_elementwise_max(so_far, vbits(vload_upto(x + i, n - i)) & 0x7fffffff);
+  return so_far;
+}
+
+/* x * factor to the nearest integers, halves to even, which have at most 16 bits: behind the sum they are the low bits */
+INLINE void round_run(const float *x, int32_t n, float factor, int16_t *to) {
+  const float sum = 0x1.8p23f;
+  int32_t i = 0;
+  for (; i + VL <= n; i += VL) {
+    const vs rounded = __builtin_convertvector(vbits(vload(x + i) * vset(factor) + vset(sum)), vs);
+    __builtin_memcpy(to + i, &rounded, sizeof rounded);
+  }
+  for (; i < n; i++) {
+    const float moved = x[i] * factor + sum;
+    int32_t bits;
+    __builtin_memcpy(&bits, &moved, sizeof bits);
+    to[i] = (int16_t)bits;
+  }
+}
+
+/* Rounds one row, whose terms lie as `t` says, to `terms` integers, an even number; gives its scale */
+static float round_row(const float *x, const Terms *t, float range, int16_t *to, int32_t terms) {
+  vi lanes = vset_i(0);
+  for (int32_t a = 0; a < t->outer; a++)
+    for (int32_t b = 0; b < t->inner; b++) lanes = largest_bits(x + a * t->outer_stride + b * t->inner_stride, t->run, lanes);
+  int32_t bits = 0;
+  for (int i = 0; i < VL; i++) bits = lanes[i] > bits ? lanes[i] : bits;
+  float largest;
+  __builtin_memcpy(&largest, &bits, sizeof largest);
+  to[terms - 1] = 0;
+  if (!(largest >= FEEBLE && largest < __builtin_inff())) {
+    __builtin_memset(to, 0, (size_t)terms * sizeof *to);
+    return largest < FEEBLE ? 0.0f : __builtin_nanf("");
+  }
+  const float factor = range / largest;
+  for (int32_t a = 0; a < t->outer; a++)
+    for (int32_t b = 0; b < t->inner; b++, to += t->run)
+      round_run(x + a * t->outer_stride + b * t->inner_stride, t->run, factor, to);
+  return largest / range;
+}
+
+typedef struct {
+  const int8_t *packed;
+  const float *scale, *bias;
+  int32_t columns, terms, is_wide; /* terms of a sum: an even number */
+} SmallWeights;
+
+/* Rounded rows, and where their results go */
+typedef struct {
+  const int16_t *terms;
+  const float *scale;
+  float *const *y;
+} SmallRows;
+
+/* rows x panels, the columns from `column` on; rows, panels and is_wide are compile-time constants at every call */
+INLINE void small_tile(const int rows, const int panels, const int is_wide, const SmallWeights *w, const SmallRows *x,
+                       int32_t row, int32_t column) {
+  const int vecs = panels * PANEL_PAIRS;
+  const ptrdiff_t terms = w->terms;
+  vi sums[INTEGER_VECS];
+  integer_tile(rows, panels, is_wide, x->terms + row * terms, terms, w->packed + ((ptrdiff_t)column * terms << is_wide), sums);
+  UNROLL for (int v = 0; v < vecs; v++) {
+    const int at = column + v * VL, rest = w->columns - at;
+    if (rest <= 0) break;
+    const vf scale = vload_upto(w->scale + at, rest), bias = w->bias ? vload_upto(w->bias + at, rest) : vset(0.0f);
+    UNROLL for (int r = 0; r < rows; r++) {
+      const vf product = __builtin_convertvector(sums[r * vecs + v], vf) * (vset(x->scale[row + r]) * scale);
+      vstore_upto(x->y[row + r] + at, w->bias ? product + bias : product, rest);
+    }
+  }
+}
+
+/* One row against all columns, from the first to the last or the other way round: see row_times_panels */
+INLINE void small_row(const int is_wide, const SmallWeights *w, const SmallRows *x, int32_t row, int backwards) {
+  enum { WHOLE = INTEGER_PANELS * INTEGER_PANEL };
+  const int32_t wholes = w->columns / WHOLE, rest = (w->columns - wholes * WHOLE + INTEGER_PANEL - 1) / INTEGER_PANEL;
+  for (int32_t i = 0; i < wholes + rest; i++) {
+    const int32_t group = backwards ? wholes + rest - 1 - i : i;
+    if (group < wholes) small_tile(1, INTEGER_PANELS, is_wide, w, x, row, group * WHOLE);
+    else small_tile(1, 1, is_wide, w, x, row, wholes * WHOLE + (group - wholes) * INTEGER_PANEL);
+  }
+}
+
+/* Rows against one panel after the other, each of which stays in the nearest cache meanwhile */
+INLINE void small_rows_by_panels(const int is_wide, const SmallWeights *w, const SmallRows *x, int32_t rows) {
+  for (int32_t column = 0; column < w->columns; column += INTEGER_PANEL)
+    for (int32_t row = 0; row < rows; row += INTEGER_TILE) small_tile(INTEGER_TILE, 1, is_wide, w, x, row, column);
+}
+
+/* A row that is left over has better tiles of its own. */
+NOINLINE void small_products(const SmallWeights *w, const SmallRows *x, int32_t rows, int backwards) {
+  const int32_t whole = INTEGER_TILE > 1 ? rows / INTEGER_TILE * INTEGER_TILE : 0;
+  if (w->is_wide) {
+    if (whole) small_rows_by_panels(1, w, x, whole);
+    for (int32_t row = whole; row < rows; row++) small_row(1, w, x, row, backwards);
+  } else {
+    if (whole) small_rows_by_panels(0, w, x, whole);
+    for (int32_t row = whole; row < rows; row++) small_row(0, w, x, row, backwards);
+  }
+}
+
+/* --- windows: a product of rows is a convolution of single positions ------------------------------------------------------- */
+
+static int check_small_weights(Vm *vm, int32_t packed, int32_t scale, int32_t bias, int32_t rounded, int64_t columns,
+                               int64_t terms, int32_t range) {
+  const Tensor *p = vm->tensor + packed, *scratch = vm->tensor + rounded;
+  const int64_t even_terms = terms + (terms & 1), width = (columns + INTEGER_PANEL - 1) / INTEGER_PANEL * INTEGER_PANEL;
+  ASK((p->dtype == DTYPE_I8 || p->dtype == DTYPE_I16) && range > 0 && range < 1 << 15);
+  ASK(terms > 0 && terms < 1 << 16 && is_dense(p, 1) && p->count >= width * even_terms);
+  ASK(is_vector(vm->tensor + scale, (int32_t)columns) && (bias < 0 || is_vector(vm->tensor + bias, (int32_t)columns)));
+  ASK(is_dense(scratch, 1) && scratch->count >= SMALL_ROWS * even_terms);
+  return OK;
+}
+static int check_small_rows(Vm *vm, const small_rows_operands *o) {
+  const Tensor *x = T(x), *y = T(y);
+  const int error = check_steps_of(x, y, STEPS);
+  if (error) return error;
+  const int64_t terms = (int64_t)o->kernel_h * o->kernel_w * x->size[3];
+  return check_small_weights(vm, o->packed, o->scale, o->bias, o->scratch, y->size[3], terms, o->range);
+}
+/* The positions from `first` on */
+static void small_positions(const Positions *p, int32_t first, int32_t count, const Terms *t, const SmallWeights *w, float range,
+                            int16_t *rounded, int backwards) {
+  Cursor c = cursor_at(p, first, count);
+  for (int32_t done = 0, rows; done < count; done += rows) {
+    float scale[SMALL_ROWS], *y[SMALL_ROWS];
+    rows = count - done < SMALL_ROWS ? count - done : SMALL_ROWS;
+    for (int32_t r = 0; r < rows; r++, go_on(p, &c)) {
+      scale[r] = round_row(c.x, t, range, rounded + (ptrdiff_t)r * w->terms, w->terms);
+      y[r] = c.y;
+    }
+    small_products(w, &(SmallRows){rounded, scale, y}, rows, backwards);
+  }
+}
+static int run_small_rows(Vm *vm, const small_rows_operands *o) {
+  DONE_IF_EMPTY(y);
+  const Tensor *x = T(x), *y = T(y);
+  const Positions p = positions_of(x, y, STEPS);
+  const expression_operands *then = along(vm, (const int32_t *)o, o->along, &p);
+  Terms terms = {o->kernel_h, o->kernel_w, x->size[3], (ptrdiff_t)o->dilation_h * x->stride[1],
+                 (ptrdiff_t)o->dilation_w * x->stride[2]};
+  if (terms.inner_stride == terms.run) terms.run *= terms.inner, terms.inner = 1;
+  if (terms.inner == 1 && terms.outer_stride == terms.run) terms.run *= terms.outer, terms.outer = 1;
+  const int32_t k = o->kernel_h * o->kernel_w * x->size[3];
+  const SmallWeights w = {(const int8_t *)T(packed)->data, F(scale), MAYBE(bias), y->size[3], even(k),
+                          T(packed)->dtype == DTYPE_I16};
+  for (int32_t first = 0, count; first < p.count; first += count) {
+    count = positions_in_block(&p);
+    if (count > p.count - first) count = p.count - first;
+    small_positions(&p, first, count, &terms, &w, (float)o->range, (int16_t *)T(scratch)->data, vm->step & 1);
+    const int error = run_along(vm, o, then, &p, first, count);
+    REQUIRE(!error, error);
+    REQUIRE(!is_time_up(vm), OVER_SECONDS);
+  }
+  return OK;
+}
+
+/* --- whole sequences of recurrent cells -------------------------------------------------------------------------------------- */
+
+static const int8_t CELL_GATES[] = {1, 3, 4};
+
+static Sequence small_sequence_of(Vm *vm, const small_sequence_operands *o) { return SEQUENCE(CELL_GATES[o->cell]); }
+static int check_small_sequence(Vm *vm, const small_sequence_operands *o) {
+  ASK(below(o->cell, CELL_COUNT) && T(xw)->rank == 3 && is_dense(T(final), 2));
+  const Sequence s = small_sequence_of(vm, o);
+  int error = check_sequence(vm, &s, o->bias);
+  if (error) return error;
+  error = check_small_weights(vm, o->packed, o->scale, o->bias, o->rounded, (int64_t)s.gates * s.hidden, s.hidden, o->range);
+  if (error) return error;
+  const int is_lstm = o->cell == CELL_LSTM;
+  ASK(is_lstm == HAS(c) && is_lstm == HAS(c_final) && (is_lstm || !HAS(peephole)));
+  ASK(!is_lstm || (is_block(T(c), s.rows, s.hidden) && is_block(T(c_final), s.rows, s.hidden)));
+  ASK(!HAS(peephole) || (fits(3 * (int64_t)s.hidden) && is_vector(T(peephole), 3 * s.hidden)));
+  return check_activations(vm, o->params, o->activations, o->cell + 1);
+}
+/* h W of all rows */
+static void small_project(const Sequence *s, const SmallWeights *w, const float *h, float range, int16_t *rounded, int t) {
+  const Terms terms = {1, 1, s->hidden, 0, 0};
+  for (int32_t first = 0, rows; first < s->rows; first += rows) {
+    float scale[SMALL_ROWS], *y[SMALL_ROWS];
+    rows = s->rows - first < SMALL_ROWS ? s->rows - first : SMALL_ROWS;
+    for (int32_t r = 0; r < rows; r++) {
+      scale[r] = round_row(h + (ptrdiff_t)(first + r) * s->hidden, &terms, range, rounded + (ptrdiff_t)r * w->terms, w->terms);
+      y[r] = (float *)s->scratch->data + (ptrdiff_t)(first + r) * w->columns;
+    }
+    small_products(w, &(SmallRows){rounded, scale, y}, rows, t & 1);
+  }
+}
+static int run_small_sequence(Vm *vm, const small_sequence_operands *o) {
+  CHARGE_LOOP(vm, T(xw)->size[0]);
+  DONE_IF_EMPTY(final);
+  const Sequence s = small_sequence_of(vm, o);
+  const SmallWeights w = {(const int8_t *)T(packed)->data, F(scale), MAYBE(bias), s.gates * s.hidden, even(s.hidden),
+                          T(packed)->dtype == DTYPE_I16};
+  const float *h = F(h), *hw = F(scratch), *params = F(params);
+  float *c = MAYBE(c_final);
+  if (c && T(c)->data != T(c_final)->data) __builtin_memmove(c, T(c)->data, (size_t)T(c_final)->count * sizeof *c);
+  for (int t = 0; t < s.steps; t++) {
+    float *y = output_at(&s, t);
+    const float *xw = input_at(&s, t);
+    small_project(&s, &w, h, (float)o->range, (int16_t *)T(rounded)->data, t);
+    LAP(vm, o, FIRST_PART);
+    if (o->cell == CELL_RNN) wr_rnn_cell(xw, hw, y, s.rows, s.hidden, o->activations, params);
+    else if (o->cell == CELL_GRU) wr_gru_cell(xw, hw, h, y, s.rows, s.hidden, o->activations, params);
+    else wr_lstm_cell(xw, hw, c, MAYBE(peephole), y, c, s.rows, s.hidden, o->couple, o->activations, params);
+    LAP(vm, o, SECOND_PART);
+    h = y;
+    REQUIRE(!is_time_up(vm), OVER_SECONDS);
+  }
+  finish(&s, h);
+  return OK;
+}
