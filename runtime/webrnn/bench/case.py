@@ -62,7 +62,7 @@ def make_case(
     1."""
     rng = np.random.default_rng(seed)
     session, oracle = _opened(model, fixed)
-    feeds = _feeds(session, stored, sizes or {}, rng)
+    feeds = feeds_for(session, stored, sizes or {}, rng)
     outputs = [value.name for value in session.outputs]
     if stored is not None and outputs and all(name in stored.outputs for name in outputs):
         expected, oracle = [stored.outputs[name] for name in outputs], stored.source
@@ -79,9 +79,10 @@ def _opened(model: str | bytes, fixed: Mapping[str, Any] | None) -> tuple[Infere
         return InferenceSession(model, fixed=fixed), "webrnn"
 
 
-def _feeds(
+def feeds_for(
     session: InferenceSession, stored: Stored | None, sizes: Mapping[str, int], rng: np.random.Generator
 ) -> dict[str, np.ndarray]:
+    """What is not stored is random; named sizes that are not given are 1."""
     given = stored.inputs if stored is not None else {}
     if unknown := [name for name in given if name not in {value.name for value in session.inputs}]:
         names = ", ".join(value.name for value in session.inputs)

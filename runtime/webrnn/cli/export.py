@@ -49,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace) -> None:
-    carry, shapes = _carry(arguments.carry), input_shapes(arguments.shape)
+    carry, shapes = carried(arguments.carry), input_shapes(arguments.shape)
     about = _about(arguments.about)
     session = InferenceSession(
         arguments.model,
@@ -109,7 +109,7 @@ def sections(file: PlanFile) -> Iterator[str]:
         yield "about\n  " + json.dumps(file.about, ensure_ascii=False)
 
 
-def _carry(items: Sequence[str]) -> Carry | None:
+def carried(items: Sequence[str]) -> Carry | None:
     if not items:
         return None
     words = [item for item in items if "=" not in item]
