@@ -31,7 +31,7 @@ static uint64_t enabled_states(void) {
   return (uint64_t)high << 32 | low;
 }
 
-/* 0: SSE2, 1: AVX2 + FMA, 2: AVX-512 (F, BW, DQ, VL); what both the processor and the operating system support */
+/* 0: SSE2, 1: AVX2 + FMA, 2: AVX-512 (F, BW, DQ, VL, VNNI); what both the processor and the operating system support */
 __attribute__((visibility("default"))) int32_t wr_isa_level(void) {
   uint32_t a, b, c, d;
   if (!__get_cpuid(1, &a, &b, &c, &d)) return 0;
@@ -39,7 +39,8 @@ __attribute__((visibility("default"))) int32_t wr_isa_level(void) {
   if ((c & (osxsave | avx | fma)) != (osxsave | avx | fma) || (enabled_states() & 6) != 6) return 0;
   if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || !(b & 1u << 5)) return 0;
   const uint32_t avx512 = 1u << 16 | 1u << 17 | 1u << 30 | 1u << 31;
-  return (b & avx512) == avx512 && (enabled_states() & 0xe6) == 0xe6 ? 2 : 1;
+  const uint32_t vnni = 1u << 11;
+  return (b & avx512) == avx512 && (c & vnni) && (enabled_states() & 0xe6) == 0xe6 ? 2 : 1;
 }
 #else
 __attribute__((visibility("default"))) int32_t wr_isa_level(void) { return 0; }

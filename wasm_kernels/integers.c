@@ -6,7 +6,11 @@
  * last are zeros. */
 #if VL == 16
 INLINE vi pairs_load(const int8_t *p) { return (vi)_mm512_cvtepi8_epi16(_mm256_loadu_si256((const __m256i *)p)); }
-INLINE vi pairs_add(vi sum, vi x, vi w) { return sum + (vi)_mm512_madd_epi16((__m512i)x, (__m512i)w); }
+/* Not the intrinsic: LLVM makes two instructions of some. */
+INLINE vi pairs_add(vi sum, vi x, vi w) {
+  __asm__("vpdpwssd %2, %1, %0" : "+v"(sum) : "v"(x), "v"(w));
+  return sum;
+}
 #elif VL == 8
 INLINE vi pairs_load(const int8_t *p) { return (vi)_mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)p)); }
 INLINE vi pairs_add(vi sum, vi x, vi w) { return sum + (vi)_mm256_madd_epi16((__m256i)x, (__m256i)w); }
@@ -37,18 +41,18 @@ INLINE vi pairs_add(vi sum, vi x, vi w) {
 /* where a loop is not worth more code */
 #define NO_VECTORS _Pragma("clang loop vectorize(disable) unroll(disable)")
 
-/* How many panels one row of x is multiplied with at a time, and how many rows with one panel */
+/* How many panels one row of x is multiplied with at a time, and how many rows with how many panels */
 #if VL == 16
-enum { INTEGER_PANELS = 4, INTEGER_TILE = 4 };
+enum { INTEGER_PANELS = 6, INTEGER_TILE = 4, INTEGER_WIDTH = 2 };
 #elif VL == 8
-enum { INTEGER_PANELS = 3, INTEGER_TILE = 4 };
+enum { INTEGER_PANELS = 3, INTEGER_TILE = 4, INTEGER_WIDTH = 1 };
 #elif VL == 4
-enum { INTEGER_PANELS = 3, INTEGER_TILE = 2 };
+enum { INTEGER_PANELS = 3, INTEGER_TILE = 2, INTEGER_WIDTH = 1 };
 #else
-enum { INTEGER_PANELS = 1, INTEGER_TILE = 1 };
+enum { INTEGER_PANELS = 1, INTEGER_TILE = 1, INTEGER_WIDTH = 1 };
 #endif
 #define PANEL_PAIRS (INTEGER_PANEL / VL)
-#define INTEGER_VECS ((INTEGER_PANELS > INTEGER_TILE ? INTEGER_PANELS : INTEGER_TILE) * PANEL_PAIRS)
+#define INTEGER_VECS (8 * PANEL_PAIRS) /* at most, of any tile */
 
 /* sums[rows][panels * PANEL_PAIRS] of rows of x, each `terms` 16-bit numbers, an even number, with panels that lie one behind
  * the other. is_wide: the weights have 16 bits. rows, panels and is_wide are compile-time constants at every call. */

@@ -10,8 +10,7 @@ typedef int16_t vs __attribute__((vector_size(2 * VL)));
 
 /* The bits of the largest magnitudes, lane by lane; those of infinity and NaN are the largest */
 INLINE vi largest_bits(const float *x, int32_t n, vi so_far) {
-  for (int32_t i = 0; i < n; i += VL)
-    so_far = __builtin_elementwise_max(so_far, vbits(vload_upto(x + i, n - i)) & 0x7fffffff);
+  for (int32_t i = 0; i < n; i += VL) so_far = __builtin_elementwise_max(so_far, vbits(vload_upto(x + i, n - i)) & 0x7fffffff);
   return so_far;
 }
 
@@ -94,9 +93,13 @@ INLINE void small_row(const int is_wide, const SmallWeights *w, const SmallRows 
   }
 }
 
-/* Rows against one panel after the other, each of which stays in the nearest cache meanwhile */
+/* Rows against some panels after the other, which stay in the nearest cache meanwhile */
 INLINE void small_rows_by_panels(const int is_wide, const SmallWeights *w, const SmallRows *x, int32_t rows) {
-  for (int32_t column = 0; column < w->columns; column += INTEGER_PANEL)
+  enum { WHOLE = INTEGER_WIDTH * INTEGER_PANEL };
+  int32_t column = 0;
+  for (; column + WHOLE <= w->columns; column += WHOLE)
+    for (int32_t row = 0; row < rows; row += INTEGER_TILE) small_tile(INTEGER_TILE, INTEGER_WIDTH, is_wide, w, x, row, column);
+  for (; column < w->columns; column += INTEGER_PANEL)
     for (int32_t row = 0; row < rows; row += INTEGER_TILE) small_tile(INTEGER_TILE, 1, is_wide, w, x, row, column);
 }
 
@@ -110,6 +113,32 @@ NOINLINE void small_products(const SmallWeights *w, const SmallRows *x, int32_t 
     if (whole) small_rows_by_panels(0, w, x, whole);
     for (int32_t row = whole; row < rows; row++) small_row(0, w, x, row, backwards);
   }
+}
+
+/* Rounds `rows` rows of x and multiplies them; `rounded` has room for SMALL_ROWS rows */
+static void small_matmul(const SmallWeights *w, const float *x, int32_t k, ptrdiff_t stride, float *y, int32_t rows, float range,
+                         int16_t *rounded, int backwards) {
+  const Terms terms = {1, 1, k, 0, 0};
+  for (int32_t first = 0, count; first < rows; first += count) {
+    float scale[SMALL_ROWS], *to[SMALL_ROWS];
+    count = rows - first < SMALL_ROWS ? rows - first : SMALL_ROWS;
+    for (int32_t r = 0; r < count; r++) {
+      scale[r] = round_row(x + (first + r) * stride, &terms, range, rounded + (ptrdiff_t)r * w->terms, w->terms);
+      to[r] = y + (ptrdiff_t)(first + r) * w->columns;
+    }
+    small_products(w, &(SmallRows){rounded, scale, to}, count, backwards);
+  }
+}
+
+void wr_round_rows(const float *x, int16_t *rounded, float *scales, int32_t m, int32_t k, int32_t range) {
+  const Terms terms = {1, 1, k, 0, 0};
+  for (ptrdiff_t row = 0; row < m; row++) scales[row] = round_row(x + row * k, &terms, (float)range, rounded + row * even(k), even(k));
+}
+
+void wr_small_gemm(const float *x, const uint8_t *packed, const float *scale, const float *bias, float *y, int16_t *scratch,
+                   int32_t m, int32_t n, int32_t k, int32_t range, int32_t is_wide) {
+  const SmallWeights w = {(const int8_t *)packed, scale, bias, n, even(k), is_wide};
+  small_matmul(&w, x, k, k, y, m, (float)range, scratch, 0);
 }
 
 /* --- windows: a product of rows is a convolution of single positions ------------------------------------------------------- */
@@ -186,32 +215,19 @@ static int check_small_sequence(Vm *vm, const small_sequence_operands *o) {
   ASK(!HAS(peephole) || (fits(3 * (int64_t)s.hidden) && is_vector(T(peephole), 3 * s.hidden)));
   return check_activations(vm, o->params, o->activations, o->cell + 1);
 }
-/* h W of all rows */
-static void small_project(const Sequence *s, const SmallWeights *w, const float *h, float range, int16_t *rounded, int t) {
-  const Terms terms = {1, 1, s->hidden, 0, 0};
-  for (int32_t first = 0, rows; first < s->rows; first += rows) {
-    float scale[SMALL_ROWS], *y[SMALL_ROWS];
-    rows = s->rows - first < SMALL_ROWS ? s->rows - first : SMALL_ROWS;
-    for (int32_t r = 0; r < rows; r++) {
-      scale[r] = round_row(h + (ptrdiff_t)(first + r) * s->hidden, &terms, range, rounded + (ptrdiff_t)r * w->terms, w->terms);
-      y[r] = (float *)s->scratch->data + (ptrdiff_t)(first + r) * w->columns;
-    }
-    small_products(w, &(SmallRows){rounded, scale, y}, rows, t & 1);
-  }
-}
 static int run_small_sequence(Vm *vm, const small_sequence_operands *o) {
   CHARGE_LOOP(vm, T(xw)->size[0]);
   DONE_IF_EMPTY(final);
   const Sequence s = small_sequence_of(vm, o);
   const SmallWeights w = {(const int8_t *)T(packed)->data, F(scale), MAYBE(bias), s.gates * s.hidden, even(s.hidden),
                           T(packed)->dtype == DTYPE_I16};
-  const float *h = F(h), *hw = F(scratch), *params = F(params);
-  float *c = MAYBE(c_final);
+  const float *h = F(h), *params = F(params);
+  float *c = MAYBE(c_final), *hw = F(scratch);
   if (c && T(c)->data != T(c_final)->data) __builtin_memmove(c, T(c)->data, (size_t)T(c_final)->count * sizeof *c);
   for (int t = 0; t < s.steps; t++) {
     float *y = output_at(&s, t);
     const float *xw = input_at(&s, t);
-    small_project(&s, &w, h, (float)o->range, (int16_t *)T(rounded)->data, t);
+    small_matmul(&w, h, s.hidden, s.hidden, hw, s.rows, (float)o->range, (int16_t *)T(rounded)->data, t & 1);
     LAP(vm, o, FIRST_PART);
     if (o->cell == CELL_RNN) wr_rnn_cell(xw, hw, y, s.rows, s.hidden, o->activations, params);
     else if (o->cell == CELL_GRU) wr_gru_cell(xw, hw, h, y, s.rows, s.hidden, o->activations, params);

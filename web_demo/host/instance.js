@@ -169,16 +169,16 @@ export async function place(source, heap, progress) {
   return "address" in found ? found : placeBytes(found, heap);
 }
 
-/** Where the module of a variant is: beside this file. */
-export const moduleUrl = (variant, isFull) => (isFull ? FULL : CORE)[variant]();
+/** Where a module is: beside this file. */
+export const moduleUrl = ({ variant, isFull }) => (isFull ? FULL : CORE)[variant]();
 
 const compiled = new Map(); // URL -> promise of the module
 
-/** A module of a variant, fetched once, or that of `wasm`: a module, its bytes or its URL. */
-export function compile(variant, { wasm, isFull, progress }) {
+/** The module of a variant, the core or the full one, fetched once, or that of `wasm`: a module, its bytes or its URL. */
+export function compile(chosen, { wasm, progress } = {}) {
   if (wasm instanceof WebAssembly.Module) return wasm;
   if (wasm) return compileFrom(wasm, "the given file", progress);
-  const url = moduleUrl(variant, isFull);
+  const url = moduleUrl(chosen);
   if (!compiled.has(url.href)) {
     const module = compileFrom(url, url.pathname.split("/").pop(), progress);
     module.catch(() => compiled.delete(url.href));

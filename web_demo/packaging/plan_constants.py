@@ -35,8 +35,9 @@ def constants() -> str:
         f"const LIMITS = {_object(limits)};",
         "/** What the VM returns when a run needs more memory. */",
         f"export const GROW = {next(number for number, row in rows if row.name == 'grow')};",
-        "/** And what a core module returns for a plan with something that only the full one has. */",
+        "/** And what it returns for a plan with something that only full modules have, or only unfused ones. */",
         f"const NEEDS_FULL = {next(number for number, row in rows if row.name == 'needs_full')};",
+        f"const NEEDS_UNFUSED = {next(number for number, row in rows if row.name == 'needs_unfused')};",
         "",
     ])  # fmt: skip
 
@@ -56,7 +57,8 @@ def _array(name: str, items: Iterable[str | int]) -> str:
     line = f"const {name} = [{', '.join(map(json.dumps, items))}];"
     if len(line) <= 120:
         return line
-    inside = textwrap.fill(", ".join(json.dumps(item).replace(" ", "\0") for item in items), 118).replace("\0", " ")
+    text = ", ".join(json.dumps(item).replace(" ", "\0") for item in items)
+    inside = textwrap.fill(text, 118, break_on_hyphens=False).replace("\0", " ")
     return f"const {name} = [\n{textwrap.indent(inside, '  ')},\n];"
 
 

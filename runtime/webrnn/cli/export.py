@@ -13,7 +13,7 @@ from webrnn.engine.streams.carry import Carry
 from webrnn.errors import ModelError, OptionError, PlanError
 from webrnn.plan.decode import decode
 from webrnn.plan.file import PlanFile, PlanPort
-from webrnn.plan.rare import rare_parts
+from webrnn.plan.rare import rare_parts, unfused_parts
 from webrnn.tables import bytes_text, table
 
 from .options import (
@@ -84,6 +84,8 @@ def main(arguments: argparse.Namespace) -> None:
         print(f"\nNote: {line}")
     if rare := rare_parts(decode(data)):
         print(f"\nNote: pages load the full wasm module for it; not in the core module: {', '.join(rare)}")
+    if unfused := unfused_parts(decode(data)):
+        print(f"\nNote: pages load the simd module for it; not in the relaxed module: {', '.join(unfused)}")
     print(f"\n{output}: {bytes_text(output.stat().st_size)}")
 
 

@@ -99,6 +99,8 @@ def describe(program: Program, backend: str, notes: Sequence[str]) -> str:
     lines = [f"backend {backend}"]
     plan = program if isinstance(program, PlanProgram) else getattr(program, "plan", None)
     if plan is not None:
+        if plan.is_exchanged:
+            lines[0] += f", on the unfused build {plan.kernels.spec}"
         kind = "a plan for all sizes" if plan.file.symbols else "one plan"
         lines.append(f"{kind}: {len(plan.file.data)} bytes, {plan.file.header['code_words']} words of instructions")
         if plan.arena_bytes:

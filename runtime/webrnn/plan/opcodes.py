@@ -99,6 +99,7 @@ ERROR_ROWS = (
     ErrorRow("late_sizes", "sizes that came out while running do not fit", "ShapeError"),
     ErrorRow("division_by_zero", "integer division by zero", "ModelError"),
     ErrorRow("needs_full", "the plan needs the full module of kernels, and this is the core module"),
+    ErrorRow("needs_unfused", "the plan needs a build whose multiply-adds are not fused, and those of this one are"),
 )
 """The word of the code where one was found is kept in the instance."""
 ERRORS = tuple(row.text for row in ERROR_ROWS)
