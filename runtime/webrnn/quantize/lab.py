@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from webrnn.engine.exporting import export_plan
 from webrnn.engine.session import InferenceSession
 from webrnn.errors import Error
 from webrnn.ir import Graph
 from webrnn.passes.pipeline import ALL_PASSES
-from webrnn.passes.weight_forms import BYTES, EVERY, F16, F32, INT8, INT16, WeightForms, weight_forms
+from webrnn.passes.small_weights import weights_to_be
+from webrnn.passes.weight_forms import BYTES, EVERY, F16, F32, INT8, INT16, WeightForms, WeightReport, weight_forms
 
 from .differences import Difference, difference, worst
 from .inputs import Trial
@@ -141,10 +141,8 @@ class _Quick:
             return InferenceSession(self._source, backend=self._backend, disable=self._own, weights=weights)
         return InferenceSession(self._graph, backend=self._backend, disable=self._disable, weights=weights)
 
-    def report(self, forms: WeightForms) -> Any:
-        from webrnn.passes.small_weights import make_weights_small
-
-        return make_weights_small(self._graph.copy(), forms)
+    def report(self, forms: WeightForms) -> WeightReport:
+        return weights_to_be(self._graph, forms)
 
 
 def exact(forms: Forms) -> dict[str, str]:
