@@ -149,6 +149,8 @@ def _small_case(rng: np.random.Generator, m: int, n: int, k: int, *, bias: bool,
     most = min(32767 if is_wide else 127, (2**31 - 1) // (range_ * k))
     columns = -(-n // INTEGER_PANEL) * INTEGER_PANEL
     packed = rng.integers(-most, most + 1, columns * (k + k % 2)).astype(np.int16 if is_wide else np.int8)
+    if not is_wide:
+        packed[::2] ^= np.int8(-128)
     arguments = dict(
         x=_rows_to_round(rng, m, k), packed=packed.view(np.uint8), scale=_normal(rng, n), m=m, n=n, k=k, range=range_,
         is_wide=is_wide, bias=_normal(rng, n) if bias else None,

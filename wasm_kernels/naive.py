@@ -187,9 +187,14 @@ def round_rows(x, m, k, range):
 
 
 def small_gemm(x, packed, scale, bias, m, n, k, range, is_wide):
-    """packed[panel][pair of terms][column][2]"""
-    weights = packed.view(np.int16 if is_wide else np.int8).reshape(-1, (k + k % 2) // 2, INTEGER_PANEL, 2)
-    matrix = weights.transpose(1, 3, 0, 2).reshape(k + k % 2, -1)[:, :n].astype(np.int64)
+    """packed[panel][pair of terms][column][2]; two columns of 8-bit weights share a number of 16 bits"""
+    pairs, half = (k + k % 2) // 2, INTEGER_PANEL // 2
+    if is_wide:
+        weights = packed.view(np.int16).reshape(-1, pairs, INTEGER_PANEL, 2)
+    else:
+        both = packed.reshape(-1, pairs, half, 2, 2)
+        weights = np.concatenate([both[..., 0].astype(np.int64) - 128, both[..., 1].view(np.int8)], axis=2)
+    matrix = weights.transpose(1, 3, 0, 2).reshape(2 * pairs, -1)[:, :n].astype(np.int64)
     rounded, scales = round_rows(x, m, k, range)
     sums = rounded.reshape(m, -1).astype(np.int64) @ matrix
     assert np.abs(sums).max(initial=0) < 2**31
