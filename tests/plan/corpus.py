@@ -15,6 +15,7 @@ from tests.plan.test_fused_sequences import GATES, array, recurrence, with_input
 from tests.plan.test_late_sizes import growing_states
 from tests.plan.test_loops import _counting, _nested
 from tests.plan.test_memories import attention
+from tests.plan.test_small import small, small_graph
 from webrnn.errors import PlanError
 from webrnn.ir import WEBRNN, Graph, Node
 from webrnn.ir.scan import TraceSpec
@@ -197,6 +198,9 @@ def _graphs() -> dict[str, tuple[Graph, frozenset[str]]]:
         },
     }
     found = {name: (graph, frozenset[str]()) for name, graph in every.items()}
+    for form in ("int8", "int16"):
+        found[f"{form} products"] = (small_graph(form), frozenset())
+        found |= {f"{form} {op} sequence": (small(recurrence(op, 9), form), frozenset()) for op in GATES}
     for rule in ("linear", "gated_delta"):
         found[f"{rule} memory"] = (attention(rule, group=3), frozenset())
     for op in GATES:

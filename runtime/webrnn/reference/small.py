@@ -134,7 +134,8 @@ def small_conv(x: Array, weights: Array, scales: Array, bias: Array | None, attr
     filters, depth = weights.shape[:2]
     n, rank = filters // group, windows.rank
     view = windows.view(windows.pad(x, 0)).reshape(x.shape[0], group, depth, *windows.output, *windows.kernel)
-    rows = np.moveaxis(view, 2, 2 + rank).reshape(x.shape[0], group, *windows.output, -1)
+    terms = depth * int(np.prod(windows.kernel))
+    rows = np.moveaxis(view, 2, 2 + rank).reshape(x.shape[0], group, *windows.output, terms)
     parts = []
     for g in range(group):
         own = slice(g * n, (g + 1) * n)

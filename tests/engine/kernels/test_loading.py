@@ -120,7 +120,8 @@ def test_a_processor_without_avx2_gets_sse2(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(native, "_library", lambda folder: OldProcessor())
     old = kernels.load("native")
     assert old.spec == "native:sse2"
-    assert not old.fused and old.unfused() is old
+    assert not old.fused
+    assert old.unfused() is old
     x, y = old.buffer([4.0, 9.0]), old.empty(2)
     old.sqrt(x, y, 2)
     assert y.array.tolist() == [2.0, 3.0]
