@@ -13,7 +13,7 @@ from webrnn.cli import main
 @pytest.fixture
 def path(tmp_path):
     file = tmp_path / "m.onnx"
-    file.write_bytes(layers(64, 64, 64, 4, spread=3.0).SerializeToString())
+    file.write_bytes(layers(64, 64, 64, 4, spread=10.0).SerializeToString())
     return str(file)
 
 
@@ -25,7 +25,7 @@ def test_what_it_prints(path, capsys):
     assert main(["quantize", path]) == 0
     out = capsys.readouterr().out
     assert "  node    op      weights  float32  form  becomes  error alone  why not smaller\n" in out
-    assert "  layer0  Linear  4,096    16.4 KB  int8  4.1 KB   0.0" in out
+    assert "  layer0  Linear  4,096    16.4 KB  int8  4.1 KB   0.00" in out
     assert (
         "  layer2  Linear  256      1.0 KB   f32   1.0 KB   0            it has 256 weights, fewer than 1024\n" in out
     )

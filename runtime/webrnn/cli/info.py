@@ -49,7 +49,7 @@ def main(arguments: argparse.Namespace) -> None:
     graph = read_model(arguments.model, fixed_inputs(arguments.fixed))
     shapes = input_shapes(arguments.shape)
     disable, forms = pass_names(arguments.disable), weights_asked_for(arguments)
-    small = [] if forms.is_plain else [small_section(graph.copy(), disable, forms)]
+    small = [] if forms is None else [small_section(graph.copy(), disable, forms)]
     print("\n\n".join((*sections(graph), *small, plan_section(graph, shapes, disable, forms))))
     if arguments.graph:
         from webrnn.ir.text import to_text
@@ -88,7 +88,7 @@ def small_section(graph: Graph, disable: list[str], forms: WeightForms) -> str:
     return table("small weights", rows, ("node", "op", "form", "float32", "becomes", "why it stays"))
 
 
-def plan_section(graph: Graph, shapes: dict[str, list[int]], disable: list[str], forms: WeightForms) -> str:
+def plan_section(graph: Graph, shapes: dict[str, list[int]], disable: list[str], forms: WeightForms | None) -> str:
     """Whether the model becomes a plan, for all sizes or for given shapes, and if not, what keeps it back."""
     from webrnn.engine.exporting import all_shapes
     from webrnn.engine.programs.obstacles import listed, obstacles, obstacles_for_some_shapes

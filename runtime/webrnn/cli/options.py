@@ -42,8 +42,9 @@ def add_weight_options(parser: argparse.ArgumentParser, default: str = F32) -> N
     )
 
 
-def weights_asked_for(arguments: argparse.Namespace, default: str = F32) -> WeightForms:
-    """
+def weights_asked_for(arguments: argparse.Namespace, default: str = F32) -> WeightForms | None:
+    """None if they are to stay as they are.
+
     >>> weights_asked_for(argparse.Namespace(weights=["int8", "lstm=int16"], keep=["head"]))
     WeightForms(default='int8', by_name={'head': 'f32', 'lstm': 'int16'})
     """
@@ -51,24 +52,25 @@ def weights_asked_for(arguments: argparse.Namespace, default: str = F32) -> Weig
     if len(forms) > 1:
         raise OptionError(f"--weights has one form, not {' and '.join(forms)}; NODE=FORM is one for a node")
     named = dict(pairs([item for item in arguments.weights if "=" in item]))
-    return weight_forms({EVERY: forms[0] if forms else default, **named}, arguments.keep)
+    found = weight_forms({EVERY: forms[0] if forms else default, **named}, arguments.keep)
+    return None if found.default == F32 and not found.by_name else found
 
 
 def weight_arguments(arguments: argparse.Namespace) -> dict[str, Any]:
     """What InferenceSession takes."""
     forms = weights_asked_for(arguments)
-    return {"weights": {EVERY: forms.default, **forms.by_name}}
+    return {} if forms is None else {"weights": {EVERY: forms.default, **forms.by_name}}
 
 
 def refuse_weights_of_a_plan(arguments: argparse.Namespace) -> None:
-    if not weights_asked_for(arguments).is_plain:
+    if weights_asked_for(arguments) is not None:
         raise OptionError("weights are made small when a plan is exported, not when it is loaded")
 
 
-def optimized(graph: Graph, disable: Collection[str], forms: WeightForms) -> WeightReport | None:
+def optimized(graph: Graph, disable: Collection[str], forms: WeightForms | None) -> WeightReport | None:
     """Run the passes on a graph and make its weights small, as a session does it."""
     run_passes(graph, disable=disable)
-    if forms.is_plain:
+    if forms is None:
         return None
     report = make_weights_small(graph, forms)
     report.require_names(forms)

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from webrnn.errors import OptionError
-from webrnn.passes.weight_forms import EVERY, INT8
+from webrnn.passes.weight_forms import EVERY, F32, INT8
 from webrnn.quantize import Quantization, quantize
 from webrnn.quantize.picture import picture
 from webrnn.quantize.text import report_text
@@ -69,7 +69,7 @@ def main(arguments: argparse.Namespace) -> None:
     carry, shapes = carried(arguments.carry), input_shapes(arguments.shape)
     found = quantize(
         arguments.model,
-        {EVERY: forms.default, **forms.by_name},
+        F32 if forms is None else {EVERY: forms.default, **forms.by_name},
         max_error=arguments.max_error,
         inputs=arguments.inputs,
         sizes=size_options(arguments.size),
