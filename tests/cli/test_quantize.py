@@ -3,9 +3,11 @@ import xml.etree.ElementTree as xml
 
 import numpy as np
 import pytest
+from onnx import helper
 
 import webrnn
 from tests.engine.stream_models import stateful
+from tests.onnx.models import floats, initializer, integers, model
 from tests.quantize.models import layers
 from webrnn.cli import main
 
@@ -91,6 +93,28 @@ def test_given_inputs_and_json_alone(path, tmp_path, capsys):
     found = json.loads(capsys.readouterr().out)
     assert found["inputs"] == "1 run of given inputs"
     assert found["time"] is None
+
+
+def test_sizes_that_were_guessed_are_named(tmp_path, capsys):
+    nodes = [helper.make_node("Reshape", ["x", "shape"], ["r"]), helper.make_node("MatMul", ["r", "w"], ["y"])]
+    weights = [initializer("w", np.ones((64, 64), np.float32)), initializer("shape", np.int64([-1, 64]))]
+    proto = model(nodes, [floats("x", ["n"])], [floats("y", None)], weights)
+    (tmp_path / "m.onnx").write_bytes(proto.SerializeToString())
+    assert quantize(tmp_path / "m.onnx") == 1
+    assert "(sizes were guessed: --size n=N)" in capsys.readouterr().err
+    assert quantize(tmp_path / "m.onnx", "--size", "n=128") == 0
+
+
+def test_zeros_say_nothing(tmp_path, capsys):
+    nodes = [helper.make_node("Gather", ["table", "words"], ["y"])]
+    table = initializer("table", np.ones((64, 64), np.float32))
+    proto = model(nodes, [integers("words", [3])], [floats("y", [3, 64])], [table])
+    (tmp_path / "m.onnx").write_bytes(proto.SerializeToString())
+    assert quantize(tmp_path / "m.onnx") == 0
+    assert "Note: words had no random numbers but zeros" in capsys.readouterr().out
+    np.savez(tmp_path / "x.npz", words=np.int64([0, 1, 2]))
+    assert quantize(tmp_path / "m.onnx", "--inputs", tmp_path / "x.npz") == 0
+    assert "but zeros" not in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

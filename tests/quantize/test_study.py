@@ -118,6 +118,13 @@ def test_streams(op):
     assert found.error > 0
 
 
+def test_a_stream_that_is_fed_nothing():
+    """Its only input is its state; its output is that, too."""
+    found = quantize(layers(64, 64).SerializeToString(), carry={"x": "y"}, steps=5)
+    assert found.differences == []
+    assert found.error == 0
+
+
 def test_hidden_states_and_sequences():
     model = hidden_state("LSTM", hidden=32).SerializeToString()
     assert quantize(model).trial.runs[0]["x"].shape == (50, 1, 4)

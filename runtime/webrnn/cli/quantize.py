@@ -89,7 +89,7 @@ def main(arguments: argparse.Namespace) -> None:
     if prints_json:
         print(json.dumps(data, indent=1))
     else:
-        print(_text(found, gain))
+        print(_text(found, gain, arguments))
     try:
         if arguments.json is not None and not prints_json:
             arguments.json.write_text(json.dumps(data, indent=1) + "\n")
@@ -102,7 +102,7 @@ def main(arguments: argparse.Namespace) -> None:
         raise OptionError(f"cannot write {error.filename!r}: {error.strerror}") from None
 
 
-def _text(found: Quantization, gain: Gain | None) -> str:
+def _text(found: Quantization, gain: Gain | None, arguments: argparse.Namespace) -> str:
     lines = [report_text(found)]
     if gain is not None:
         unit = "a step" if found.trial.carry is not None else "a run"
@@ -112,6 +112,9 @@ def _text(found: Quantization, gain: Gain | None) -> str:
     if found.trial.carry is None and pairs:
         likely = ", ".join(f"{pair.before}={pair.after}" for pair in pairs)
         lines.append(f"\nNote: {likely} looks like a state; --carry auto tries streams, in which errors may add up")
+    if found.trial.zeros and not arguments.inputs:
+        names = ", ".join(found.trial.zeros)
+        lines.append(f"\nNote: {names} had no random numbers but zeros, which may say nothing: give --inputs")
     options = [form if name == EVERY else f"{name}={form}" for name, form in found.weights.items()]
     return "\n".join([*lines, "\n" + " ".join(f"--weights {option}" for option in options)])
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +36,10 @@ class Trial:
     about: str
     """What they are, for people."""
     carry: Carry | None = None
+    steps: int = STEPS
+    """Of streams whose inputs are all states."""
+    open_sizes: tuple[str, ...] = ()
+    """Those that were guessed."""
 
     def results(self, session: InferenceSession) -> Iterator[list[Any]]:
         """Of each run, by output; those of a stream have an axis of steps in front, and the states are left out."""
@@ -44,19 +48,33 @@ class Trial:
                 yield session.run(None, feeds)
                 continue
             stream = session.stream(self.carry)
-            found = [stream.step(frame) for frame in frames(feeds)]
+            found = [stream.step(frame) for frame in self.frames(feeds)]
             yield [np.stack(each) for each in zip(*found, strict=True)]
+
+    def frames(self, feeds: Feeds) -> Iterator[Feeds]:
+        """The feeds of each step of a stream."""
+        for step in range(len(next(iter(feeds.values()))) if feeds else self.steps):
+            yield {name: array[step] for name, array in feeds.items()}
+
+    def first_results(self, session: InferenceSession) -> list[list[Any]]:
+        """The same of the first session; a model that refuses the inputs may need other sizes."""
+        try:
+            return list(self.results(session))
+        except ShapeError as error:
+            if not self.open_sizes:
+                raise
+            options = " ".join(f"--size {name}=N" for name in self.open_sizes)
+            raise ShapeError(f"{error} (sizes were guessed: {options})") from error
+
+    @property
+    def zeros(self) -> list[str]:
+        """The inputs that are nothing but zeros."""
+        return [name for name in self.runs[0] if not any(feeds[name].any() for feeds in self.runs)]
 
     def outputs(self, session: InferenceSession) -> list[str]:
         if self.carry is None:
             return [value.name for value in session.outputs]
         return list(session.stream(self.carry).output_names)
-
-
-def frames(feeds: Feeds) -> Iterator[Feeds]:
-    """The feeds of each step."""
-    for step in range(len(next(iter(feeds.values()), ()))):
-        yield {name: array[step] for name, array in feeds.items()}
 
 
 def trial(
@@ -72,12 +90,13 @@ def trial(
         raise OptionError("a number of steps, 1 or more, is for streams: say which states they carry")
     stored = [stored_inputs(file, file.stem) for file in files]
     rng = np.random.default_rng(seed)
-    given = {**guessed_sizes(session.inputs), **(sizes or {})}
+    guessed = {} if files else guessed_sizes(session.inputs)
+    given, unsure = {**guessed, **(sizes or {})}, tuple(name for name in guessed if name not in (sizes or {}))
     if carry is not None:
-        return _streams(session, stored, given, carry, steps or STEPS, rng)
+        return replace(_streams(session, stored, given, carry, steps or STEPS, rng), open_sizes=unsure)
     choices: Sequence[Stored | None] = stored or [None] * RUNS
     runs = [feeds_for(session, each, given, rng) for each in choices]
-    return Trial(runs, f"{len(runs)} run{'s' * (len(runs) > 1)} of {_source(stored)}")
+    return Trial(runs, f"{len(runs)} run{'s' * (len(runs) > 1)} of {_source(stored)}", open_sizes=unsure)
 
 
 def _streams(
@@ -89,17 +108,18 @@ def _streams(
     if not stored:
         single = [feeds_for(session, None, sizes, rng) for _ in range(steps)]
         feeds = {name: np.stack([each[name] for each in single]) for name in fed}
-        return Trial([feeds], f"{steps} steps of a stream of random inputs", carry)
+        return Trial([feeds], f"{steps} steps of a stream of random inputs", carry, steps)
     for each in stored:
         if missing := [name for name in fed if name not in each.inputs]:
             raise OptionError(f"there is no {missing[0]!r} in the file: a stream needs all its inputs")
         lengths = {name: each.inputs[name].shape[:1] for name in fed}
-        if len(set(lengths.values())) != 1 or () in lengths.values():
+        if len(set(lengths.values())) > 1 or () in lengths.values():
             raise ShapeError(
                 f"inputs of a stream have an axis of steps in front, as long for each; these have {lengths}"
             )
     runs = [{name: each.inputs[name] for name in fed} for each in stored]
-    return Trial(runs, f"{sum(len(run[fed[0]]) for run in runs)} steps of {_source(stored)}", carry)
+    made = Trial(runs, "", carry)
+    return replace(made, about=f"{sum(len(list(made.frames(run))) for run in runs)} steps of {_source(stored)}")
 
 
 def _source(stored: Sequence[Stored]) -> str:

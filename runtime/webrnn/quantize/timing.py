@@ -9,7 +9,7 @@ from webrnn.bench.rounds import race
 from webrnn.bench.runners import CallRunner, Timed, session_runner
 from webrnn.engine.session import InferenceSession
 
-from .inputs import Trial, frames
+from .inputs import Trial
 from .study import Quantization
 
 ROUNDS = 15
@@ -37,5 +37,5 @@ def measure_gain(found: Quantization, rounds: int = ROUNDS) -> Gain:
 def _runner(session: InferenceSession, trial: Trial, name: str) -> Timed:
     if trial.carry is None:
         return session_runner(session, trial.runs[0], name)
-    stream, feeds = session.stream(trial.carry), next(frames(trial.runs[0]))
+    stream, feeds = session.stream(trial.carry), next(trial.frames(trial.runs[0]))
     return CallRunner(name, partial(stream.step, feeds, borrow=True))
