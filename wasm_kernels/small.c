@@ -22,6 +22,16 @@ INLINE vi largest_bits(const float *x, int32_t n, vi so_far) {
 INLINE uint32_t round_run(const float *x, int32_t n, float factor, int16_t *to) {
   vi sums = vset_i(0);
   int32_t i = 0;
+#if defined(__wasm_simd128__) && VL == 4
+  const vf scale = vconst(factor), moved_by = vconst(MOVED);
+  const vi less = vconst_i((int32_t)MOVED_BITS);
+  for (; i + 2 * VL <= n; i += 2 * VL) { /* of one vector half a store would be left */
+    const vi a = vbits(vload(x + i) * scale + moved_by) - less, b = vbits(vload(x + i + VL) * scale + moved_by) - less;
+    const Shorts rounded = __builtin_wasm_narrow_s_i16x8_i32x4(a, b);
+    sums += a + b;
+    __builtin_memcpy(to + i, &rounded, sizeof rounded);
+  }
+#endif
   for (; i + VL <= n; i += VL) {
     const vi bits = vbits(vload(x + i) * vset(factor) + vset(MOVED));
     const vs rounded = __builtin_convertvector(bits, vs);
