@@ -17,7 +17,14 @@ function keptList(kept) {
     "ul",
     { class: "kept-list" },
     kept.map(({ name, op, reason }) =>
-      el("li", {}, el("b", { text: op }), " ", el("code", { text: name }), el("span", { class: "quiet", text: `: ${reason}` })),
+      el(
+        "li",
+        {},
+        el("b", { text: op }),
+        " ",
+        el("code", { text: name }),
+        el("span", { class: "quiet", text: `: ${reason}` }),
+      ),
     ),
   );
   if (kept.length < FEWEST_FOLDED) return list;
@@ -29,7 +36,8 @@ function said({ form, nodes, kept, bytes: [before, after] }) {
     return "Smaller weights are a smaller download, and quicker where a model is large. Results change a little.";
   const small = nodes - kept.length;
   const stays = kept.length > 0 ? ` ${kept.length === 1 ? "One stays" : `${kept.length} stay`} float32:` : "";
-  return `The weights of ${small} of ${nodes} nodes are ${TITLES[form]}: ${bytesText(before)} became ${bytesText(after)}.${stays}`;
+  const sizes = `${bytesText(before)} became ${bytesText(after)}`;
+  return `The weights of ${small} of ${nodes} nodes are ${TITLES[form]}: ${sizes}.${stays}`;
 }
 
 /** `weights` is what `open` of workbench.py says of them; `onChoose(form)` opens the model again. */

@@ -212,7 +212,8 @@ class YourModel {
       plan: null,
       audio: opened.audio,
     };
-    this.#report.replaceChildren(reportView(opened), weightsView(opened.weights, (form) => this.#again({ weights: form })));
+    const onWeights = (form) => this.#again({ weights: form });
+    this.#report.replaceChildren(reportView(opened), weightsView(opened.weights, onWeights));
     if (unknown)
       this.#runner.replaceChildren(
         el("p", {
