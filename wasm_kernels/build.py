@@ -145,7 +145,8 @@ def _steps_wasm(tool: Toolchain, variant: str, work: Path, output: Path, extra: 
 
 
 def _steps_pyodide(tool: Toolchain, variant: str, work: Path, output: Path, extra: Step) -> list[Step]:
-    extra = [*extra, "-DWEBRNN_SIDE_MODULE"]
+    # Names of its own: Emscripten has one table for the addresses of functions of all side modules, by their names.
+    extra = [*extra, "-DWEBRNN_SIDE_MODULE", f"-DWEBRNN_SUFFIX={variant}"]
     source, object_ = str(HERE / "all.c"), str(work / "all.o")
     if tool.name == "emcc":
         return [
@@ -234,7 +235,8 @@ def write_bindings(output: Path = OUTPUT, *, bench: bool = False, native: bool =
     rows = [row for kernel in table.KERNELS for row in table.binding_rows(kernel, bench)]
     functions = (*table.PLAN_FUNCTIONS, *(table.PROFILE_FUNCTIONS if profile else ()))
     rows += [row for function in functions for row in table.binding_rows(function, bench=False)]
-    library = {"native": f"native{LIBRARY_SUFFIX}", "native_isas": {isa: unfused_build(isa) for isa in native_isas()}} if native else {}
+    isas = {isa: unfused_build(isa) for isa in native_isas()}
+    library = {"native": f"native{LIBRARY_SUFFIX}", "native_isas": isas} if native else {}
     content = {**library, "kernels": rows}
     file = output / "kernels.json"
     file.write_text(json.dumps(content, indent=1) + "\n")

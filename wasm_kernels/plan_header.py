@@ -82,7 +82,7 @@ def c_header() -> str:
         _enum("CUMULATION", INSTRUCTIONS.CUMULATIONS),
         f"enum {{ {_list(f'I_{row.name}' for row in rows)}, I_COUNT }};",
         f"static const char *const FORMS[] = {{{_list(_form(row) for row in rows)}}};",
-        f"static const uint8_t IS_UNFUSED[I_COUNT] = {{{_list(f'[I_{row.name}] = 1' for row in rows if row.is_unfused)}}};",
+        f"static const uint8_t IS_UNFUSED[] = {{{_list(int(row.is_unfused) for row in rows)}}};",
         *_operand_structs(rows),
         f"#define DATA_INSTRUCTIONS(X) {' '.join(_data_instruction(row) for row in rows if not row.blocks)}",
         *_operations(OPERATIONS.OPERATIONS),

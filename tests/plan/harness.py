@@ -116,8 +116,8 @@ def check_graph(
     """Run a graph on all builds with random inputs of these sizes, or the given ones, and the first ones again.
 
     Results are close to numpy's; those of builds whose multiply-adds are fused are equal bit for bit, and those of the
-    others are; if only unfused builds have an instruction of the plan, all are. A core module gives them too, or refuses
-    the plan if it has something rare.
+    others are; if only unfused builds have an instruction of the plan, all are. A core module gives them too, or
+    refuses the plan if it has something rare.
     """
     if not runs:
         each = sizes if has_named_sizes(graph) else [{}]

@@ -323,7 +323,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--plans", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=0, help="of the first one")
-    parser.add_argument("--backend", default="native", help="native, under AddressSanitizer, or wasm:relaxed, ...")
+    parser.add_argument("--backend", default="native", help="native, under AddressSanitizer, or wasm:simd, ...")
     parser.add_argument("--go-on", action="store_true", help="behind a failure, with the next seed")
     arguments = parser.parse_args(argv)
     total, failures, started, said = Counter[str](), 0, time.monotonic(), 0.0

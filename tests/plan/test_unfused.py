@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 import pytest
@@ -105,7 +105,5 @@ def test_profiles_are_of_the_build_that_runs(spec: str) -> None:
     for sample in unfused_samples()[:1]:
         build, arguments = kernels.load(spec), arguments_of(sample)
         program = PlanProgram(sample.data, build)
-        found = profile(
-            "model", program, arguments, spec, lambda p=program, a=arguments: p.run(a), runs=2, seconds=0.01
-        )
+        found = profile("model", program, arguments, spec, partial(program.run, arguments), runs=2, seconds=0.01)
         assert found.backend == build.unfused_spec

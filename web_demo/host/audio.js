@@ -8,7 +8,7 @@
 //   audio.addEventListener("result", ({ detail: { name, sample, values } }) => ...);
 
 import { warmUp } from "./audio_warmup.js";
-import { bytesOf, chooseVariant, compile, moduleUrl } from "./instance.js";
+import { bytesOf, chooseVariant, compile, moduleUrl, planBytes } from "./instance.js";
 import { LimitError, ModelError, PlanError, ShapeError, StreamError, WebrnnError, otherModule } from "./plan_file.js";
 
 const CLASSES = { LimitError, ModelError, PlanError, ShapeError, StreamError, TypeError };
@@ -68,7 +68,7 @@ export class AudioModels extends EventTarget {
   }
 
   async load(name, source, { listens = "input" } = {}) {
-    const plan = await bytesOf(source);
+    const plan = planBytes(await bytesOf(source)); // not on the audio thread
     for (let chosen = this.#chosen, wasm; ; wasm = await this.#others(chosen)) {
       try {
         return await this.#load({ name, plan, listens, wasm });

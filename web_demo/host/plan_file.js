@@ -1,8 +1,9 @@
 // Reading plan files, as runtime/webrnn/plan/file.py does: the header, the metadata and sizes.
 
 // Written by web_demo/packaging/plan_constants.py:
-const MAGIC = 0x4e4e5257;
+export const MAGIC = 0x4e4e5257;
 const VERSION = 3;
+export const STORED_VERSION = 4; // of a file with half floats
 const HEADER = [
   "magic", "version", "words", "symbols", "sizes", "buffers", "slots", "tensors", "externals", "moves", "code_words",
   "data_offset", "data_bytes", "meta_offset", "meta_bytes",
@@ -117,7 +118,8 @@ export class PlanFile {
     const header = Object.fromEntries(HEADER.map((name, i) => [name, word(i)]));
     if (header.magic !== MAGIC) throw new PlanError("this is not a plan file");
     if (header.version !== VERSION) {
-      throw new PlanError(`the plan is of version ${header.version}, this webrnn reads version ${VERSION}`);
+      const known = `versions ${VERSION} and ${STORED_VERSION}`;
+      throw new PlanError(`the plan is of version ${header.version}, this webrnn reads ${known}`);
     }
     let at = HEADER.length;
     const table = (name, width) => {

@@ -19,8 +19,9 @@ def constants() -> str:
     own = {number: row.raises for number, row in rows if row.raises not in ("PlanError", "LimitError")}
     limits = {number: json.dumps(_camel(row.limit)) for number, row in rows if row.limit}
     return "\n".join([
-        f"const MAGIC = {opcodes.MAGIC:#x};",
+        f"export const MAGIC = {opcodes.MAGIC:#x};",
         f"const VERSION = {opcodes.VERSION};",
+        f"export const STORED_VERSION = {opcodes.STORED_VERSION}; // of a file with half floats",
         _array("HEADER", opcodes.HEADER),
         f"const SIZE_WORDS = {opcodes.SIZE_WORDS};",
         _array("SIZE_KINDS", opcodes.SIZE_KINDS),

@@ -11,6 +11,8 @@ from typing import NamedTuple
 
 MAGIC = 0x4E4E5257  # "WRNN"
 VERSION = 3
+STORED_VERSION = 4
+"""Of a file that holds a plan with half floats in it: see halves.py."""
 
 HEADER = (
     "magic", "version", "words", "symbols", "sizes", "buffers", "slots", "tensors", "externals", "moves", "code_words",
@@ -18,6 +20,9 @@ HEADER = (
 )  # fmt: skip
 """The words of the header. The tables follow in this order: sizes, buffers, tensors, code. `words` counts all of them,
 header included; data (64-byte aligned) and meta (JSON for hosts) are placed in bytes from the start of the plan."""
+
+STORED_HEADER = ("magic", "version", "bytes", "stretches")
+"""The words of the header of a file with half floats."""
 
 SIZE_KINDS = ("number", "symbol", "sum", "product", "quotient", "late")
 SIZE_WORDS = 3

@@ -1,8 +1,9 @@
 """Loads a build of the C kernels and calls them by name.
 
-A spec is "native" or "native:sse2|avx2|avx512|neon|scalar" (also "native:avx2_unfused" and so on), "wasm" or
-"wasm:relaxed|simd|scalar" (wasmtime; "wasm:relaxed-core" and so on are the modules without rare instructions, for
-tests of what pages load), or "pyodide" or "pyodide:relaxed|simd|scalar" (inside Pyodide). Without a variant the best one that runs here is taken.
+A spec is "native" or "native:sse2|avx2|avx512|neon|scalar" ("native:avx2_unfused" and so on have no fused
+multiply-adds), "wasm" or "wasm:relaxed|simd|scalar" (wasmtime; "wasm:relaxed-core" and so on are the modules without
+rare instructions, for tests of what pages load), or "pyodide" or "pyodide:relaxed|simd|scalar" (inside Pyodide).
+Without a variant the best one that runs here is taken.
 """
 
 from __future__ import annotations

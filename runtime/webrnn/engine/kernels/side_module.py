@@ -51,4 +51,4 @@ class SideModuleKernels(AddressSpaceKernels):
             raise BackendError(f"this JavaScript engine cannot run pyodide:{variant or VARIANTS[-1]}")
         self.spec, self.folder = f"pyodide:{candidate}", folder
         self.unfused_spec = self.spec.replace("relaxed", "simd")
-        self._bind(library, "", folder)
+        self._bind(library, f"_{candidate}", folder)
