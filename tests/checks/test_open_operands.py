@@ -61,7 +61,7 @@ def test_taken_by_all(case):
 MODELS = {
     "bools are not multiplied": "g (optional(float[2]) x) => (float y) { h = OptionalHasElement(x) y = Mul(h, h) }",
     "nor cut": "g (optional(float[2]) x) => (float y) { h = OptionalHasElement(x) y = Relu(h) }",
-    "an axis that is not there": "g (float[2,3] x) => (seq(float[3]) y) { y = SplitToSequence <axis = 2, keepdims = 0> (x) }",
+    "an axis that is not there": "g (float[2,3] x) => (seq(float[3]) y) { y = SplitToSequence <axis = 2> (x) }",
     "parts that are not the whole": """g (float[2,3] x) => (seq(float[3]) y)
         { n = Constant <value = int64[2] {1, 2}> () y = SplitToSequence (x, n) }""",
     "an element of another type": "g (seq(int64[n]) s, float[3] x) => (seq(int64[n]) y) { y = SequenceInsert (s, x) }",
