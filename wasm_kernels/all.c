@@ -1,5 +1,12 @@
 /* One translation unit for each instruction set: everything but the rows of the kernel table is static, and in core modules
  * (WEBRNN_CORE) these are too. */
+#include "simd.h"
+
+/* What only instructions use that the build does not have is not called. */
+#if IS_FUSED || defined(WEBRNN_CORE)
+#pragma clang diagnostic ignored "-Wunused-function"
+#endif
+
 #include "elementwise.c"
 #include "matrix.c"
 #include "cells.c"
@@ -20,6 +27,7 @@
 #include "dynamic.c"
 #include "convolutions.c"
 #include "integers.c"
+#include "quantize.c"
 #include "small.c"
 #include "memory.c"
 

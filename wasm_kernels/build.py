@@ -44,8 +44,10 @@ NO_EXTENDED_CONST = ["-mno-extended-const"]
 
 VARIANTS = {"scalar": ["-DWEBRNN_SCALAR"], "simd": ["-msimd128"], "relaxed": ["-msimd128", "-mrelaxed-simd"]}
 
-# What uses something rare is not called in a core module.
-CORE = ["-DWEBRNN_CORE", "-Wno-unused-function"]
+CORE = "-DWEBRNN_CORE"
+
+# A multiply-add is a product and a sum, each rounded.
+UNFUSED = "-DWEBRNN_UNFUSED"
 
 #: Instruction sets in one native library, best last; the position is what wr_isa_level() in cpu.c returns.
 NATIVE_ISAS: dict[str, dict[str, list[str]]] = {
@@ -53,6 +55,9 @@ NATIVE_ISAS: dict[str, dict[str, list[str]]] = {
     "aarch64": {"neon": []},
 }
 FALLBACK_ISAS: dict[str, list[str]] = {"scalar": ["-DWEBRNN_SCALAR"]}
+
+#: Those whose multiply-adds are fused, of which the library holds a second build without.
+FUSED_ISAS = ("avx2", "avx512", "neon")
 
 LIBRARY_SUFFIX = {"Darwin": ".dylib", "Windows": ".dll"}.get(platform.system(), ".so")
 
@@ -93,13 +98,24 @@ def native_isas() -> dict[str, list[str]]:
     return NATIVE_ISAS.get(machine(), FALLBACK_ISAS)
 
 
+def unfused_build(isa: str) -> str:
+    """The name of the build of an instruction set without fused multiply-adds."""
+    return f"{isa}_unfused" if isa in FUSED_ISAS else isa
+
+
+def native_builds() -> dict[str, list[str]]:
+    """Flags of all builds of the native library by name."""
+    isas = native_isas()
+    return {**isas, **{unfused_build(isa): [*flags, UNFUSED] for isa, flags in isas.items() if isa in FUSED_ISAS}}
+
+
 def _steps_native(tool: Toolchain, work: Path, output: Path, extra: Step) -> list[Step]:
     base = [*tool.compiler]
     if tool.name == "zig" and platform.system() == "Linux":
         base += ["-target", f"{machine()}-linux-gnu.2.17"]
     compile_ = [*base, *COMMON, "-fPIC", "-fno-stack-protector", *extra]
     steps, objects = [], []
-    for isa, flags in native_isas().items():
+    for isa, flags in native_builds().items():
         objects.append(str(work / f"{isa}.o"))
         if tool.name == "zig":
             flags = [f.replace("-march=", "-mcpu=").replace("x86-64", "x86_64").replace("-v", "_v") for f in flags]
@@ -112,7 +128,7 @@ def _steps_native(tool: Toolchain, work: Path, output: Path, extra: Step) -> lis
 def _steps_wasm(tool: Toolchain, variant: str, work: Path, output: Path, extra: Step) -> list[Step]:
     source, object_ = str(HERE / "all.c"), str(work / "all.o")
     if tool.name == "emcc":
-        functions = table.PLAN_FUNCTIONS if CORE[0] in extra else table.EXPORTS
+        functions = table.PLAN_FUNCTIONS if CORE in extra else table.EXPORTS
         exports = ",".join(f"_{k.symbol}" for k in functions)
         stack = ["-sTOTAL_STACK=65536", "-Wl,--export=__heap_base"]
         memory = ["-sIMPORTED_MEMORY", "-sALLOW_MEMORY_GROWTH", "-sMAXIMUM_MEMORY=4GB"]
@@ -129,7 +145,8 @@ def _steps_wasm(tool: Toolchain, variant: str, work: Path, output: Path, extra: 
 
 
 def _steps_pyodide(tool: Toolchain, variant: str, work: Path, output: Path, extra: Step) -> list[Step]:
-    extra = [*extra, "-DWEBRNN_SIDE_MODULE"]
+    # Names of its own: Emscripten has one table for the addresses of functions of all side modules, by their names.
+    extra = [*extra, "-DWEBRNN_SIDE_MODULE", f"-DWEBRNN_SUFFIX={variant}"]
     source, object_ = str(HERE / "all.c"), str(work / "all.o")
     if tool.name == "emcc":
         return [
@@ -180,7 +197,7 @@ def build(
     file = output / target.file
     headers, repeaters = generated_headers(), table.c_repeaters()
     extra = ["-I", str(work), *(["-DWEBRNN_BENCH"] if bench else []), *(["-DWEBRNN_PROFILE"] if profile else [])]
-    extra += CORE if target.is_core else []
+    extra += [CORE] if target.is_core else []
     built = work / target.file
     steps = _steps(target, tool, work, built, extra)
 
@@ -213,12 +230,13 @@ def build(
 
 def write_bindings(output: Path = OUTPUT, *, bench: bool = False, native: bool = True, profile: bool = False) -> Path:
     """kernels.json, which the loaders read: signatures and, if there is one, the native library with its instruction
-    sets."""
+    sets and the unfused build of each."""
     output.mkdir(parents=True, exist_ok=True)
     rows = [row for kernel in table.KERNELS for row in table.binding_rows(kernel, bench)]
     functions = (*table.PLAN_FUNCTIONS, *(table.PROFILE_FUNCTIONS if profile else ()))
     rows += [row for function in functions for row in table.binding_rows(function, bench=False)]
-    library = {"native": f"native{LIBRARY_SUFFIX}", "native_isas": list(native_isas())} if native else {}
+    isas = {isa: unfused_build(isa) for isa in native_isas()}
+    library = {"native": f"native{LIBRARY_SUFFIX}", "native_isas": isas} if native else {}
     content = {**library, "kernels": rows}
     file = output / "kernels.json"
     file.write_text(json.dumps(content, indent=1) + "\n")

@@ -13,7 +13,15 @@ from typing import Any
 import numpy as np
 
 from wasm_kernels import naive
-from wasm_kernels.table import ACTIVATIONS, PANEL, WINDOW_FIELDS, Kernel, packed_size
+from wasm_kernels.table import (
+    ACTIVATIONS,
+    INTEGER_PANEL,
+    PANEL,
+    SMALL_ROWS,
+    WINDOW_FIELDS,
+    Kernel,
+    packed_size,
+)
 
 Array = np.ndarray[Any, Any]
 EPS = float(np.finfo(np.float32).eps)
@@ -115,6 +123,55 @@ def _pack_grid(kernel: Kernel, rng: np.random.Generator) -> Iterator[Case]:
         for label, row, col in (("rows", k, 1), ("columns", 1, n)):
             arguments = dict(w=_normal(rng, n * k), n=n, k=k, row_stride=row, col_stride=col)
             yield Case(f"{n}x{k} by {label}", arguments, {"packed": (packed_size(n, k), np.float32)})
+
+
+def _rows_to_round(rng: np.random.Generator, m: int, k: int) -> Array:
+    """Of all magnitudes: some with a NaN or an infinity, some of zeros, some too small to count."""
+    x = _values(rng, m * k).reshape(m, k)
+    for row, value in enumerate((np.nan, -np.inf, 0.0, 1e-31, -0.0)[: m - 1], 1):
+        x[row, :: max(k // 3, 1)] = value
+        if abs(value) < 1:
+            x[row] = value
+    return x.ravel()
+
+
+def _round_grid(kernel: Kernel, rng: np.random.Generator) -> Iterator[Case]:
+    for k in SIZES:
+        for m in (1, 7):
+            outputs = {"rounded": (m * (k + k % 2), np.int16), "scales": (m, np.float32)}
+            x = _rows_to_round(rng, m, k)
+            yield Case(f"{m}x{k}", dict(x=x, m=m, k=k, range=32767 if k % 3 else 255), outputs)
+
+
+def _small_case(rng: np.random.Generator, m: int, n: int, k: int, *, bias: bool, is_wide: int) -> Case:
+    """Weights as large as sums of 32 bits allow."""
+    range_ = 8191 if is_wide else min(32767, (2**31 - 1) // (127 * k))
+    most = min(32767 if is_wide else 127, (2**31 - 1) // (range_ * k))
+    columns = -(-n // INTEGER_PANEL) * INTEGER_PANEL
+    packed = rng.integers(-most, most + 1, columns * (k + k % 2)).astype(np.int16 if is_wide else np.int8)
+    if not is_wide:
+        packed[::2] ^= np.int8(-128)
+    arguments = dict(
+        x=_rows_to_round(rng, m, k), packed=packed.view(np.uint8), scale=_normal(rng, n), m=m, n=n, k=k, range=range_,
+        is_wide=is_wide, bias=_normal(rng, n) if bias else None,
+    )  # fmt: skip
+    outputs = {"y": (m * n, np.float32), "scratch": (SMALL_ROWS * (k + k % 2), np.int16)}
+    return Case(f"{m}x{n}x{k}", arguments, outputs, flops=2.0 * m * n * k)
+
+
+def _small_grid(kernel: Kernel, rng: np.random.Generator) -> Iterator[Case]:
+    for is_wide in (0, 1):
+        for m, n, k in (
+            (1, 1, 1),
+            (1, 16, 2),
+            (1, 48, 7),
+            (1, 131, 33),
+            (4, 17, 8),
+            (7, 40, 5),
+            (26, 33, 64),
+            (2, 96, 256),
+        ):
+            yield _small_case(rng, m, n, k, bias=n % 2 == 0, is_wide=is_wide)
 
 
 def product(rng: np.random.Generator, m: int, n: int, k: int, *, bias: bool, slack: int = 0) -> dict[str, Any]:
@@ -387,7 +444,8 @@ GRIDS: dict[str, Grid] = {
     _cell_grid,
     "reduce": _reduce_grid, "softmax": _softmax_grid, "layer_norm": _norm_grid, "instance_norm": _norm_grid,
     "batch_norm": _norm_grid, "conv": _conv_grid, "max_pool": _pool_grid, "average_pool": _pool_grid, "copy":
-    _copy_grid, "gather": _gather_grid, "fill": _fill_grid, "fft": _fft_grid,
+    _copy_grid, "gather": _gather_grid, "fill": _fill_grid, "fft": _fft_grid, "round_rows": _round_grid,
+    "small_gemm": _small_grid,
 }  # fmt: skip
 
 
@@ -415,6 +473,8 @@ def bench(kernel: Kernel, rng: np.random.Generator) -> Case:
         return Case(f"n={n}", arguments, {"y": (n, wide.outputs["y"][1])}, flops=n)
     if kind == "gemv":
         return _product_case(kernel, rng, 1, 768, 256, bias=False)
+    if kind == "small_gemm":
+        return _small_case(rng, 1, 768, 256, bias=False, is_wide=0)
     if kind == "gemm":
         return _product_case(kernel, rng, 100, 768, 256, bias=False)
     if kind in GATES:

@@ -1,6 +1,6 @@
 /* What this processor can do at most, for the lower bounds of `webrnn bench`: multiply-adds, and bytes read.
  * Part of the native library only. */
-#if defined(WEBRNN_SUFFIX)
+#if defined(WEBRNN_SUFFIX) && !defined(WEBRNN_SIDE_MODULE)
 
 #define CHAINS 12
 

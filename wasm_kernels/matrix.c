@@ -14,7 +14,7 @@ typedef __m256 mf;
 INLINE mf mset(float x) { return _mm256_set1_ps(x); }
 INLINE mf mload(const float *p) { return _mm256_loadu_ps(p); }
 INLINE void mstore(float *p, mf v) { _mm256_storeu_ps(p, v); }
-INLINE mf mfma(mf a, mf b, mf c) { return _mm256_fmadd_ps(a, b, c); }
+INLINE mf mfma(mf a, mf b, mf c) { return IS_FUSED ? _mm256_fmadd_ps(a, b, c) : a * b + c; }
 #else
 #define ML VL
 typedef vf mf;

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from wasm_kernels import plan_header
-from wasm_kernels.table import ACTIVATIONS, BY_NAME, GRAIN, PANEL, WINDOW_FIELDS, Kernel
+from wasm_kernels.table import ACTIVATIONS, BY_NAME, GRAIN, INTEGER_PANEL, PANEL, WINDOW_FIELDS, Kernel
 
 Array = np.ndarray[Any, Any]
 f32, f64 = np.float32, np.float64
@@ -132,6 +132,15 @@ def _binary(function):
 add, sub, mul, div = map(_binary, (np.add, np.subtract, np.multiply, np.divide))
 min, max = map(_binary, (np.minimum, np.maximum))
 pow = _binary(lambda x, y: np.power(_wide(x), _wide(y)))
+
+
+def _saturated(x, zero, low, high):
+    whole = np.rint(x) + zero
+    return np.clip(np.where(np.isnan(whole), f32(low), whole), f32(low), f32(high))
+
+
+saturate_u8 = _binary(lambda x, zero: _saturated(x, zero, 0, 255))
+saturate_i8 = _binary(lambda x, zero: _saturated(x, zero, -128, 127))
 prelu = _binary(lambda x, slope: np.where(x < 0, slope * x, x))
 equal, less, less_or_equal, greater, greater_or_equal = map(
     _binary, (np.equal, np.less, np.less_equal, np.greater, np.greater_equal)
@@ -171,6 +180,35 @@ def gemm(x, packed, bias, m, n, k, x_stride, y_stride):
     y = np.ma.masked_all((m, y_stride), f64)
     y[:, :n] = _wide(rows) @ _wide(unpack(packed, n, k)).T + (0 if bias is None else _wide(bias))
     return y.ravel()
+
+
+def round_rows(x, m, k, range):
+    """Each row as integers from -range to range, by its largest magnitude; zeros for the term that makes k even."""
+    rounded, scales = np.zeros((m, k + k % 2), np.int16), np.zeros(m, f32)
+    for row, values in enumerate(x.reshape(m, k)):
+        largest = np.max(np.abs(values))
+        if not np.isfinite(largest):
+            scales[row] = np.nan
+        elif largest >= 2.0**-100:
+            scales[row] = largest / f32(range)
+            rounded[row, :k] = np.rint(values * (f32(range) / largest))
+    return rounded.ravel(), scales
+
+
+def small_gemm(x, packed, scale, bias, m, n, k, range, is_wide):
+    """packed[panel][pair of terms][column][2]; two columns of 8-bit weights share a number of 16 bits"""
+    pairs, half = (k + k % 2) // 2, INTEGER_PANEL // 2
+    if is_wide:
+        weights = packed.view(np.int16).reshape(-1, pairs, INTEGER_PANEL, 2)
+    else:
+        both = packed.reshape(-1, pairs, half, 2, 2)
+        weights = np.concatenate([both[..., 0].astype(np.int64) - 128, both[..., 1].view(np.int8)], axis=2)
+    matrix = weights.transpose(1, 3, 0, 2).reshape(2 * pairs, -1)[:, :n].astype(np.int64)
+    rounded, scales = round_rows(x, m, k, range)
+    sums = rounded.reshape(m, -1).astype(np.int64) @ matrix
+    assert np.abs(sums).max(initial=0) < 2**31
+    y = sums.astype(f32) * (scales[:, None] * scale)
+    return (y if bias is None else y + bias).ravel()
 
 
 # cells; params: clip, then alpha and beta of each activation

@@ -249,7 +249,7 @@ static int check_block(const int32_t *plan, int32_t from, int32_t to, int depth,
     const int32_t *w = code_of(plan) + at;
     REQUIRE(to - at >= 2 && below(CODE(w), I_COUNT) && w[1] >= 0 && w[1] <= to - at - 2, BAD_INSTRUCTION);
     const uint8_t *form = (const uint8_t *)FORMS[CODE(w)];
-    REQUIRE(form, NEEDS_FULL);
+    REQUIRE(form, IS_FUSED && IS_UNFUSED[CODE(w)] ? NEEDS_UNFUSED : NEEDS_FULL);
     int n = 0;
     for (; form[n] && form[n] != OPERAND_LIST; n++) REQUIRE(n < w[1] && check_word(plan, form[n], w[2 + n]), BAD_INSTRUCTION);
     REQUIRE(form[n] == OPERAND_LIST || n == w[1], BAD_INSTRUCTION);

@@ -9,6 +9,7 @@ The tables are read as files: the build needs nothing installed.
     EX_<NAME>, OPERATIONS  the number of an operation of expressions, and its row
     OPERATION_KERNELS      the kernel of each that has one
     HAS_RARE               0 in a core module (WEBRNN_CORE), which has nothing of what the tables call rare
+    IS_UNFUSED             for each instruction: whether only unfused builds (IS_FUSED of simd.h is 0) have it
     HAS_<TYPE>             whether the module has an element type
     HAS_EX_<NAME>          and an operation
 """
@@ -48,8 +49,15 @@ def c_header() -> str:
         _enum("HEADER", FORMAT.HEADER),
         "#ifdef WEBRNN_CORE",
         "enum { HAS_RARE = 0 };",
+        "#define IF_RARE(code)",
         "#else",
         "enum { HAS_RARE = 1 };",
+        "#define IF_RARE(code) code",
+        "#endif",
+        "#if IS_FUSED",
+        "#define IF_UNFUSED(code)",
+        "#else",
+        "#define IF_UNFUSED(code) code",
         "#endif",
         _enum("DTYPE", FORMAT.DTYPES),
         f"enum {{ {_list(f'HAS_{name.upper()} = {has}' for name, has in _types().items())} }};",
@@ -74,12 +82,9 @@ def c_header() -> str:
         _enum("CUMULATION", INSTRUCTIONS.CUMULATIONS),
         f"enum {{ {_list(f'I_{row.name}' for row in rows)}, I_COUNT }};",
         f"static const char *const FORMS[] = {{{_list(_form(row) for row in rows)}}};",
+        f"static const uint8_t IS_UNFUSED[] = {{{_list(int(row.is_unfused) for row in rows)}}};",
         *_operand_structs(rows),
-        "#ifdef WEBRNN_CORE",
-        _names("DATA_INSTRUCTIONS", [row.name for row in rows if not row.blocks and not row.is_rare]),
-        "#else",
-        _names("DATA_INSTRUCTIONS", [row.name for row in rows if not row.blocks]),
-        "#endif",
+        f"#define DATA_INSTRUCTIONS(X) {' '.join(_data_instruction(row) for row in rows if not row.blocks)}",
         *_operations(OPERATIONS.OPERATIONS),
     ]
     return "\n".join([*parts, "#endif", ""])
@@ -115,7 +120,14 @@ def _form(row: Any) -> str:
     """A string of bytes; none in a module that does not have the instruction."""
     kinds = [_kind(operand) for operand in row.operands] + [LIST] * row.has_list
     form = '"' + "".join(f"\\{kind:03o}" for kind in kinds) + '"'
-    return f"HAS_RARE ? {form} : 0" if row.is_rare else form
+    missing = " || ".join(["IS_FUSED"] * row.is_unfused + ["!HAS_RARE"] * row.is_rare)
+    return f"{missing} ? 0 : {form}" if missing else form
+
+
+def _data_instruction(row: Any) -> str:
+    called = f"X({row.name})"
+    called = f"IF_RARE({called})" if row.is_rare else called
+    return f"IF_UNFUSED({called})" if row.is_unfused else called
 
 
 def _kind(operand: Any) -> int:

@@ -3,9 +3,10 @@
  *   vf   VL floats        vi   VL int32, also the result of a comparison (all ones / all zeros per lane)
  *
  * Arithmetic and comparison operators work on both (GCC vector extensions). Operations are IEEE: never -ffast-math, and
- * contraction is off, so a multiply-add is fused exactly where `vfma` is written and the target fuses it.
- * Fused targets (relaxed SIMD on an FMA engine, AVX2, AVX-512, NEON) therefore agree bit for bit, whatever VL is, as long as
- * a kernel keeps every output's own order of operations independent of VL. See `LANES` for reductions. */
+ * contraction is off, so a multiply-add is fused exactly where `vfma` is written and the build is a fused one (IS_FUSED).
+ * Fused builds (relaxed SIMD on an FMA engine, AVX2, AVX-512, NEON) therefore agree bit for bit, whatever VL is, as long as
+ * a kernel keeps every output's own order of operations independent of VL, and so do all others: SSE2, SIMD128, scalar, and
+ * with WEBRNN_UNFUSED every instruction set. See `LANES` for reductions. */
 #ifndef WEBRNN_SIMD_H
 #define WEBRNN_SIMD_H
 
@@ -30,6 +31,13 @@
 #include <arm_neon.h>
 #else
 #define VL 1
+#endif
+
+/* Whether a multiply-add is rounded once. An unfused build rounds the product and the sum, as every other unfused build. */
+#if defined(WEBRNN_UNFUSED) || VL == 1 || (VL == 4 && !defined(__wasm_relaxed_simd__) && !defined(__aarch64__))
+#define IS_FUSED 0
+#else
+#define IS_FUSED 1
 #endif
 
 /* Vectors that a long computation takes at a time, step by step: of one alone each step would wait for the one before. Wasm
@@ -160,18 +168,18 @@ INLINE vf vcap(vf x, vf top) { return (vf){top[0] < x[0] ? top[0] : x[0]}; }
 INLINE vf vraise(vf x, vf bottom) { return (vf){bottom[0] > x[0] ? bottom[0] : x[0]}; }
 #endif
 
-/* a * b + c, with one rounding where the target has it and two where it has not. */
+/* a * b + c, with one rounding in fused builds and two in others. */
 INLINE vf vfma(vf a, vf b, vf c) {
-#if defined(__wasm_relaxed_simd__) && VL == 4
-  return __builtin_wasm_relaxed_madd_f32x4(a, b, c);
+#if !IS_FUSED
+  return a * b + c;
 #elif VL == 16
   return _mm512_fmadd_ps(a, b, c);
 #elif VL == 8
   return _mm256_fmadd_ps(a, b, c);
-#elif defined(__aarch64__) && VL == 4
-  return vfmaq_f32(c, a, b);
+#elif defined(__wasm_relaxed_simd__)
+  return __builtin_wasm_relaxed_madd_f32x4(a, b, c);
 #else
-  return a * b + c;
+  return vfmaq_f32(c, a, b);
 #endif
 }
 

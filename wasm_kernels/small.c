@@ -10,29 +10,55 @@ typedef int16_t vs __attribute__((vector_size(2 * VL)));
 
 /* The bits of the largest magnitudes, lane by lane; those of infinity and NaN are the largest */
 INLINE vi largest_bits(const float *x, int32_t n, vi so_far) {
-  for (int32_t i = 0; i < n; i += VL)
-    so_far = __builtin_elementwise_max(so_far, vbits(vload_upto(x + i, n - i)) & 0x7fffffff);
-  return so_far;
+  int32_t i = 0;
+  for (; i + VL <= n; i += VL) so_far = __builtin_elementwise_max(so_far, vbits(vload(x + i)) & 0x7fffffff);
+  return i < n ? __builtin_elementwise_max(so_far, vbits(vload_part(x + i, n - i)) & 0x7fffffff) : so_far;
 }
 
-/* x * factor to the nearest integers, halves to even, which have at most 16 bits: behind the sum they are the low bits */
-INLINE void round_run(const float *x, int32_t n, float factor, int16_t *to) {
-  const float sum = 0x1.8p23f;
+/* x * factor to the nearest integers, halves to even, which have at most 16 bits: behind the sum they are the low bits. Gives
+ * the sum of these bits. */
+#define MOVED 0x1.8p23f
+#define MOVED_BITS 0x4b400000u
+INLINE uint32_t round_run(const float *x, int32_t n, float factor, int16_t *to) {
+  vi sums = vset_i(0);
   int32_t i = 0;
-  for (; i + VL <= n; i += VL) {
-    const vs rounded = __builtin_convertvector(vbits(vload(x + i) * vset(factor) + vset(sum)), vs);
+#if defined(__wasm_simd128__) && VL == 4
+  const vf scale = vconst(factor), moved_by = vconst(MOVED);
+  const vi less = vconst_i((int32_t)MOVED_BITS);
+  for (; i + 2 * VL <= n; i += 2 * VL) { /* of one vector half a store would be left */
+    const vi a = vbits(vload(x + i) * scale + moved_by) - less, b = vbits(vload(x + i + VL) * scale + moved_by) - less;
+    const Shorts rounded = __builtin_wasm_narrow_s_i16x8_i32x4(a, b);
+    sums += a + b;
     __builtin_memcpy(to + i, &rounded, sizeof rounded);
   }
+#endif
+  for (; i + VL <= n; i += VL) {
+    const vi bits = vbits(vload(x + i) * vset(factor) + vset(MOVED));
+    const vs rounded = __builtin_convertvector(bits, vs);
+    sums += bits - (int32_t)MOVED_BITS;
+    __builtin_memcpy(to + i, &rounded, sizeof rounded);
+  }
+  uint32_t sum = 0;
+  for (int lane = 0; lane < VL; lane++) sum += (uint32_t)sums[lane];
   for (; i < n; i++) {
-    const float moved = x[i] * factor + sum;
-    int32_t bits;
+    const float moved = x[i] * factor + MOVED;
+    uint32_t bits;
     __builtin_memcpy(&bits, &moved, sizeof bits);
     to[i] = (int16_t)bits;
+    sum += bits - MOVED_BITS;
   }
+  return sum;
 }
 
-/* Rounds one row, whose terms lie as `t` says, to `terms` integers, an even number; gives its scale */
-static float round_row(const float *x, const Terms *t, float range, int16_t *to, int32_t terms) {
+/* A rounded row: its scale, and 128 times the sum of its integers modulo 2^32 */
+typedef struct {
+  float scale;
+  uint32_t bias;
+  float *y; /* where its results go */
+} SmallRow;
+
+/* Rounds one row, whose terms lie as `t` says, to `terms` integers, an even number */
+static SmallRow round_row(const float *x, const Terms *t, float range, int16_t *to, int32_t terms, float *y) {
   vi lanes = vset_i(0);
   for (int32_t a = 0; a < t->outer; a++)
     for (int32_t b = 0; b < t->inner; b++) lanes = largest_bits(x + a * t->outer_stride + b * t->inner_stride, t->run, lanes);
@@ -43,77 +69,174 @@ static float round_row(const float *x, const Terms *t, float range, int16_t *to,
   to[terms - 1] = 0;
   if (!(largest >= FEEBLE && largest < __builtin_inff())) {
     __builtin_memset(to, 0, (size_t)terms * sizeof *to);
-    return largest < FEEBLE ? 0.0f : __builtin_nanf("");
+    return (SmallRow){largest < FEEBLE ? 0.0f : __builtin_nanf(""), 0, y};
   }
   const float factor = range / largest;
+  uint32_t sum = 0;
   for (int32_t a = 0; a < t->outer; a++)
     for (int32_t b = 0; b < t->inner; b++, to += t->run)
-      round_run(x + a * t->outer_stride + b * t->inner_stride, t->run, factor, to);
-  return largest / range;
+      sum += round_run(x + a * t->outer_stride + b * t->inner_stride, t->run, factor, to);
+  return (SmallRow){largest / range, sum << 7, y};
 }
+
+/* --- tiles ---------------------------------------------------------------------------------------------------------------
+ * Vectors are of pairs of 16-bit terms: one instruction multiplies and adds them to ML sums of 32 bits. Weights of 16 bits lie
+ * in panels of INTEGER_PANEL columns, packed[panel][pair of terms][column][2]. Of weights of 8 bits two columns share a number:
+ * packed[panel][pair][column of the first half][2] = 256 * weight of the second half + weight of the first half + 128. A shift
+ * gives the weights of the second half, and the sums of the first half are those of the whole numbers less 256 times those of
+ * the second half less 128 times the sum of x, all modulo 2^32. That takes fewer instructions than widening bytes. */
+typedef int32_t mi __attribute__((vector_size(4 * ML)));
+INLINE mi mset_i(int32_t x) { return (mi)mset(0.0f) + x; }
+
+#if ML == 8
+INLINE mi add_pairs(mi sum, mi x, mi w) {
+#if defined(__AVX512VNNI__)
+  return (mi)_mm256_dpwssd_epi32((__m256i)sum, (__m256i)x, (__m256i)w);
+#else
+  return sum + (mi)_mm256_madd_epi16((__m256i)x, (__m256i)w);
+#endif
+}
+#else
+INLINE mi add_pairs(mi sum, mi x, mi w) { return pairs_add(sum, x, w); }
+#endif
+INLINE mi second_half(mi w) {
+  typedef int16_t words __attribute__((vector_size(4 * ML)));
+  return (mi)((words)w >> 8);
+}
+
+/* How many panels one row is multiplied with at a time, and how many rows with how many panels: sums fit the registers */
+#define PANEL_SUMS (INTEGER_PANEL / ML)
+#if defined(__AVX512F__)
+enum { ROW_PANELS = 6, TILE_OF_ROWS = 4, TILE_PANELS = 2 };
+#elif ML == 8
+enum { ROW_PANELS = 4, TILE_OF_ROWS = 4, TILE_PANELS = 1 };
+#elif ML == 4 && defined(__aarch64__)
+enum { ROW_PANELS = 4, TILE_OF_ROWS = 4, TILE_PANELS = 1 };
+#elif ML == 4
+enum { ROW_PANELS = 2, TILE_OF_ROWS = 2, TILE_PANELS = 1 };
+#else
+enum { ROW_PANELS = 1, TILE_OF_ROWS = 1, TILE_PANELS = 1 };
+#endif
 
 typedef struct {
   const int8_t *packed;
   const float *scale, *bias;
-  int32_t columns, terms, is_wide; /* terms of a sum: an even number */
+  int32_t columns, terms, is_wide; /* terms of a sum: an even number; is_wide: the weights have 16 bits */
 } SmallWeights;
 
-/* Rounded rows, and where their results go */
-typedef struct {
-  const int16_t *terms;
-  const float *scale;
-  float *const *y;
-} SmallRows;
-
-/* rows x panels, the columns from `column` on; rows, panels and is_wide are compile-time constants at every call */
-INLINE void small_tile(const int rows, const int panels, const int is_wide, const SmallWeights *w, const SmallRows *x,
-                       int32_t row, int32_t column) {
-  const int vecs = panels * PANEL_PAIRS;
-  const ptrdiff_t terms = w->terms;
-  vi sums[INTEGER_VECS];
-  integer_tile(rows, panels, is_wide, x->terms + row * terms, terms, w->packed + ((ptrdiff_t)column * terms << is_wide), sums);
-  UNROLL for (int v = 0; v < vecs; v++) {
-    const int at = column + v * VL, rest = w->columns - at;
-    if (rest <= 0) break;
-    const vf scale = vload_upto(w->scale + at, rest), bias = w->bias ? vload_upto(w->bias + at, rest) : vset(0.0f);
-    UNROLL for (int r = 0; r < rows; r++) {
-      const vf product = __builtin_convertvector(sums[r * vecs + v], vf) * (vset(x->scale[row + r]) * scale);
-      vstore_upto(x->y[row + r] + at, w->bias ? product + bias : product, rest);
-    }
+/* What a sum becomes, at the right edge: the columns of a panel that exist */
+NOINLINE void small_edge(const int32_t *sums, const SmallWeights *w, int32_t column, SmallRow row) {
+  for (int32_t i = 0, at = column; at < w->columns; i++, at++) {
+    const float product = (float)sums[i] * (row.scale * w->scale[at]);
+    row.y[at] = w->bias ? product + w->bias[at] : product;
   }
 }
 
+/* rows x panels, the columns from `column` on; rows, panels and is_wide are compile-time constants at every call */
+INLINE void small_tile(const int rows, const int panels, const int is_wide, const SmallWeights *w, const int16_t *x,
+                       const SmallRow *row, int32_t column) {
+  const int sums = panels * PANEL_SUMS, vecs = is_wide ? PANEL_SUMS : PANEL_SUMS / 2;
+  const ptrdiff_t terms = w->terms, panel = terms * INTEGER_PANEL << is_wide;
+  const int8_t *packed = w->packed + column / INTEGER_PANEL * panel;
+  mi sum[8 * PANEL_SUMS];
+  UNROLL for (int i = 0; i < rows * sums; i++) sum[i] = mset_i(0);
+  for (ptrdiff_t t = 0; t < terms; t += 2, packed += vecs * (ptrdiff_t)sizeof(mi))
+    UNROLL for (int p = 0; p < panels; p++)
+      UNROLL for (int v = 0; v < vecs; v++) {
+        mi weights, second;
+        __builtin_memcpy(&weights, packed + p * panel + v * (ptrdiff_t)sizeof weights, sizeof weights);
+        if (!is_wide) second = second_half(weights);
+        UNROLL for (int r = 0; r < rows; r++) {
+          int32_t two;
+          __builtin_memcpy(&two, x + r * terms + t, sizeof two);
+          mi *to = sum + r * sums + p * PANEL_SUMS + v;
+          to[0] = add_pairs(to[0], mset_i(two), weights);
+          if (!is_wide) to[vecs] = add_pairs(to[vecs], mset_i(two), second);
+        }
+      }
+  UNROLL for (int p = 0; p < panels; p++)
+    UNROLL for (int r = 0; r < rows; r++) {
+      const int at = column + p * INTEGER_PANEL;
+      mi *of = sum + r * sums + p * PANEL_SUMS;
+      if (!is_wide) UNROLL for (int v = 0; v < vecs; v++) of[v] = of[v] - (of[vecs + v] << 8) - (int32_t)row[r].bias;
+      if (at + INTEGER_PANEL > w->columns) {
+        int32_t all[INTEGER_PANEL];
+        __builtin_memcpy(all, of, sizeof all);
+        small_edge(all, w, at, row[r]);
+        continue;
+      }
+      UNROLL for (int v = 0; v < PANEL_SUMS; v++) {
+        mf product = __builtin_convertvector(of[v], mf) * (mset(row[r].scale) * mload(w->scale + at + v * ML));
+        if (w->bias) product = product + mload(w->bias + at + v * ML);
+        mstore(row[r].y + at + v * ML, product);
+      }
+    }
+}
+
 /* One row against all columns, from the first to the last or the other way round: see row_times_panels */
-INLINE void small_row(const int is_wide, const SmallWeights *w, const SmallRows *x, int32_t row, int backwards) {
-  enum { WHOLE = INTEGER_PANELS * INTEGER_PANEL };
+INLINE void small_row(const int is_wide, const SmallWeights *w, const int16_t *x, const SmallRow *row, int backwards) {
+  enum { WHOLE = ROW_PANELS * INTEGER_PANEL };
   const int32_t wholes = w->columns / WHOLE, rest = (w->columns - wholes * WHOLE + INTEGER_PANEL - 1) / INTEGER_PANEL;
   for (int32_t i = 0; i < wholes + rest; i++) {
     const int32_t group = backwards ? wholes + rest - 1 - i : i;
-    if (group < wholes) small_tile(1, INTEGER_PANELS, is_wide, w, x, row, group * WHOLE);
+    if (group < wholes) small_tile(1, ROW_PANELS, is_wide, w, x, row, group * WHOLE);
     else small_tile(1, 1, is_wide, w, x, row, wholes * WHOLE + (group - wholes) * INTEGER_PANEL);
   }
 }
 
 /* Rows against some panels after the other, which stay in the nearest cache meanwhile */
-INLINE void small_rows_by_panels(const int is_wide, const SmallWeights *w, const SmallRows *x, int32_t rows) {
-  enum { WHOLE = INTEGER_WIDTH * INTEGER_PANEL };
+INLINE void small_tiles(const int is_wide, const SmallWeights *w, const int16_t *x, const SmallRow *row, int32_t rows) {
+  enum { WHOLE = TILE_PANELS * INTEGER_PANEL };
+  const ptrdiff_t terms = w->terms;
   int32_t column = 0;
   for (; column + WHOLE <= w->columns; column += WHOLE)
-    for (int32_t row = 0; row < rows; row += INTEGER_TILE) small_tile(INTEGER_TILE, INTEGER_WIDTH, is_wide, w, x, row, column);
+    for (int32_t r = 0; r < rows; r += TILE_OF_ROWS)
+      small_tile(TILE_OF_ROWS, TILE_PANELS, is_wide, w, x + r * terms, row + r, column);
   for (; column < w->columns; column += INTEGER_PANEL)
-    for (int32_t row = 0; row < rows; row += INTEGER_TILE) small_tile(INTEGER_TILE, 1, is_wide, w, x, row, column);
+    for (int32_t r = 0; r < rows; r += TILE_OF_ROWS) small_tile(TILE_OF_ROWS, 1, is_wide, w, x + r * terms, row + r, column);
 }
 
-/* A row that is left over has better tiles of its own. */
-NOINLINE void small_products(const SmallWeights *w, const SmallRows *x, int32_t rows, int backwards) {
-  const int32_t whole = INTEGER_TILE > 1 ? rows / INTEGER_TILE * INTEGER_TILE : 0;
-  if (w->is_wide) {
-    if (whole) small_rows_by_panels(1, w, x, whole);
-    for (int32_t row = whole; row < rows; row++) small_row(1, w, x, row, backwards);
-  } else {
-    if (whole) small_rows_by_panels(0, w, x, whole);
-    for (int32_t row = whole; row < rows; row++) small_row(0, w, x, row, backwards);
+/* Rounded rows against all weights. A row that is left over has better tiles of its own. */
+INLINE void small_products(const int is_wide, const SmallWeights *w, const int16_t *x, const SmallRow *row, int32_t rows,
+                           int backwards) {
+  const int32_t whole = TILE_OF_ROWS > 1 ? rows / TILE_OF_ROWS * TILE_OF_ROWS : 0;
+  if (whole) small_tiles(is_wide, w, x, row, whole);
+  for (int32_t r = whole; r < rows; r++) small_row(is_wide, w, x + (ptrdiff_t)r * w->terms, row + r, backwards);
+}
+NOINLINE void times_bytes(const SmallWeights *w, const int16_t *x, const SmallRow *row, int32_t rows, int backwards) {
+  small_products(0, w, x, row, rows, backwards);
+}
+NOINLINE void times_words(const SmallWeights *w, const int16_t *x, const SmallRow *row, int32_t rows, int backwards) {
+  small_products(1, w, x, row, rows, backwards);
+}
+static void times_small(const SmallWeights *w, const int16_t *x, const SmallRow *row, int32_t rows, int backwards) {
+  (w->is_wide ? times_words : times_bytes)(w, x, row, rows, backwards);
+}
+
+/* Rounds `rows` rows of x and multiplies them; `rounded` has room for SMALL_ROWS rows */
+static void small_matmul(const SmallWeights *w, const float *x, int32_t k, ptrdiff_t stride, float *y, int32_t rows, float range,
+                         int16_t *rounded, int backwards) {
+  const Terms terms = {1, 1, k, 0, 0};
+  for (int32_t first = 0, count; first < rows; first += count) {
+    SmallRow row[SMALL_ROWS];
+    count = rows - first < SMALL_ROWS ? rows - first : SMALL_ROWS;
+    for (int32_t r = 0; r < count; r++)
+      row[r] = round_row(x + (first + r) * stride, &terms, range, rounded + (ptrdiff_t)r * w->terms, w->terms,
+                         y + (ptrdiff_t)(first + r) * w->columns);
+    times_small(w, rounded, row, count, backwards);
   }
+}
+
+void wr_round_rows(const float *x, int16_t *rounded, float *scales, int32_t m, int32_t k, int32_t range) {
+  const Terms terms = {1, 1, k, 0, 0};
+  for (ptrdiff_t row = 0; row < m; row++)
+    scales[row] = round_row(x + row * k, &terms, (float)range, rounded + row * even(k), even(k), NULL).scale;
+}
+
+void wr_small_gemm(const float *x, const uint8_t *packed, const float *scale, const float *bias, float *y, int16_t *scratch,
+                   int32_t m, int32_t n, int32_t k, int32_t range, int32_t is_wide) {
+  const SmallWeights w = {(const int8_t *)packed, scale, bias, n, even(k), is_wide};
+  small_matmul(&w, x, k, k, y, m, (float)range, scratch, 0);
 }
 
 /* --- windows: a product of rows is a convolution of single positions ------------------------------------------------------- */
@@ -140,13 +263,11 @@ static void small_positions(const Positions *p, int32_t first, int32_t count, co
                             int16_t *rounded, int backwards) {
   Cursor c = cursor_at(p, first, count);
   for (int32_t done = 0, rows; done < count; done += rows) {
-    float scale[SMALL_ROWS], *y[SMALL_ROWS];
+    SmallRow row[SMALL_ROWS];
     rows = count - done < SMALL_ROWS ? count - done : SMALL_ROWS;
-    for (int32_t r = 0; r < rows; r++, go_on(p, &c)) {
-      scale[r] = round_row(c.x, t, range, rounded + (ptrdiff_t)r * w->terms, w->terms);
-      y[r] = c.y;
-    }
-    small_products(w, &(SmallRows){rounded, scale, y}, rows, backwards);
+    for (int32_t r = 0; r < rows; r++, go_on(p, &c))
+      row[r] = round_row(c.x, t, range, rounded + (ptrdiff_t)r * w->terms, w->terms, c.y);
+    times_small(w, rounded, row, rows, backwards);
   }
 }
 static int run_small_rows(Vm *vm, const small_rows_operands *o) {
@@ -190,32 +311,19 @@ static int check_small_sequence(Vm *vm, const small_sequence_operands *o) {
   ASK(!HAS(peephole) || (fits(3 * (int64_t)s.hidden) && is_vector(T(peephole), 3 * s.hidden)));
   return check_activations(vm, o->params, o->activations, o->cell + 1);
 }
-/* h W of all rows */
-static void small_project(const Sequence *s, const SmallWeights *w, const float *h, float range, int16_t *rounded, int t) {
-  const Terms terms = {1, 1, s->hidden, 0, 0};
-  for (int32_t first = 0, rows; first < s->rows; first += rows) {
-    float scale[SMALL_ROWS], *y[SMALL_ROWS];
-    rows = s->rows - first < SMALL_ROWS ? s->rows - first : SMALL_ROWS;
-    for (int32_t r = 0; r < rows; r++) {
-      scale[r] = round_row(h + (ptrdiff_t)(first + r) * s->hidden, &terms, range, rounded + (ptrdiff_t)r * w->terms, w->terms);
-      y[r] = (float *)s->scratch->data + (ptrdiff_t)(first + r) * w->columns;
-    }
-    small_products(w, &(SmallRows){rounded, scale, y}, rows, t & 1);
-  }
-}
 static int run_small_sequence(Vm *vm, const small_sequence_operands *o) {
   CHARGE_LOOP(vm, T(xw)->size[0]);
   DONE_IF_EMPTY(final);
   const Sequence s = small_sequence_of(vm, o);
   const SmallWeights w = {(const int8_t *)T(packed)->data, F(scale), MAYBE(bias), s.gates * s.hidden, even(s.hidden),
                           T(packed)->dtype == DTYPE_I16};
-  const float *h = F(h), *hw = F(scratch), *params = F(params);
-  float *c = MAYBE(c_final);
+  const float *h = F(h), *params = F(params);
+  float *c = MAYBE(c_final), *hw = F(scratch);
   if (c && T(c)->data != T(c_final)->data) __builtin_memmove(c, T(c)->data, (size_t)T(c_final)->count * sizeof *c);
   for (int t = 0; t < s.steps; t++) {
     float *y = output_at(&s, t);
     const float *xw = input_at(&s, t);
-    small_project(&s, &w, h, (float)o->range, (int16_t *)T(rounded)->data, t);
+    small_matmul(&w, h, s.hidden, s.hidden, hw, s.rows, (float)o->range, (int16_t *)T(rounded)->data, t & 1);
     LAP(vm, o, FIRST_PART);
     if (o->cell == CELL_RNN) wr_rnn_cell(xw, hw, y, s.rows, s.hidden, o->activations, params);
     else if (o->cell == CELL_GRU) wr_gru_cell(xw, hw, h, y, s.rows, s.hidden, o->activations, params);

@@ -22,11 +22,12 @@ WINDOW_FIELDS = (
 )  # fmt: skip
 
 PANEL, GRAIN = plan_header.FORMAT.PANEL, plan_header.FORMAT.GRAIN
+INTEGER_PANEL, SMALL_ROWS = plan_header.FORMAT.INTEGER_PANEL, plan_header.FORMAT.SMALL_ROWS
 
 _BROADCAST = "i32 rows, i32 cols, i32 a_row, i32 a_col, i32 b_row, i32 b_col"
 
 #: Signature of each kind of kernel. Types: f32, i32 by value; `const T *` is read, `T *` is written; T is f32, u8,
-#: i32 or i64.
+#: i16, i32 or i64.
 SIGNATURES = {
     "unary": "const f32 *x, f32 *y, i32 n",
     "activation": "const f32 *x, f32 *y, i32 n, f32 alpha, f32 beta",
@@ -39,6 +40,9 @@ SIGNATURES = {
     "gemv": "const f32 *packed, const f32 *x, const f32 *bias, f32 *y, i32 n, i32 k",
     "gemm": "const f32 *x, const f32 *packed, const f32 *bias, f32 *y, i32 m, i32 n, i32 k, "
             "i32 x_stride, i32 y_stride",
+    "round_rows": "const f32 *x, i16 *rounded, f32 *scales, i32 m, i32 k, i32 range",
+    "small_gemm": "const f32 *x, const u8 *packed, const f32 *scale, const f32 *bias, f32 *y, i16 *scratch, "
+                  "i32 m, i32 n, i32 k, i32 range, i32 is_wide",
     "rnn_cell": "const f32 *xw, const f32 *hw, f32 *y, i32 rows, i32 hidden, i32 acts, const f32 *params",
     "gru_cell": "const f32 *xw, const f32 *hw, const f32 *h, f32 *y, i32 rows, i32 hidden, i32 acts, const f32 *params",
     "gru_reset": "const f32 *xw, const f32 *hw, const f32 *h, f32 *z, f32 *rh, i32 rows, i32 hidden, "
@@ -111,6 +115,8 @@ KERNELS = (
     Kernel("pack_panels", "pack", 0),
     Kernel("gemv", "gemv"),
     Kernel("gemm", "gemm"),
+    Kernel("round_rows", "round_rows", 0),
+    Kernel("small_gemm", "small_gemm", 0),
     Kernel("rnn_cell", "rnn_cell"),
     Kernel("gru_cell", "gru_cell", in_place=True),
     Kernel("gru_reset", "gru_reset"),
@@ -168,7 +174,7 @@ def packed_size(n: int, k: int) -> int:
     return -(-n // GRAIN) * GRAIN * k
 
 
-_C_TYPES = {"f32": "float", "u8": "uint8_t", "i32": "int32_t", "i64": "int64_t"}
+_C_TYPES = {"f32": "float", "u8": "uint8_t", "i16": "int16_t", "i32": "int32_t", "i64": "int64_t"}
 
 
 def c_header() -> str:

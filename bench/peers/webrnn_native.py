@@ -21,7 +21,6 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "runtime"))
 
 import webrnn  # noqa: E402
-from webrnn.engine.kernels import loading as kernels  # noqa: E402
 from webrnn.plan.opcodes import ERRORS  # noqa: E402
 
 
@@ -46,7 +45,7 @@ class PlanInC:
             place[...] = case.feeds[port.name]
         names = [port.name for port in self.program.file.outputs]
         self.order = [names.index(entry["name"]) for entry in case.entry["outputs"]]
-        run: Any = kernels.load("native").function("plan_run")
+        run: Any = self.program.kernels.function("plan_run")
         addresses = (ctypes.cast(run, ctypes.c_void_p).value, *self.program.run_arguments)
         self.arguments = [ctypes.c_void_p(address) for address in addresses]
         self.plan_loop = loop_library().plan_loop

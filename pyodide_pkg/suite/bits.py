@@ -33,9 +33,9 @@ def reference_backend() -> str | None:
     return specs[0] if specs else None
 
 
-def digest(name: str, model: Path | bytes, backend: str) -> str:
+def digest(name: str, model: Path | bytes, backend: str, weights: str = "f32") -> str:
     """Of the results of two runs with other inputs and, where a state is carried, three steps of a stream."""
-    session = webrnn.InferenceSession(model, backend=backend, fixed=FIXED.get(name))
+    session = webrnn.InferenceSession(model, backend=backend, fixed=FIXED.get(name), weights=weights)
     found = hashlib.sha256()
     rng = np.random.default_rng(7)
     shapes = {item.name: SIZES.get(name, {}).get(item.name) or _ones(item.shape) for item in session.get_inputs()}

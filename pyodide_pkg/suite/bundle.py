@@ -73,7 +73,11 @@ def _models() -> Iterator[tuple[str, bytes]]:
     backend = bits.reference_backend()
     expected = {"": "the processor has no fused multiply-add"}
     if backend is not None:
-        expected = {name: bits.digest(name, data, backend) for name, data in {**real, **built_in}.items()}
+        expected = {
+            f"{name} {weights}": bits.digest(name, data, backend, weights)
+            for name, data in {**real, **built_in}.items()
+            for weights in ("f32", "int8")
+        }
     yield "expected_bits.json", json.dumps(expected).encode()
 
 

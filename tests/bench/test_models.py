@@ -7,9 +7,11 @@ import onnx
 import pytest
 
 import webrnn
+from tests.plan.harness import assert_same_bits
 from webrnn.bench.case import built_in, make_case
 from webrnn.bench.models import BUILT_IN, FURTHER, conditioned, decoder, sequence
 from webrnn.bench.onnx_file import GraphFile
+from webrnn.engine.kernels.loading import available, load
 
 NAMES = (*BUILT_IN, *FURTHER)
 
@@ -27,6 +29,17 @@ def test_onnxruntime_and_native_agree_with_numpy(name):
     for results in (ort.run(None, case.feeds), webrnn.InferenceSession(case.model).run(None, case.feeds)):
         for result, expected in zip(results, case.expected, strict=True):
             np.testing.assert_allclose(result, expected, atol=2e-5)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_builds_agree_bit_for_bit(name):
+    """The fused ones among each other, and the others."""
+    case = built_in(name)
+    first: dict[bool, list[np.ndarray]] = {}
+    for spec in available():
+        results = webrnn.InferenceSession(case.model, backend=spec).run(None, case.feeds)
+        assert_same_bits(results, first.setdefault(load(spec).fused, results), spec)
+    assert len(first) == 2
 
 
 def test_sizes_are_those_of_the_names():

@@ -14,7 +14,8 @@ from examples.denoise_wav import denoise_samples, with_noise
 from tests.models.fetch import model_path, speech_path
 from webrnn.audio import plans, read_wav
 from webrnn.engine.kernels import loading as kernels
-from webrnn.ir import DType, GraphBuilder, Value
+from webrnn.ir import WEBRNN, DType, GraphBuilder, Node, Value
+from webrnn.plan import opcodes
 
 RATE, SECONDS = 16000, 10
 SWAP = 48000
@@ -64,6 +65,20 @@ def _wide_double(b: GraphBuilder, x: Value) -> Value:
     return b.op("Cast", b.op("Add", wide, wide), to=1)
 
 
+def _small_double(b: GraphBuilder, x: Value) -> Value:
+    """And nothing more: by a product with small weights, which only unfused modules have."""
+    zeros = [b.constant(np.zeros(shape, dtype)) for shape, dtype in (((8, 8), np.int8), (8, np.float32))]
+    nothing = b.value("nothing")
+    rows = b.op("Reshape", x, b.ints(1, 8))
+    b.add(Node("SmallLinear", [rows, *zeros], [nothing], {"range": 100}, domain=WEBRNN))
+    return b.op("Add", b.op("Add", x, x), b.op("Reshape", nothing, b.ints(8)))
+
+
+def _small_wide_double(b: GraphBuilder, x: Value) -> Value:
+    """By what only full unfused modules have."""
+    return _small_double(b, b.op("Mul", _wide_double(b, x), b.constant(np.float32(0.5))))
+
+
 def _element(b: GraphBuilder, x: Value) -> Value:
     """x is an index, of which there are eight."""
     return b.op("Gather", b.constant(np.arange(8, dtype=np.float32)), b.op("Cast", x, to=7))
@@ -80,7 +95,10 @@ def _running_sum(b: GraphBuilder, x: Value) -> Value:
 SMALL: dict[str, tuple[Build, int, dict[str, Any] | None]] = {
     "double": (lambda b, x: b.op("Add", x, x), 8, {}),
     "wide_double": (_wide_double, 8, {}),
-    "overlapping": (lambda b, x: b.op("Mul", x, b.constant(np.float32(0.25))), 512, {"hop": 128}),
+    "small_double": (_small_double, 8, {}),
+    "small_wide_double": (_small_wide_double, 8, {}),
+    # a file with half floats
+    "overlapping": (lambda b, x: b.op("Mul", x, b.constant(np.full(512, 0.25, np.float32))), 512, {"hop": 128}),
     "sums": (_running_sum, 100, {"kind": "analyser"}),
     "picky": (_element, 8, {}),
     "choosy": (_element, 8, {"kind": "analyser"}),
@@ -103,3 +121,5 @@ def write_small(file: Path, build: Build, frame: int, says: dict[str, Any] | Non
     carry = {"total": "total_next"} if len(b.graph.inputs) > 1 else None
     about = {} if says is None else {"audio": {**audio, **says}}
     webrnn.InferenceSession(b.graph).export(file, carry=carry, about=about)
+    has_halves = file.read_bytes()[4] == opcodes.STORED_VERSION
+    assert has_halves == (file.stem == "overlapping")

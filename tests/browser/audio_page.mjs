@@ -203,22 +203,26 @@ export async function chain() {
   return found;
 }
 
-/** A plan for the core module beside one that needs the full one, however modules come to the audio thread. */
+/** A plan for the core module beside those that need others, however modules come to the audio thread. */
 export async function rare() {
   const noisy = (await floats("noisy.f32")).subarray(0, 2048);
   const found = [];
   for (const options of [{}, { sendBytes: true }]) {
     const prepare = async (audio) => {
       await audio.load("first", url("double"));
-      await audio.load("second", url("wide_double"));
+      await audio.load("second", url("wide_double")); // the full one
+      await audio.load("third", url("small_double")); // the simd one
+      await audio.load("fourth", url("small_wide_double")); // the full simd one
     };
     const { output, errors } = await render(noisy, prepare, options);
-    found.push(...errors, ...compare(JSON.stringify(options), output, noisy.map((sample) => 4 * sample)));
+    found.push(...errors, ...compare(JSON.stringify(options), output, noisy.map((sample) => 16 * sample)));
   }
   const wasm = new URL("wasm_relaxed_core.wasm", import.meta.url);
   await render(noisy, async (audio) => {
-    const text = await audio.load("second", url("wide_double")).then(() => "nothing", String);
-    if (!text.startsWith("PlanError: the plan needs the full module")) found.push(text);
+    for (const [name, reason] of [["wide_double", "the full module"], ["small_double", "a build whose"]]) {
+      const text = await audio.load("second", url(name)).then(() => "nothing", String);
+      if (!text.startsWith(`PlanError: the plan needs ${reason}`)) found.push(text);
+    }
   }, { wasm });
   return found;
 }

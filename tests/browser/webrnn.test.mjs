@@ -9,7 +9,7 @@ import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
 
 import { withMeta, withMetaText } from "./plan_edits.mjs";
-import { check, readCase } from "./webrnn_cases.mjs";
+import { check, differences, readCase } from "./webrnn_cases.mjs";
 import { checkLimits } from "./webrnn_limits.mjs";
 
 const base = process.argv[2];
@@ -74,6 +74,76 @@ test("a plan that needs the full module gets it, and others the core module", as
   for (let i = 0; i < 2; i++) {
     assert.deepEqual(common.run(gru.runs[0]), wanted);
     assert.deepEqual(rare.run(runs[0]), expected);
+  }
+});
+
+test("a plan that needs an unfused module gets the simd one, and all variants give the same bits", async () => {
+  for (const name of ["small_gru", "small_determinants"]) {
+    const { runs, results } = await readCase(name, "scalar", read);
+    for (const [asked, taken] of [["relaxed", "simd"], ["simd", "simd"], ["scalar", "scalar"], [undefined, "simd"]]) {
+      const model = await load(name, { variant: asked });
+      assert.equal(model.variant, taken);
+      assert.deepEqual(differences(model.run(runs[0]), model.shapes, results[0]), [], `${name}, ${asked}`);
+    }
+    const plan = await read(`${name}.rnn`);
+    const wasm = await readFile(new URL("wasm_relaxed.wasm", base));
+    const message = "the plan needs a build whose multiply-adds are not fused, and those of this one are";
+    assert.throws(() => Model.loadSync(plan, { wasm }), { name: "PlanError", message });
+    await assert.rejects(Model.load(plan, { wasm }), { name: "PlanError", message }); // what is given is taken
+  }
+});
+
+test("half floats in a file are widened, wherever it comes from", async () => {
+  const file = await read("half_gru.rnn");
+  assert.equal(file[4], 4);
+  const { runs, results } = await readCase("half_gru", "simd", read);
+  const options = { variant: "simd" };
+  const wasm = await readFile(new URL("wasm_simd_core.wasm", base));
+  const respond = (body, headers) => new Response(body, { headers });
+  const sources = [
+    new URL("cases/half_gru.rnn", base), file, file.slice().buffer, Uint8Array.of(0, ...file).subarray(1), new Blob([file]),
+    respond(file), respond(file, { "content-length": "1" }),
+  ];
+  const models = await Promise.all(sources.map((source) => Model.load(source, options)));
+  for (const model of [...models, Model.loadSync(file, { wasm })]) {
+    assert.deepEqual(differences(model.run(runs[0]), model.shapes, results[0]), []);
+  }
+});
+
+test("every half float is widened exactly", async () => {
+  const file = await read("every_half.rnn");
+  assert.equal(file[4], 4);
+  const { y } = (await Model.load(file)).run({ x: Float32Array.of(1) });
+  const exponents = Array.from({ length: 31 }, (_, e) => e);
+  const sizes = exponents.flatMap((e) =>
+    Array.from({ length: 1024 }, (_, m) => (e ? (1 + m / 1024) * 2 ** (e - 15) : m * 2 ** -24)));
+  const expected = [...sizes, Infinity];
+  assert.deepEqual(y, Float32Array.of(...expected, ...expected.map((size) => -size)));
+});
+
+test("files with damaged half floats are refused", async () => {
+  const file = await read("half_gru.rnn");
+  const changed = (words) => {
+    const bytes = file.slice();
+    const view = new DataView(bytes.buffer);
+    for (const [index, change] of Object.entries(words)) {
+      view.setInt32(4 * index, change(view.getInt32(4 * index, true)), true);
+    }
+    return bytes;
+  };
+  const [table, stretches] = [/^the table of stretches does not fit/, /^the stretches of the file are damaged$/];
+  for (const [bytes, message] of [
+    [changed({ 2: (length) => length + 4 }), stretches], [changed({ 2: () => 0x7fffffff }), stretches],
+    [changed({ 3: () => -1 }), table], [changed({ 3: () => 0x7fffffff }), table], [changed({ 3: () => 0 }), stretches],
+    [changed({ 4: () => 0x7fffffff }), stretches], [changed({ 4: () => -4 }), stretches],
+    [changed({ 4: (length) => length + 8, 6: () => -8 }), stretches], [changed({ 5: (count) => count + 1 }), stretches],
+    [changed({ 4: (length) => length - 2, 5: (count) => count + 1 }), stretches],
+    [file.slice(0, -1), stretches], [Uint8Array.of(...file, 0), stretches], [file.slice(0, 16), table],
+    [changed({ 1: () => 5 }), /of version 5, this webrnn reads versions 3 and 4/],
+  ]) {
+    const before = process.memoryUsage().arrayBuffers;
+    await assert.rejects(Model.load(bytes), { name: "PlanError", message });
+    assert.ok(process.memoryUsage().arrayBuffers - before < 4e6);
   }
 });
 
@@ -268,7 +338,7 @@ test("damaged plans raise PlanError", async () => {
   const rejected = (bytes, message) => assert.rejects(Model.load(bytes), { name: "PlanError", message });
   await rejected(plan.slice(0, 20), /shorter than the header/);
   await rejected(words((w) => (w[0] = 1)), /not a plan file/);
-  await rejected(words((w) => (w[1] = 99)), /of version 99, this webrnn reads version 3/);
+  await rejected(words((w) => (w[1] = 99)), /of version 99, this webrnn reads versions 3 and 4/);
   await rejected(words((w) => w[4]++), /the header is damaged|metadata/);
   await rejected(words((w) => (w[4] = -1)), /table of sizes/);
   await rejected(words((w) => (w[8] = 1 << 24)), /the header is damaged/);

@@ -21,9 +21,12 @@ from webrnn.engine.session import InferenceSession
 from webrnn.ir import DType
 from webrnn.onnx.reader import read_model
 from webrnn.passes.pipeline import run_passes
+from webrnn.passes.small_weights import make_weights_small
+from webrnn.passes.weight_forms import WeightForms
 from webrnn.plan import instructions, opcodes
 from webrnn.plan.encode import compile_graph
 from webrnn.plan.file import ELEMENT_TYPES
+from webrnn.plan.halves import stored_plan
 from webrnn.reference.cast import convert
 
 VARIANTS = ("relaxed", "simd", "scalar")
@@ -39,9 +42,10 @@ class Case:
     model: ModelProto
     runs: list[Arrays]
     carry: dict[str, str] = field(default_factory=dict)
+    weights: str = "f32"
 
     def plan(self) -> bytes:
-        return plan_of(self.model)
+        return plan_of(self.model, weights=self.weights)
 
     def results(self, plan: bytes, variant: str) -> list[Arrays]:
         program = PlanProgram(plan, kernels.load(f"wasm:{variant}"))
@@ -58,9 +62,10 @@ class Case:
         return found
 
 
-def plan_of(model: ModelProto, most_steps: int = 1000) -> bytes:
+def plan_of(model: ModelProto, most_steps: int = 1000, weights: str = "f32") -> bytes:
     graph = read_model(model.SerializeToString())
     run_passes(graph)
+    make_weights_small(graph, WeightForms(weights))
     return compile_graph(graph, most_steps=most_steps)
 
 
@@ -78,9 +83,12 @@ def write(folder: Path, cases: Sequence[Case]) -> None:
         plan = case.plan()
         results = {variant: [encoded(run) for run in case.results(plan, variant)] for variant in VARIANTS}
         content = {"carry": case.carry, "runs": [encoded(feeds) for feeds in case.runs], "results": results}
-        (folder / f"{case.name}.rnn").write_bytes(plan)
+        (folder / f"{case.name}.rnn").write_bytes(stored_plan(plan) if case.weights == "f16" else plan)
         (folder / f"{case.name}.json").write_text(json.dumps(content))
     (folder / "cases.json").write_text(json.dumps([case.name for case in cases]))
+    every = np.arange(2**16, dtype=np.uint16).view(np.float16)[: 2**15]
+    every = every[~np.isnan(every)].astype(np.float32)
+    (folder / "every_half.rnn").write_bytes(stored_plan(plan_of(table_of(np.concatenate([every, -every])))))
     (folder / "gather.rnn").write_bytes(plan_of(gather()))
     (folder / "endless.rnn").write_bytes(plan_of(endless()))
     (folder / "nested_loops.rnn").write_bytes(nested_loops(instructions.EXACT, instructions.EXACT))
@@ -139,6 +147,25 @@ def determinants() -> ModelProto:
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 22)])
 
 
+def table_of(array: np.ndarray) -> ModelProto:
+    """Gives an array, and takes a number."""
+    nodes = [helper.make_node("Mul", ["table", "x"], ["y"])]
+    inputs = [helper.make_tensor_value_info("x", FLOAT, [1])]
+    outputs = [helper.make_tensor_value_info("y", FLOAT, [array.size])]
+    graph = helper.make_graph(nodes, "g", inputs, outputs, [numpy_helper.from_array(array, "table")])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 22)])
+
+
+def small_determinants() -> ModelProto:
+    """One that only the full module has, behind one that only unfused modules have."""
+    inputs = [helper.make_tensor_value_info("x", FLOAT, [32, 32])]
+    outputs = [helper.make_tensor_value_info("y", FLOAT, [])]
+    weights = np.random.default_rng(3).standard_normal((32, 32), np.float32) / 4
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["turned"]), helper.make_node("Det", ["turned"], ["y"])]
+    graph = helper.make_graph(nodes, "g", inputs, outputs, [numpy_helper.from_array(weights, "w")])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 22)])
+
+
 def all_cases() -> list[Case]:
     rng = np.random.default_rng(11)
 
@@ -179,6 +206,13 @@ def all_cases() -> list[Case]:
         ),
         Case("every_type", every_type(), [every_feed()]),
         Case("determinants", determinants(), [{"x": x(n, 3, 3)} for n in (2, 5)]),
+        Case(
+            "small_gru", recurrent("GRU", rng, steps=7, batch=1), [{"x": x(7, 1, 12), "h": x(1, 1, 20)}], weights="int8"
+        ),
+        Case(
+            "half_gru", recurrent("GRU", rng, steps=7, batch=1), [{"x": x(7, 1, 12), "h": x(1, 1, 20)}], weights="f16"
+        ),
+        Case("small_determinants", small_determinants(), [{"x": x(32, 32)}], weights="int16"),
     ]
 
 

@@ -10,6 +10,9 @@ from tests.engine.stream_models import hidden_state, stateful
 from tests.models.fetch import model_path
 from tests.onnx.models import floats, model
 from webrnn.cli import main
+from webrnn.ir import DType, GraphBuilder
+from webrnn.plan.file import PlanFile
+from webrnn.tables import bytes_text
 
 
 def saved(tmp_path, proto, name="m.onnx"):
@@ -41,10 +44,27 @@ def test_what_other_commands_say_of_the_file(tmp_path, capsys):
     assert main(["export", path, "--carry", "auto", "--about", str(tmp_path / "about.json")]) == 0
     printed = capsys.readouterr().out
     assert main(["info", str(tmp_path / "m.rnn")]) == 0
-    assert printed.startswith(capsys.readouterr().out.rstrip())
+    sections, _, size = capsys.readouterr().out.rpartition("\n\n")
+    assert printed.startswith(sections)
+    assert printed.endswith(f"\n\n{size}")
+    assert size.startswith(f"{tmp_path / 'm.rnn'}: ")
     assert main(["plan", str(tmp_path / "m.rnn")]) == 0
     out = capsys.readouterr().out
     assert 'states\n  input  from output  starts from\n  h_in   h_out        zeros\n\nabout\n  {"a": 1}\n\ncode' in out
+
+
+def test_half_floats_are_mentioned(tmp_path, capsys):
+    graph = GraphBuilder("g")
+    x = graph.input("x", DType.FLOAT, (1,))
+    graph.graph.outputs = [graph.op("Mul", x, graph.constant(np.ones(1000, np.float32)))]
+    file = tmp_path / "half.rnn"
+    webrnn.InferenceSession(graph.graph).export(file)
+    assert main(["info", str(file)]) == 0
+    sizes = bytes_text(file.stat().st_size), bytes_text(len(PlanFile(file.read_bytes()).data))
+    assert "{}: {} with half floats, {} when loaded\n".format(file, *sizes) in capsys.readouterr().out
+    assert main(["plan", str(file), "--output", str(tmp_path / "again.rnn")]) == 0
+    assert f" bytes, {file.stat().st_size:,} in the file, which has half floats\n" in capsys.readouterr().out
+    assert (tmp_path / "again.rnn").read_bytes() == file.read_bytes()
 
 
 def test_pairs(tmp_path, capsys):

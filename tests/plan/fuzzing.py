@@ -26,7 +26,7 @@ from tests.plan.corpus import Sample, samples
 from tests.plan.corruption import corrupted
 from tests.plan.hostile import hostile
 from wasm_kernels.build import HERE as SOURCES
-from wasm_kernels.build import ROOT, generated_headers
+from wasm_kernels.build import ROOT, UNFUSED, generated_headers
 from webrnn.plan.opcodes import ERRORS
 
 COMPILERS = ("clang", *(f"clang-{n}" for n in range(30, 12, -1)), "gcc")
@@ -70,7 +70,7 @@ def driver(checks: str = ADDRESS, name: str = "fuzz_driver") -> Path:
     headers = generated_headers()
     source = Path(__file__).parent / f"{name}.c"
     simd = ["-march=x86-64-v3"] if platform.machine() in ("x86_64", "AMD64") and _has_avx2() else []
-    command = [found, *FLAGS, f"-fsanitize={checks}", "-fno-sanitize-recover=all", *simd]
+    command = [found, *FLAGS, f"-fsanitize={checks}", "-fno-sanitize-recover=all", *simd, UNFUSED]
     sources = [path.read_text() for path in (source, RUN_HEADER, *sorted(SOURCES.glob("*.[ch]")))]
     digest = hashlib.sha256("\0".join([*command, *headers.values(), *sources]).encode()).hexdigest()[:16]
     program = WORK / f"{name}-{digest}"

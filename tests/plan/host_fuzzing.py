@@ -30,7 +30,7 @@ import numpy as np
 
 from tests.plan.fuzzing import FLAGS, WORK, _has_avx2, compiler
 from wasm_kernels.build import HERE as SOURCES
-from wasm_kernels.build import LIBRARY_SUFFIX, generated_headers, write_bindings
+from wasm_kernels.build import LIBRARY_SUFFIX, UNFUSED, generated_headers, write_bindings
 
 SECONDS = 30.0
 """That one plan may take, with all that is done with it."""
@@ -72,10 +72,10 @@ def sanitized_kernels() -> Path:
 
 
 def _instruction_set() -> tuple[str, list[str]]:
-    """The one that is built."""
+    """The one that is built, unfused: fused builds do not have all instructions."""
     if platform.machine() not in ("x86_64", "AMD64"):
-        return "neon", []
-    return ("avx2", ["-march=x86-64-v3"]) if _has_avx2() else ("sse2", [])
+        return "neon_unfused", [UNFUSED]
+    return ("avx2_unfused", ["-march=x86-64-v3", UNFUSED]) if _has_avx2() else ("sse2", [])
 
 
 def sanitizer_library() -> str:
@@ -323,7 +323,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--plans", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=0, help="of the first one")
-    parser.add_argument("--backend", default="native", help="native, under AddressSanitizer, or wasm:relaxed, ...")
+    parser.add_argument("--backend", default="native", help="native, under AddressSanitizer, or wasm:simd, ...")
     parser.add_argument("--go-on", action="store_true", help="behind a failure, with the next seed")
     arguments = parser.parse_args(argv)
     total, failures, started, said = Counter[str](), 0, time.monotonic(), 0.0

@@ -23,6 +23,7 @@ from webrnn.engine.programs.plan_program import DIRECT_BYTES
 from webrnn.plan import opcodes
 from webrnn.plan.encode import encode_again
 from webrnn.plan.file import PlanFile, PlanState
+from webrnn.plan.halves import stored
 
 LARGE = DIRECT_BYTES // 4
 NUMBERS = (0, 1, 2, 3, 5, 8, 24, LARGE - 1, LARGE, LARGE + 1, 20_000, 200_000, 2**31 - 1, -1)
@@ -33,7 +34,39 @@ HEADER = opcodes.HEADER
 
 
 def damaged(rng: random.Random) -> bytes:
-    """A plan file that is not as it should be; a few are."""
+    """A plan file that is not as it should be; a few are. Some have half floats."""
+    data = _damaged(rng)
+    return with_halves(data, rng) if rng.random() < 0.25 else data
+
+
+def with_halves(data: bytes, rng: random.Random) -> bytes:
+    """A file with half floats where the plan has weights, or anywhere; some are damaged."""
+    file = _Words(data)
+    first = file.header["data_offset"] if file.is_whole and rng.random() < 0.9 else 0
+    end = min(len(data), first + file.header["data_bytes"]) if first > 0 else len(data)
+    places, at = [], max(first, 0)
+    for _ in range(rng.randrange(4)):
+        start = at + 4 * rng.randrange(8)
+        count = max((end - start) // 4, 0)
+        count = rng.randint(0, count) if rng.random() < 0.7 else count
+        if start + 4 * count <= end:
+            places.append((start, count))
+            at = start + 4 * count
+    with np.errstate(all="ignore"):
+        made = bytearray(stored(data, places))
+    if rng.random() < 0.4:
+        word = 4 * rng.randrange(2, len(opcodes.STORED_HEADER) + 2 * len(places) + 2)
+        (number,) = struct.unpack_from("<i", made, word)
+        number = rng.choice(
+            (0, 1, -1, number + rng.choice((-4, -2, -1, 1, 2, 4)), 2 * number, 2**24, 2**31 - 1, -(2**31))
+        )
+        struct.pack_into("<I", made, word, number & 0xFFFFFFFF)
+    if rng.random() < 0.1:
+        made = made[: rng.randrange(len(made))] if rng.random() < 0.5 else made + bytes(rng.randrange(1, 9))
+    return bytes(made)
+
+
+def _damaged(rng: random.Random) -> bytes:
     kind = rng.random()
     if kind < 0.15:
         file = _Words(_large(rng))

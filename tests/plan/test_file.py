@@ -163,8 +163,8 @@ def test_files_of_another_kind_or_version_raise():
     for bad in (b"", b"WRNN", bytes(59), b"\x08\x07" + bytes(100)):
         with pytest.raises(PlanError):
             PlanFile(bad)
-    data[4] += 1
-    with pytest.raises(PlanError, match="version 3"):
+    data[4] += 2
+    with pytest.raises(PlanError, match="of version 5, this webrnn reads versions 3 and 4"):
         PlanFile(bytes(data))
 
 

@@ -8,6 +8,7 @@ import pytest
 from tests.passes.random_graphs import random_graph
 from tests.plan.harness import BUILDS, assert_close, assert_same_bits, run_plan
 from webrnn.engine.executor.executor import Executor
+from webrnn.engine.kernels import loading as kernels
 from webrnn.errors import PlanError
 from webrnn.passes import run_passes
 from webrnn.plan.encode import compile_graph
@@ -44,12 +45,8 @@ def examine(seed: int, optimize: bool) -> bool:
                     raise
                 return False  # it holds for other sizes, such as longer sequences
             assert_close(got, wanted, 1e-4, spec)
-            results.setdefault("fused" if spec in FUSED else "plain", got)
-            assert_same_bits(got, results["fused" if spec in FUSED else "plain"], spec)
+            assert_same_bits(got, results.setdefault(kernels.load(spec).fused, got), spec)
     return True
-
-
-FUSED = {"native:avx2", "native:avx512", "native:neon", "wasm:relaxed", "pyodide:relaxed"}
 
 
 @pytest.mark.parametrize("optimize", [False, True], ids=("as it is", "optimized"))

@@ -21,7 +21,7 @@ from webrnn.plan.instructions import ROWS
 from webrnn.plan.operand_rules import OPERAND_RULES
 from webrnn.plan.verify import verify, verify_tables
 
-OURS = kernels.load(MAIN)
+OURS = kernels.load(MAIN).unfused()
 CHECK, BIND, TABLE_BYTES = (OURS.function(f"plan_{name}") for name in ("check", "bind", "table_bytes"))
 
 

@@ -9,6 +9,7 @@ import sys
 
 module, plan_file, results = sys.argv[1:]
 library = ctypes.CDLL(module)
+variant = module.removesuffix(".wasm").rpartition("_")[2]
 with open(plan_file, "rb") as file:
     data = file.read()
 
@@ -19,17 +20,21 @@ def place(n_bytes):
     return -(-ctypes.addressof(memory) // 64) * 64, memory
 
 
+def call(name, *arguments):
+    return library[f"wr_{name}_{variant}"](*arguments)
+
+
 plan, kept_plan = place(len(data))
 ctypes.memmove(plan, data, len(data))
-assert library.wr_plan_check(plan, len(data)) == 0
-tables, kept_tables = place(library.wr_plan_table_bytes(plan))
-assert library.wr_plan_bind(plan, 0, tables) == 0
-arena, kept_arena = place(library.wr_plan_arena_bytes(tables))
-output, kept_output = place(library.wr_plan_external_bytes(tables, 0))
+assert call("plan_check", plan, len(data)) == 0
+tables, kept_tables = place(call("plan_table_bytes", plan))
+assert call("plan_bind", plan, 0, tables) == 0
+arena, kept_arena = place(call("plan_arena_bytes", tables))
+output, kept_output = place(call("plan_external_bytes", tables, 0))
 externals = (ctypes.c_void_p * 1)(output)
 returned = []
 for limits in ((1000, -1, -1), (-1, 1000, -1), (-1, -1, 50_000)):
-    library.wr_plan_limit(tables, (ctypes.c_int64 * 3)(*limits))
-    returned.append(library.wr_plan_run(tables, arena, externals))
+    call("plan_limit", tables, (ctypes.c_int64 * 3)(*limits))
+    returned.append(call("plan_run", tables, arena, externals))
 with open(results, "w") as file:
     json.dump(returned, file)

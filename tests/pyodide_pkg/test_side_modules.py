@@ -34,7 +34,7 @@ def chosen_cases() -> list[tuple[Kernel, Case]]:
     return [(kernel, case) for kernel in KERNELS for case in list(grid(kernel, rng))[::7]]
 
 
-def encoded(kernel: Kernel, case: Case) -> dict[str, Any]:
+def encoded(kernel: Kernel, case: Case, variant: str) -> dict[str, Any]:
     def argument(name: str) -> Any:
         if name in case.outputs:
             size, dtype = case.outputs[name]
@@ -43,12 +43,13 @@ def encoded(kernel: Kernel, case: Case) -> dict[str, Any]:
         return {"data": base64.b64encode(value.tobytes()).decode()} if isinstance(value, np.ndarray) else value
 
     types, names = zip(*kernel.parameters, strict=True)
-    return {"symbol": kernel.symbol, "types": types, "arguments": [argument(name) for name in names]}
+    return {"symbol": f"{kernel.symbol}_{variant}", "types": types, "arguments": [argument(name) for name in names]}
 
 
 def inside_pyodide(module: Path, cases: list[tuple[Kernel, Case]], folder: Path) -> list[list[np.ndarray]]:
     """What the kernels of a side module write, in the form of harness.run."""
-    (folder / "cases.json").write_text(json.dumps([encoded(*pair) for pair in cases]))
+    variant = module.stem.removeprefix("pyodide_")
+    (folder / "cases.json").write_text(json.dumps([encoded(*pair, variant) for pair in cases]))
     core.run(SCRIPT, module, folder / "cases.json", folder / "results.json")
     answers = []
     for (kernel, case), buffers in zip(cases, json.loads((folder / "results.json").read_text()), strict=True):

@@ -58,7 +58,7 @@ export class AudioModels extends EventTarget {
   /**
    * Compiles the VM here and makes the node.
    *
-   * `variant` and `wasm` as for Model.load: without `wasm` a plan that needs the full module gets it when it is loaded.
+   * `variant` and `wasm` as for Model.load: without `wasm` a plan that needs another module gets it when it is loaded.
    * `interval` is the time between reports of the load, in seconds. `processor` is the address of audio_processor.js if it
    * is not beside this file. `sendBytes` lets the audio thread compile the VM.
    */

@@ -8,8 +8,8 @@
 //   audio.addEventListener("result", ({ detail: { name, sample, values } }) => ...);
 
 import { warmUp } from "./audio_warmup.js";
-import { bytesOf, chooseVariant, compile, moduleUrl } from "./instance.js";
-import { LimitError, ModelError, PlanError, ShapeError, StreamError, WebrnnError, needsFull } from "./plan_file.js";
+import { bytesOf, chooseVariant, compile, moduleUrl, planBytes } from "./instance.js";
+import { LimitError, ModelError, PlanError, ShapeError, StreamError, WebrnnError, otherModule } from "./plan_file.js";
 
 const CLASSES = { LimitError, ModelError, PlanError, ShapeError, StreamError, TypeError };
 
@@ -25,7 +25,8 @@ export class AudioModels extends EventTarget {
   #requests = new Map(); // id -> {resolve, reject}
   #lastId = 0;
   #wasm; // the module or its bytes
-  #full; // gives the full one, unless the page gave a module of its own
+  #chosen; // which one it is, {variant, isFull}
+  #others; // gives another one, unless the page gave a module of its own
   #isPlayed; // as it is made, so that time matters
   #underruns = null; // what the context had counted before
   #failure = null;
@@ -33,27 +34,28 @@ export class AudioModels extends EventTarget {
 
   /** `interval` is the time in seconds between reports of the load. */
   static async create(context, { variant, wasm, interval = 0.25, processor, sendBytes = false } = {}) {
-    const chosen = wasm ? variant : chooseVariant(variant);
+    const chosen = { variant: wasm ? variant : chooseVariant(variant), isFull: false };
     const url = processor ?? new URL("audio_processor.js", import.meta.url);
     const [module] = await Promise.all([compile(chosen, { wasm }), context.audioWorklet.addModule(url)]);
     const isPlayed = typeof context.suspend === "function" && typeof context.startRendering !== "function";
     const options = { isPlayed, interval };
     if (!sendBytes) {
       try {
-        const full = wasm ? null : () => compile(chosen, { isFull: true });
-        return new AudioModels(context, { ...options, wasm: module }, full);
+        return new AudioModels(context, { ...options, wasm: module }, chosen, wasm ? null : compile);
       } catch (error) {
         if (error.name !== "DataCloneError") throw error; // here modules cannot be sent to the audio thread
       }
     }
     const bytes = await bytesOf(wasm ?? moduleUrl(chosen));
-    return new AudioModels(context, { ...options, wasm: bytes }, wasm ? null : () => bytesOf(moduleUrl(chosen, true)));
+    const others = wasm ? null : (other) => bytesOf(moduleUrl(other));
+    return new AudioModels(context, { ...options, wasm: bytes }, chosen, others);
   }
 
-  constructor(context, processorOptions, full) {
+  constructor(context, processorOptions, chosen, others) {
     super();
     this.#wasm = processorOptions.wasm;
-    this.#full = full;
+    this.#chosen = chosen;
+    this.#others = others;
     this.#isPlayed = processorOptions.isPlayed;
     this.context = context;
     this.node = new AudioWorkletNode(context, "webrnn-audio", {
@@ -66,13 +68,15 @@ export class AudioModels extends EventTarget {
   }
 
   async load(name, source, { listens = "input" } = {}) {
-    const plan = await bytesOf(source);
-    try {
-      return await this.#load({ name, plan, listens });
-    } catch (error) {
-      if (!this.#full || !needsFull(error)) throw error;
+    const plan = planBytes(await bytesOf(source)); // not on the audio thread
+    for (let chosen = this.#chosen, wasm; ; wasm = await this.#others(chosen)) {
+      try {
+        return await this.#load({ name, plan, listens, wasm });
+      } catch (error) {
+        if (!this.#others) throw error;
+        chosen = otherModule(chosen, error);
+      }
     }
-    return this.#load({ name, plan, listens, wasm: await this.#full() });
   }
 
   async #load(request) {

@@ -1,5 +1,6 @@
 // The wasm module of the kernels: which variant runs here, where it comes from, and the memory that it works on.
 
+import { storedLength, widen } from "./halves.js";
 import { PlanError, WebrnnError } from "./plan_file.js";
 
 const PAGE = 65536;
@@ -130,25 +131,51 @@ export async function bytesOf(source, progress) {
   return load(urlOf(source), progress, (response) => response.arrayBuffer());
 }
 
-/** Puts bytes into memory: {address, length}. */
-export function placeBytes(bytes, heap) {
+/** The plan of a file as bytes, for whoever has no time to widen half floats. */
+export function planBytes(source) {
+  if (!source.byteLength) return source; // transferred to another thread: no view can be made of it
+  const bytes = ArrayBuffer.isView(source) ? source : new Uint8Array(source);
+  const file = new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const length = storedLength(file);
+  if (!length) return source;
+  const plan = new Uint8Array(length);
+  widen(file, plan);
+  return plan;
+}
+
+/** Puts bytes into memory: {block, length}. */
+function put(bytes, heap) {
   const { buffer, byteOffset } = ArrayBuffer.isView(bytes) ? bytes : { buffer: bytes, byteOffset: 0 };
   const length = bytes?.byteLength;
   if (!Number.isInteger(length)) throw new TypeError(`the bytes of a file are expected, not ${typeof bytes}`);
-  const { address } = heap.allocate(length);
+  const block = heap.allocate(length);
   // Bytes that were transferred to another thread have no length, and no view can be made of them.
-  if (length) heap.view(Uint8Array, address, length).set(new Uint8Array(buffer, byteOffset, length));
-  return { address, length };
+  if (length) heap.view(Uint8Array, block.address, length).set(new Uint8Array(buffer, byteOffset, length));
+  return { block, length };
 }
 
-/** The same of a response, written there as it comes. */
-async function placeBody({ headers, body }, heap) {
+/** The plan of a file that is in memory: {address, length}. */
+function planIn({ block, length }, heap) {
+  const file = () => heap.view(Uint8Array, block.address, length); // again when memory has grown
+  const planLength = storedLength(file());
+  if (!planLength) return { address: block.address, length };
+  const { address } = heap.allocate(planLength);
+  widen(file(), heap.view(Uint8Array, address, planLength));
+  heap.release(block);
+  return { address, length: planLength };
+}
+
+/** Puts the plan of a file into memory: {address, length}. */
+export const placeBytes = (bytes, heap) => planIn(put(bytes, heap), heap);
+
+/** What a response holds, written to memory as it comes: {block, length}. */
+async function putBody({ headers, body }, heap) {
   const said = Number(headers.get("content-length"));
   let block = heap.allocate(Number.isSafeInteger(said) && said > 0 ? said : PAGE);
   let length = 0;
   for (const reader = body.getReader(); ; ) {
     const { done, value } = await reader.read();
-    if (done) return { address: block.address, length };
+    if (done) return { block, length };
     if (length + value.length > block.bytes) {
       // Compressed on its way: what the server said was the length of that.
       const larger = heap.allocate(2 * (length + value.length));
@@ -161,24 +188,24 @@ async function placeBody({ headers, body }, heap) {
   }
 }
 
-/** What a file holds, as `bytesOf` takes it, put into memory: {address, length}. */
+/** The same of a file as `bytesOf` takes it. */
 export async function place(source, heap, progress) {
   if (!isPlace(source)) return placeBytes(await bytesOf(source), heap);
-  const use = async (response) => (response.body ? placeBody(response, heap) : response.arrayBuffer());
+  const use = async (response) => (response.body ? putBody(response, heap) : response.arrayBuffer());
   const found = await load(urlOf(source), progress, use);
-  return "address" in found ? found : placeBytes(found, heap);
+  return "block" in found ? planIn(found, heap) : placeBytes(found, heap);
 }
 
-/** Where the module of a variant is: beside this file. */
-export const moduleUrl = (variant, isFull) => (isFull ? FULL : CORE)[variant]();
+/** Where a module is: beside this file. */
+export const moduleUrl = ({ variant, isFull }) => (isFull ? FULL : CORE)[variant]();
 
 const compiled = new Map(); // URL -> promise of the module
 
-/** A module of a variant, fetched once, or that of `wasm`: a module, its bytes or its URL. */
-export function compile(variant, { wasm, isFull, progress }) {
+/** The module of a variant, the core or the full one, fetched once, or that of `wasm`: a module, its bytes or its URL. */
+export function compile(chosen, { wasm, progress } = {}) {
   if (wasm instanceof WebAssembly.Module) return wasm;
   if (wasm) return compileFrom(wasm, "the given file", progress);
-  const url = moduleUrl(variant, isFull);
+  const url = moduleUrl(chosen);
   if (!compiled.has(url.href)) {
     const module = compileFrom(url, url.pathname.split("/").pop(), progress);
     module.catch(() => compiled.delete(url.href));

@@ -1,8 +1,9 @@
 // Reading plan files, as runtime/webrnn/plan/file.py does: the header, the metadata and sizes.
 
 // Written by web_demo/packaging/plan_constants.py:
-const MAGIC = 0x4e4e5257;
+export const MAGIC = 0x4e4e5257;
 const VERSION = 3;
+export const STORED_VERSION = 4; // of a file with half floats
 const HEADER = [
   "magic", "version", "words", "symbols", "sizes", "buffers", "slots", "tensors", "externals", "moves", "code_words",
   "data_offset", "data_bytes", "meta_offset", "meta_bytes",
@@ -24,13 +25,15 @@ export const ERRORS = [
   "the run did not end within {} seconds", "more memory is needed", "a size came out negative or too large",
   "sizes that came out while running do not fit", "integer division by zero",
   "the plan needs the full module of kernels, and this is the core module",
+  "the plan needs a build whose multiply-adds are not fused, and those of this one are",
 ];
 const RAISED = () => ({ 10: ShapeError, 11: ModelError, 12: ShapeError, 17: ShapeError, 18: ShapeError, 19: ModelError });
 const LIMITS = { 13: "loopSteps", 14: "runSteps", 15: "seconds" };
 /** What the VM returns when a run needs more memory. */
 export const GROW = 16;
-/** And what a core module returns for a plan with something that only the full one has. */
+/** And what it returns for a plan with something that only full modules have, or only unfused ones. */
 const NEEDS_FULL = 20;
+const NEEDS_UNFUSED = 21;
 // and so far.
 
 const CHUNK = 4096; // letters that are decoded at a time
@@ -91,9 +94,13 @@ export class LimitError extends ModelError {
   }
 }
 
-/** Whether a model could not be made because the module is a core one: for the full one the same error is none. By its text,
- * since the error may come from another thread. */
-export const needsFull = ({ message }) => message === ERRORS[NEEDS_FULL];
+/** Which module, {variant, isFull}, runs a plan that another one has refused with this error; raises it if none does. By its
+ * text, since the error may come from another thread. */
+export function otherModule({ variant, isFull }, error) {
+  if (error.message === ERRORS[NEEDS_FULL] && !isFull) return { variant, isFull: true };
+  if (error.message === ERRORS[NEEDS_UNFUSED] && variant === "relaxed") return { variant: "simd", isFull };
+  throw error;
+}
 
 const DAMAGED = "the metadata are damaged";
 
@@ -111,7 +118,8 @@ export class PlanFile {
     const header = Object.fromEntries(HEADER.map((name, i) => [name, word(i)]));
     if (header.magic !== MAGIC) throw new PlanError("this is not a plan file");
     if (header.version !== VERSION) {
-      throw new PlanError(`the plan is of version ${header.version}, this webrnn reads version ${VERSION}`);
+      const known = `versions ${VERSION} and ${STORED_VERSION}`;
+      throw new PlanError(`the plan is of version ${header.version}, this webrnn reads ${known}`);
     }
     let at = HEADER.length;
     const table = (name, width) => {

@@ -76,7 +76,9 @@ export class Model {
    * Loads a plan file from a URL, a Blob, a Response or its bytes, and checks it. In Node a string may be a path.
    *
    * `variant` is by default the fastest that this engine supports. Its core module is fetched from beside this file, and
-   * the full one if the plan needs it, unless `wasm` gives one: a compiled module, its bytes or a URL. `onProgress` hears of every piece that is downloaded.
+   * another one if the plan needs it, unless `wasm` gives one: a compiled module, its bytes or a URL. That is the full one,
+   * or for plans with small weights the simd one in place of the relaxed one. `onProgress` hears of every piece that is
+   * downloaded.
    * `limits` are those of each run of the model and each step of its streams.
    */
   static load(
@@ -95,7 +97,7 @@ export class Model {
     options: { wasm: WebAssembly.Module | ArrayBuffer | ArrayBufferView; variant?: Variant; limits?: Limits },
   ): Model;
 
-  /** The variant that was chosen; undefined if only `wasm` was given. */
+  /** The variant that runs the plan; undefined if only `wasm` was given. */
   readonly variant: Variant | undefined;
   readonly inputs: readonly Port[];
   readonly outputs: readonly Port[];
@@ -120,7 +122,7 @@ export function supportedVariants(): Variant[];
 export class WebrnnError extends Error {
   readonly node?: string;
 }
-/** A plan is malformed, of another version, failed verification, needs more memory than there is, or the full module. */
+/** A plan is malformed, of another version, failed verification, needs more memory than there is, or another module. */
 export class PlanError extends WebrnnError {}
 /** An input, or a value inside the model, has the wrong type or size. */
 export class ShapeError extends WebrnnError {}

@@ -6,7 +6,7 @@
 //   const { y } = stream.step({ x: frame }, { borrow: true }); // synchronous; a view, overwritten by the next step
 
 import { Heap, Progress, chooseVariant, compile, imports, place, placeBytes } from "./instance.js";
-import { PlanError, PlanFile, ShapeError, WebrnnError, needsFull } from "./plan_file.js";
+import { PlanError, PlanFile, ShapeError, WebrnnError, otherModule } from "./plan_file.js";
 import { Stream } from "./stream.js";
 
 export { supportedVariants } from "./instance.js";
@@ -40,18 +40,19 @@ export class Model {
 
   static async load(source, { variant, wasm, onProgress, limits } = {}) {
     const bounds = allLimits(limits);
-    const chosen = wasm ? variant : chooseVariant(variant);
+    let chosen = { variant: wasm ? variant : chooseVariant(variant), isFull: false };
     const progress = onProgress && new Progress(onProgress);
     const heap = new Heap();
-    const [plan, module] = await Promise.all([place(source, heap, progress), compile(chosen, { wasm, progress })]);
-    const made = async (given) =>
-      new Model(plan, heap, await WebAssembly.instantiate(given, imports(heap.memory)), chosen, bounds);
-    try {
-      return await made(module);
-    } catch (error) {
-      if (wasm || !needsFull(error)) throw error;
+    const [plan, first] = await Promise.all([place(source, heap, progress), compile(chosen, { wasm, progress })]);
+    for (let module = first; ; module = await compile(chosen, { progress })) {
+      const instance = await WebAssembly.instantiate(module, imports(heap.memory));
+      try {
+        return new Model(plan, heap, instance, chosen.variant, bounds);
+      } catch (error) {
+        if (wasm) throw error;
+        chosen = otherModule(chosen, error);
+      }
     }
-    return made(await compile(chosen, { isFull: true, progress }));
   }
 
   /** For an AudioWorklet's constructor: plan and wasm (a module or its bytes) are there already. */

@@ -19,8 +19,9 @@ def constants() -> str:
     own = {number: row.raises for number, row in rows if row.raises not in ("PlanError", "LimitError")}
     limits = {number: json.dumps(_camel(row.limit)) for number, row in rows if row.limit}
     return "\n".join([
-        f"const MAGIC = {opcodes.MAGIC:#x};",
+        f"export const MAGIC = {opcodes.MAGIC:#x};",
         f"const VERSION = {opcodes.VERSION};",
+        f"export const STORED_VERSION = {opcodes.STORED_VERSION}; // of a file with half floats",
         _array("HEADER", opcodes.HEADER),
         f"const SIZE_WORDS = {opcodes.SIZE_WORDS};",
         _array("SIZE_KINDS", opcodes.SIZE_KINDS),
@@ -35,8 +36,9 @@ def constants() -> str:
         f"const LIMITS = {_object(limits)};",
         "/** What the VM returns when a run needs more memory. */",
         f"export const GROW = {next(number for number, row in rows if row.name == 'grow')};",
-        "/** And what a core module returns for a plan with something that only the full one has. */",
+        "/** And what it returns for a plan with something that only full modules have, or only unfused ones. */",
         f"const NEEDS_FULL = {next(number for number, row in rows if row.name == 'needs_full')};",
+        f"const NEEDS_UNFUSED = {next(number for number, row in rows if row.name == 'needs_unfused')};",
         "",
     ])  # fmt: skip
 
@@ -56,7 +58,8 @@ def _array(name: str, items: Iterable[str | int]) -> str:
     line = f"const {name} = [{', '.join(map(json.dumps, items))}];"
     if len(line) <= 120:
         return line
-    inside = textwrap.fill(", ".join(json.dumps(item).replace(" ", "\0") for item in items), 118).replace("\0", " ")
+    text = ", ".join(json.dumps(item).replace(" ", "\0") for item in items)
+    inside = textwrap.fill(text, 118, break_on_hyphens=False).replace("\0", " ")
     return f"const {name} = [\n{textwrap.indent(inside, '  ')},\n];"
 
 

@@ -1,5 +1,7 @@
 """The backend as a user names it."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -7,6 +9,7 @@ import webrnn
 from tests.engine.stream_models import HIDDEN, feed, stateful
 from webrnn.engine.kernels import loading as kernels
 
+ROOT = Path(__file__).resolve().parents[3]
 FEEDS = {"x": feed(5, 2), "h_in": np.zeros((1, 2, HIDDEN), np.float32)}
 
 
@@ -26,6 +29,14 @@ def test_a_variant_can_be_named(variant):
     s = session(f"pyodide:{variant}")
     for ours, expected in zip(s.run(None, FEEDS), session("numpy").run(None, FEEDS), strict=True):
         np.testing.assert_allclose(ours, expected, atol=1e-6)
+
+
+def test_small_weights_run_on_an_unfused_side_module():
+    backend = kernels.available()[0]
+    assert kernels.load(backend).unfused().spec == backend.replace("relaxed", "simd")
+    (file,) = ROOT.glob("bench_models/gru_128.onnx")
+    s = webrnn.InferenceSession(file, weights="int16")
+    assert ("on the unfused build pyodide:simd" in s.report()) == (backend == "pyodide:relaxed")
 
 
 def test_the_environment_can_name_a_variant(monkeypatch):

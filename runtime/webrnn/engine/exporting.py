@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from webrnn.errors import BackendError, PlanError
 from webrnn.ir import Value
 from webrnn.plan.encode import encode_again
+from webrnn.plan.halves import stored_plan
 
 from .limits import Limits
 from .programs.backends import Program, kernels_of
@@ -31,8 +32,8 @@ def export_plan(
     about: Mapping[str, Any] | None,
     notes: Sequence[str],
 ) -> bytes:
-    """The plan of a session: the one for all sizes, or one for given shapes."""
-    return encode_again(_plan(program, inputs, shapes, notes).file, None, about)
+    """The file of a session's plan: the one for all sizes, or one for given shapes."""
+    return stored_plan(encode_again(_plan(program, inputs, shapes, notes).file, None, about))
 
 
 def export_stream(
@@ -45,7 +46,7 @@ def export_stream(
     if shapes is not None:
         shapes = {**model.state_shapes(shapes), **shapes}
     plan = _plan(model.program, model.inputs, shapes, notes)
-    return encode_again(plan.file, model.stored_states(shapes), about)
+    return stored_plan(encode_again(plan.file, model.stored_states(shapes), about))
 
 
 def _plan(
@@ -99,6 +100,8 @@ def describe(program: Program, backend: str, notes: Sequence[str]) -> str:
     lines = [f"backend {backend}"]
     plan = program if isinstance(program, PlanProgram) else getattr(program, "plan", None)
     if plan is not None:
+        if plan.is_exchanged:
+            lines[0] += f", on the unfused build {plan.kernels.spec}"
         kind = "a plan for all sizes" if plan.file.symbols else "one plan"
         lines.append(f"{kind}: {len(plan.file.data)} bytes, {plan.file.header['code_words']} words of instructions")
         if plan.arena_bytes:

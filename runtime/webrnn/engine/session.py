@@ -15,7 +15,7 @@ from webrnn.onnx.reader import read_model
 from webrnn.onnx.tensors import spell_type
 from webrnn.passes import run_passes
 from webrnn.passes.base import Semantics
-from webrnn.passes.pipeline import disabled_switches
+from webrnn.passes.pipeline import FUSIONS, disabled_switches
 from webrnn.passes.weight_forms import WeightForms, WeightReport, weight_forms
 from webrnn.plan.file import plan_bytes
 
@@ -88,7 +88,7 @@ class InferenceSession:
         self._notes: list[str] = []
         self._disable = disable if isinstance(disable, str) else tuple(disable)
         self._limits = limits or Limits()
-        self._forms = weight_forms(weights, keep)
+        self._forms = None if weights == "f32" and not keep else weight_forms(weights, keep)
         self.weight_report: WeightReport | None = None
         """Which weights became small, if any were to."""
         self._source: Graph | None = None
@@ -102,7 +102,7 @@ class InferenceSession:
         if plan is not None:
             if fixed:
                 raise PlanError("inputs are fixed when a plan is exported, not when it is loaded")
-            if not self._forms.is_plain:
+            if self._forms is not None:
                 raise PlanError("weights are made small when a plan is exported, not when it is loaded")
             program = load_plan(plan, self.backend, self._limits)
             self.about = program.file.about
@@ -117,7 +117,7 @@ class InferenceSession:
             conditions = checked(self.graph)
             self._source = self.graph.copy()
             self.weight_report = optimize(self.graph)
-            if self.weight_report is not None:
+            if self._forms is not None and self.weight_report is not None:
                 self._notes += self.weight_report.lines()
                 self.weight_report.require_names(self._forms)
             self._program = self._make_program(self.graph, optimize, self._source, conditions)
@@ -278,15 +278,17 @@ class InferenceSession:
 
 
 def _optimize(
-    graph: Graph, disable: Collection[str], forms: WeightForms, semantics: Semantics = "run"
+    graph: Graph, disable: Collection[str], forms: WeightForms | None, semantics: Semantics = "run"
 ) -> WeightReport | None:
     """Run the passes on a graph, and make its weights small if that is asked for."""
     run_passes(graph, disable=disable, semantics=semantics)
-    if forms.is_plain:
+    if forms is None:
         return None
     from webrnn.passes.small_weights import make_weights_small  # a page waits for what is imported
 
-    return make_weights_small(graph, forms)
+    report = make_weights_small(graph, forms)
+    run_passes(graph, FUSIONS[-1:], disable=disable, semantics=semantics)  # the scales of lookups go along
+    return report
 
 
 def _built(graph: Graph, fixed: Mapping[str, Any] | None) -> Graph:

@@ -2,7 +2,8 @@
 it changes results, and runs behind them when a caller asks for it.
 
 Products of rows with a matrix, convolutions along one or two axes and lookups in a table take part. What is small
-already, what has too few weights to be worth it, and what a caller keeps stays as it is.
+already, what has too few weights to be worth it, what would lose too much by one scale for a whole row, and what a
+caller keeps stays as it is.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from webrnn.shapes.facts import Facts
 from webrnn.shapes.infer import infer
 
 from .base import Context
+from .logarithms import feeds_a_logarithm
 from .rewriting import Additions
 from .weight_forms import F16, F32, WeightForms, WeightReport, WeightRow
 
@@ -25,18 +27,34 @@ FEWEST_WEIGHTS = 1024
 """Fewer are not worth it: they take no time and no room."""
 FEWEST_OUTPUTS = 8
 """Of a product: rounding a row has to pay."""
+_FEWEST_USED = 1 / 8
+"""Of the weights of a matrix: one with more zeros is a filter bank, whose filters look at parts of a row that may be
+far below its largest element."""
 _MOST_TERMS = 2**15
 """Of a product: with more, a row would be rounded to too few bits."""
 
 
-def make_weights_small(graph: Graph, forms: WeightForms) -> WeightReport:
-    """Rewrite an optimized graph, and the graphs inside it, in place."""
+def make_weights_small(graph: Graph, forms: WeightForms, fewest: int = FEWEST_WEIGHTS) -> WeightReport:
+    """Rewrite an optimized graph, and the graphs inside it, in place. Nodes with fewer weights than `fewest` stay."""
     report = WeightReport()
     facts = infer(graph)
     context = Context(graph, facts=facts)
     made: dict[tuple[int, str], tuple[np.ndarray, object]] = {}
     for path, inner in list(_graphs(graph, "")):
-        _Rewrite(inner, path, context, forms, report, made).run()
+        _Rewrite(inner, path, context, forms, fewest, report, made).run()
+    return report
+
+
+def weights_to_be(graph: Graph, forms: WeightForms) -> WeightReport:
+    """What would become of the weights; nothing is changed."""
+    report = WeightReport()
+    context = Context(graph, facts=infer(graph))
+    for path, inner in _graphs(graph, ""):
+        rewrite = _Rewrite(inner, path, context, forms, FEWEST_WEIGHTS, report, {})
+        for node in inner.nodes:
+            array = rewrite.weights_of(node)
+            if array is not None:
+                rewrite.add_row(node, array)
     return report
 
 
@@ -53,25 +71,25 @@ class _Rewrite:
     """Of one graph. `made` has what became of an array, which several graphs may share."""
 
     def __init__(
-        self, graph: Graph, path: str, context: Context, forms: WeightForms, report: WeightReport,
+        self, graph: Graph, path: str, context: Context, forms: WeightForms, fewest: int, report: WeightReport,
         made: dict[tuple[int, str], tuple[np.ndarray, object]],
     ):  # fmt: skip
         self.graph, self.path, self.facts = graph, path, context.facts
-        self.forms, self.report, self.made = forms, report, made
+        self.forms, self.fewest, self.report, self.made = forms, fewest, report, made
         self.new = Additions(graph, context)
         self._constants: dict[int, Value] = {}
 
     def run(self) -> None:
         nodes: list[Node] = []
         for node in self.graph.nodes:
-            array = self._weights_of(node)
+            array = self.weights_of(node)
             nodes.extend([node] if array is None else self._rewritten(node, array))
         self.graph.nodes = nodes
         read = {value for node in nodes for value in node.inputs} | {*self.graph.outputs}
         for value in [value for value in self.graph.constants if value not in read]:
             del self.graph.constants[value]
 
-    def _weights_of(self, node: Node) -> np.ndarray | None:
+    def weights_of(self, node: Node) -> np.ndarray | None:
         """The weights of a node that takes part."""
         is_product = is_linear(node) or is_plain(node, "MatMul", "Conv", "ConvTranspose")
         is_lookup = is_plain(node, "Gather") and not node.attrs.get("axis", 0)
@@ -80,13 +98,18 @@ class _Rewrite:
         array = self.graph.constants.get(node.inputs[0 if is_lookup else 1])  # type: ignore[arg-type]
         return array if array is not None and array.dtype == np.float32 and array.ndim > 1 else None
 
-    def _rewritten(self, node: Node, array: np.ndarray) -> list[Node]:
+    def add_row(self, node: Node, array: np.ndarray) -> WeightRow:
         name = self.path + node.label
         form = self.forms.of(name)
-        reason = "asked for" if form == F32 else _reason_against(node, array, form, self.facts)
-        row = WeightRow(name, node.op, array.size, F32 if reason else form, reason)
-        self.report.rows.append(row)
-        if reason:
+        reason = "asked for" if form == F32 else _reason_against(node, array, form, self.fewest, self.facts)
+        if not reason and form != F16 and node.op != "Gather" and feeds_a_logarithm(self.graph, node.outputs[0]):
+            reason = "a logarithm of its results is taken"
+        self.report.rows.append(WeightRow(name, node.op, array.size, F32 if reason else form, reason))
+        return self.report.rows[-1]
+
+    def _rewritten(self, node: Node, array: np.ndarray) -> list[Node]:
+        form = self.add_row(node, array).form
+        if form == F32:
             return [node]
         if form == F16:
             return [self._halved(node, array)]
@@ -149,9 +172,9 @@ class _Rewrite:
         return self._constants[id(array)]
 
 
-def _reason_against(node: Node, array: np.ndarray, form: str, facts: Facts) -> str:
-    if array.size < FEWEST_WEIGHTS:
-        return f"it has {array.size} weights, fewer than {FEWEST_WEIGHTS}"
+def _reason_against(node: Node, array: np.ndarray, form: str, fewest: int, facts: Facts) -> str:
+    if array.size < fewest:
+        return f"it has {array.size} weights, fewer than {fewest}"
     if not np.isfinite(array).all():
         return "a weight is not finite"
     if form == F16:
@@ -170,6 +193,8 @@ def _reason_against(node: Node, array: np.ndarray, form: str, facts: Facts) -> s
         if array.ndim != 2 or (facts.of(node.inputs[0]).rank or 0) < 2:
             return "it is no product of rows and a matrix"
         terms, filters = array.shape
+    if np.count_nonzero(array) < _FEWEST_USED * array.size:
+        return "most of its weights are zeros"
     if filters < FEWEST_OUTPUTS:
         return f"it has {filters} results for each row, fewer than {FEWEST_OUTPUTS}"
     return f"its sums have {terms} terms, more than {_MOST_TERMS}" if terms > _MOST_TERMS else ""

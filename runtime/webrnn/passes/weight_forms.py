@@ -26,10 +26,6 @@ class WeightForms(NamedTuple):
         """Of a node of this name."""
         return next((form for given, form in self.by_name.items() if is_called(name, given)), self.default)
 
-    @property
-    def is_plain(self) -> bool:
-        return self.default == F32 and not self.by_name
-
 
 def weight_forms(weights: str | Mapping[str, str], keep: Collection[str] = ()) -> WeightForms:
     """

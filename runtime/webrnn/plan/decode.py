@@ -13,6 +13,7 @@ import numpy as np
 from webrnn.errors import PlanError
 
 from . import opcodes
+from .halves import widened
 from .instructions import CODES, HAS_SIZES, INSTRUCTIONS, RUN_ALONG, InstructionRow, OperandRow
 from .operations import OPERATION_WORDS, OPERATIONS, RETIRED, OperationRow
 
@@ -115,7 +116,7 @@ class Tables:
 
 def decode(data: bytes) -> Tables:
     """All tables of a plan; every index in them is one of a row that is there."""
-    return _Decoder(data).decode()
+    return _Decoder(widened(data)).decode()
 
 
 class _Decoder:

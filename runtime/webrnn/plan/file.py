@@ -17,6 +17,7 @@ from webrnn.ir import DType
 from webrnn.ir.dims import floor_divide
 
 from . import opcodes
+from .halves import widened
 
 ELEMENT_TYPES = {
     "f32": DType.FLOAT, "i64": DType.INT64, "bool": DType.BOOL, "i32": DType.INT32, "f16": DType.FLOAT16,
@@ -64,6 +65,9 @@ class PlanFile:
     """The tables of a plan. What the C side needs is checked there; this checks what hosts read."""
 
     def __init__(self, data: bytes):
+        self.file_bytes = len(data)
+        """Of the file; those of the plan in it are `data`."""
+        data = widened(data)
         n_header = len(opcodes.HEADER)
         if len(data) < 4 * n_header:
             raise PlanError("the file is shorter than the header of a plan")
@@ -72,7 +76,8 @@ class PlanFile:
         if header["magic"] != opcodes.MAGIC:
             raise PlanError("this is not a plan file")
         if header["version"] != opcodes.VERSION:
-            raise PlanError(f"the plan is of version {header['version']}, this webrnn reads version {opcodes.VERSION}")
+            known = f"versions {opcodes.VERSION} and {opcodes.STORED_VERSION}"
+            raise PlanError(f"the plan is of version {header['version']}, this webrnn reads {known}")
         self.data, self.header = data, header
         rows = header["sizes"]
         if not 0 <= rows <= (len(words) - n_header) // opcodes.SIZE_WORDS:

@@ -106,6 +106,8 @@ class InstructionRow(NamedTuple):
     """The ONNX op that takes as many FLOPs for each element of the first operand."""
     is_rare: bool
     """Whether only the full wasm module has it; the core module, which most models need, does not: see docs/web.md."""
+    is_unfused: bool
+    """Whether only builds whose multiply-adds are not fused have it: all builds that run it give the same bits."""
 
     @property
     def blocks(self) -> list[int]:
@@ -130,11 +132,12 @@ def _row(
     parts: tuple[tuple[str, str], ...] = (),
     costs_like: str = "",
     rare: bool = False,
+    unfused: bool = False,
 ) -> InstructionRow:
     words = operands.split()
     has_list = words[-1:] == ["..."]
     rows = tuple(map(_operand, words[:-1] if has_list else words))
-    return InstructionRow(name, rows, has_list, category, parts, costs_like, rare)
+    return InstructionRow(name, rows, has_list, category, parts, costs_like, rare, unfused)
 
 
 _SEQUENCE = "xw:f32 packed:f32 bias:f32? h:f32 scratch:f32! final:f32! trace:f32!? params:f32 activations:activation*"
@@ -289,7 +292,10 @@ INSTRUCTIONS = (
     # -range to range: see reference/small.py
     # as conv_rows
     _row(
-        "small_rows", f"x:f32 packed:any scale:f32 bias:f32? y:f32! scratch:i16! {_STEPS} range:int along:int", "matrix"
+        "small_rows",
+        f"x:f32 packed:any scale:f32 bias:f32? y:f32! scratch:i16! {_STEPS} range:int along:int",
+        "matrix",
+        unfused=True,
     ),
     # as rnn_sequence, gru_sequence and lstm_sequence
     _row(
@@ -298,7 +304,11 @@ INSTRUCTIONS = (
         " c_final:f32!? trace:f32!? params:f32 activations:activation*3 couple:int cell:cell range:int",
         "copy",
         _STEP_PARTS,
+        unfused=True,
     ),
+
+    # x[rows, n], y the same, scale[rows], zero[rows]
+    _row("dynamic_quantize", "x:f32 y:u8! scale:f32! zero:u8!", "element-wise", costs_like="DynamicQuantizeLinear"),
 )  # fmt: skip
 
 RUN_ALONG = ("conv_rows", "depthwise", "small_rows")

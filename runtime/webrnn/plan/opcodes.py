@@ -11,6 +11,8 @@ from typing import NamedTuple
 
 MAGIC = 0x4E4E5257  # "WRNN"
 VERSION = 3
+STORED_VERSION = 4
+"""Of a file that holds a plan with half floats in it: see halves.py."""
 
 HEADER = (
     "magic", "version", "words", "symbols", "sizes", "buffers", "slots", "tensors", "externals", "moves", "code_words",
@@ -18,6 +20,9 @@ HEADER = (
 )  # fmt: skip
 """The words of the header. The tables follow in this order: sizes, buffers, tensors, code. `words` counts all of them,
 header included; data (64-byte aligned) and meta (JSON for hosts) are placed in bytes from the start of the plan."""
+
+STORED_HEADER = ("magic", "version", "bytes", "stretches")
+"""The words of the header of a file with half floats."""
 
 SIZE_KINDS = ("number", "symbol", "sum", "product", "quotient", "late")
 SIZE_WORDS = 3
@@ -99,6 +104,7 @@ ERROR_ROWS = (
     ErrorRow("late_sizes", "sizes that came out while running do not fit", "ShapeError"),
     ErrorRow("division_by_zero", "integer division by zero", "ModelError"),
     ErrorRow("needs_full", "the plan needs the full module of kernels, and this is the core module"),
+    ErrorRow("needs_unfused", "the plan needs a build whose multiply-adds are not fused, and those of this one are"),
 )
 """The word of the code where one was found is kept in the instance."""
 ERRORS = tuple(row.text for row in ERROR_ROWS)

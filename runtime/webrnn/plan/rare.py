@@ -1,4 +1,5 @@
-"""What of a plan only the full wasm module has: what the tables of instructions, operations and types call rare."""
+"""What of a plan some builds do not have: what the tables of instructions, operations and types call rare, which only
+full modules have, and instructions that only unfused builds have."""
 
 from __future__ import annotations
 
@@ -12,6 +13,11 @@ from .text import walk
 def rare_parts(tables: Tables) -> list[str]:
     """Names of instructions, operations and element types; a core module runs a plan that has none."""
     return sorted(set(_parts(tables)))
+
+
+def unfused_parts(tables: Tables) -> list[str]:
+    """Names of instructions; fused builds run a plan that has none."""
+    return sorted({instruction.name for instruction in walk(tables.code) if instruction.row.is_unfused})
 
 
 def _parts(tables: Tables) -> Iterator[str]:

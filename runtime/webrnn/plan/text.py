@@ -89,7 +89,9 @@ class _Printer:
 
     def _facts(self) -> Iterator[str]:
         header = self.tables.header
-        yield f"plan version {header['version']}, {len(self.file.data):,} bytes"
+        n_bytes, in_file = len(self.file.data), self.file.file_bytes
+        stored = "" if in_file == n_bytes else f", {in_file:,} in the file, which has half floats"
+        yield f"plan version {header['version']}, {n_bytes:,} bytes{stored}"
         yield f"weights      {bytes_text(header['data_bytes'])}"
         yield f"instructions {sum(1 for _ in walk(self.tables.code))} in {header['code_words']} words"
         yield f"tensors      {header['tensors']} in {header['buffers']} buffers"

@@ -29,7 +29,7 @@ ITEM = dict(zip(DTYPES, ITEM_BYTES, strict=True))
 def verify(data: bytes, symbols: Mapping[str, int] | None = None) -> None:
     """Raise PlanError, naming the instruction, if a plan is damaged or, for given sizes, reaches out of bounds."""
     file = PlanFile(data)
-    tables = decode(data)
+    tables = decode(file.data)
     if symbols is not None:
         missing = [name for name in file.symbols if name not in symbols]
         if missing:

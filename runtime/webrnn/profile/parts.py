@@ -66,6 +66,7 @@ class PlanPart:
         self.name = "plan"
         self._clock = builds.clock
         self._plain = TimedPlan(plan.file.data, builds.plain, arguments, plan.limits)
+        self.spec = self._plain.kernels.spec
         self._profiling = TimedPlan(plan.file.data, builds.profiling, arguments, plan.limits)
         self._tree = PlanTree(plan.file, self._plain.symbols, self._plain.sizes)
         self._best: tuple[float, Counters, int] | None = None

@@ -13,7 +13,7 @@ from webrnn.engine.kernels.loading import load
 
 from .clock import calibrate
 from .entry import CATEGORIES, Entry, Sums
-from .parts import Builds, Counted, Part, parts_of
+from .parts import Builds, Counted, Part, PlanPart, parts_of
 from .timed_plan import profiling_kernels
 from .watch import Spent
 
@@ -33,7 +33,7 @@ class Profile:
 
     model: str
     backend: str
-    """With its variant, as native:avx2."""
+    """With its variant, as native:avx2; what the plans run on."""
     runs: int
     rounds: int
     unprofiled: float
@@ -117,7 +117,7 @@ def profile(
     counted = [part.counted(seconds) for part, seconds in zip(parts, quickest, strict=True)]
     return Profile(
         model,
-        builds.plain.spec if builds is not None else backend,
+        _builds_of(parts) or (builds.plain.spec if builds is not None else backend),
         runs,
         rounds,
         min(unprofiled),
@@ -153,6 +153,10 @@ def _call_seconds(call: Callable[[], Any], runs: int) -> float:
     for _ in range(runs):
         call()
     return (time.perf_counter() - started) / runs
+
+
+def _builds_of(parts: Sequence[Part]) -> str:
+    return ", ".join(dict.fromkeys(part.spec for part in parts if isinstance(part, PlanPart)))
 
 
 def _root(parts: Sequence[Part], measured: Sequence[Counted]) -> Entry:

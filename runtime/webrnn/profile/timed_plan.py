@@ -47,7 +47,7 @@ class TimedPlan(PlanProgram):
     @property
     def sizes(self) -> list[int]:
         """All sizes; late ones as the last run has set them, 0 where it has not."""
-        size_of, late = self._kernels.function("plan_size"), self.file.is_late
+        size_of, late = self.kernels.function("plan_size"), self.file.is_late
         return [
             max(size_of(self._tables.address, row), 0) if late[row] else size
             for row, size in enumerate(self.bound.sizes)
@@ -56,7 +56,7 @@ class TimedPlan(PlanProgram):
     @property
     def needed_bytes(self) -> int:
         """What the values inside of the plan need in the arena; those of late sizes, in the last run."""
-        return self._kernels.function("plan_arena_bytes")(self._tables.address)
+        return self.kernels.function("plan_arena_bytes")(self._tables.address)
 
     def timed(self, times: int) -> Spent:
         """What `times` runs take."""
@@ -64,12 +64,12 @@ class TimedPlan(PlanProgram):
 
     def profiled(self, times: int) -> tuple[Spent, Counters]:
         """What `times` runs take, and what was counted in them."""
-        counters = self._kernels.empty((max(self.file.header["code_words"], 1), ROW), np.int64)
+        counters = self.kernels.empty((max(self.file.header["code_words"], 1), ROW), np.int64)
         spent = self._timed("plan_profile", counters.address, times)
         return spent, Counters(counters.array.copy())
 
     def _timed(self, function: str, *arguments: int) -> Spent:
-        run, places = self._kernels.function(function), self.run_arguments
+        run, places = self.kernels.function(function), self.run_arguments
         watch = Watch()
         error = run(*places, *arguments)
         spent = watch.spent()

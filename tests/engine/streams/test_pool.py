@@ -223,7 +223,7 @@ def test_wasm_memory_does_not_grow_with_ticks():
         for handle in handles[: 1 + tick % 6]:
             pool.submit(handle, {"x": feed(1 + tick % 2, 1)})
         pool.tick()
-        tops.append(pool._batched.program._kernels._top)
+        tops.append(pool._batched.program.kernels._top)
     assert tops[-1] == tops[100]
 
 

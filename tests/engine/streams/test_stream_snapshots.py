@@ -138,7 +138,7 @@ def test_a_fork_checks_as_its_stream_does():
 def test_many_forks_do_not_fill_wasm_memory():
     stream = gru("wasm:relaxed")
     stream.step({"x": feed(1, 1)})
-    kernels = stream._carriers[0]._program._kernels
+    kernels = stream._carriers[0]._program.kernels
     stream.fork().step({"x": feed(1, 1)})
     gc.collect()
     top = kernels._top

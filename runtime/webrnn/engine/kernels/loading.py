@@ -1,8 +1,9 @@
 """Loads a build of the C kernels and calls them by name.
 
-A spec is "native" or "native:sse2|avx2|avx512|neon|scalar", "wasm" or "wasm:relaxed|simd|scalar" (wasmtime;
-"wasm:relaxed-core" and so on are the modules without rare instructions, for tests of what pages load), or
-"pyodide" or "pyodide:relaxed|simd|scalar" (inside Pyodide). Without a variant the best one that runs here is taken.
+A spec is "native" or "native:sse2|avx2|avx512|neon|scalar" ("native:avx2_unfused" and so on have no fused
+multiply-adds), "wasm" or "wasm:relaxed|simd|scalar" (wasmtime; "wasm:relaxed-core" and so on are the modules without
+rare instructions, for tests of what pages load), or "pyodide" or "pyodide:relaxed|simd|scalar" (inside Pyodide).
+Without a variant the best one that runs here is taken.
 """
 
 from __future__ import annotations
@@ -110,8 +111,19 @@ class Kernels(ABC):
     spec: str
     #: whether the kernels can be given the address of any array
     shares_memory: bool = False
-    #: whether vfma rounds once; then results equal those of every other fused build bit for bit
-    fused: bool
+    #: of the same kind of build without fused multiply-adds; its own unless it is fused
+    unfused_spec: str
+    folder: Path
+
+    @property
+    def fused(self) -> bool:
+        """Whether vfma rounds once; then results equal those of every other fused build bit for bit, otherwise those of
+        every other one that is not."""
+        return self.spec != self.unfused_spec
+
+    def unfused(self) -> Kernels:
+        """The build for plans that a fused one refuses, newly loaded, or this one if it is not fused."""
+        return load(self.unfused_spec, self.folder) if self.fused else self
 
     @abstractmethod
     def allocate(self, nbytes: int) -> tuple[int, Any]:
@@ -161,7 +173,7 @@ def available(folder: Path = FOLDER) -> list[str]:
         return side_module.available(folder)
     from . import native, wasm
 
-    return [*native.available(folder), *wasm.available(folder)]
+    return [*native.available(folder), *native.unfused(folder), *wasm.available(folder)]
 
 
 def load(spec: str = "native", folder: Path = FOLDER) -> Kernels:

@@ -15,7 +15,6 @@ from webrnn.errors import BackendError
 from .loading import ALIGNMENT, FOLDER, Binding, Buffer, Kernels, _manifest, bindings, module_file
 
 SCALARS: dict[str, Any] = {"i32": ctypes.c_int32, "f32": ctypes.c_float}
-FUSED_ISAS = {"avx2", "avx512", "neon"}
 
 
 @cache
@@ -31,8 +30,18 @@ def available(folder: Path = FOLDER) -> list[str]:
     """The instruction sets of this processor that the library holds, best first."""
     if sys.platform == "emscripten":
         return []
-    isas = _manifest(folder)["native_isas"]
-    return [f"native:{isa}" for isa in reversed(isas[: _library(folder).wr_isa_level() + 1])]
+    return [f"native:{isa}" for isa in _isas(folder)]
+
+
+def unfused(folder: Path = FOLDER) -> list[str]:
+    """The same without fused multiply-adds, of those that have them."""
+    return [f"native:{other}" for isa, other in _isas(folder).items() if other != isa]
+
+
+def _isas(folder: Path) -> dict[str, str]:
+    """What this processor can run, best first, and the name of its unfused build; that of an unfused one is its own."""
+    isas = list(_manifest(folder)["native_isas"].items())
+    return dict(reversed(isas[: _library(folder).wr_isa_level() + 1]))
 
 
 class AddressSpaceKernels(Kernels):
@@ -85,10 +94,11 @@ class NativeKernels(AddressSpaceKernels):
     def __init__(self, isa: str | None = None, folder: Path = FOLDER):
         if sys.platform == "emscripten":
             raise BackendError("native kernels do not run inside Pyodide: use pyodide")
-        runnable = [spec.partition(":")[2] for spec in available(folder)]
+        isas = _isas(folder)
+        builds = isas | {other: other for other in isas.values()}
         if isa is None:
-            isa = runnable[0]
-        if isa not in runnable:
-            raise BackendError(f"this processor cannot run native:{isa}; it can run {', '.join(runnable)}")
-        self.spec, self.fused = f"native:{isa}", isa in FUSED_ISAS
+            isa = next(iter(builds))
+        if isa not in builds:
+            raise BackendError(f"this processor cannot run native:{isa}; it can run {', '.join(builds)}")
+        self.spec, self.unfused_spec, self.folder = f"native:{isa}", f"native:{builds[isa]}", folder
         self._bind(_library(folder), f"_{isa}", folder)

@@ -49,5 +49,6 @@ class SideModuleKernels(AddressSpaceKernels):
                 break
         else:
             raise BackendError(f"this JavaScript engine cannot run pyodide:{variant or VARIANTS[-1]}")
-        self.spec, self.fused = f"pyodide:{candidate}", candidate == "relaxed"
-        self._bind(library, "", folder)
+        self.spec, self.folder = f"pyodide:{candidate}", folder
+        self.unfused_spec = self.spec.replace("relaxed", "simd")
+        self._bind(library, f"_{candidate}", folder)

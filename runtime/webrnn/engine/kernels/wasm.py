@@ -142,7 +142,8 @@ class WasmKernels(Kernels):
         import wasmtime
 
         module = _module(module_file(folder, file_name(variant)))
-        self.spec, self.fused = f"wasm:{variant}", variant.removesuffix(CORE) == "relaxed"
+        self.spec, self.folder = f"wasm:{variant}", folder
+        self.unfused_spec = self.spec.replace("relaxed", "simd")
         self._store = wasmtime.Store(engine)
         self._guard = _Guard()
         self._free: dict[int, list[int]] = {}

@@ -25,7 +25,9 @@ Shapes = tuple[tuple[int, ...], ...]
 
 _ERRORS = {"PlanError": PlanError, "ShapeError": ShapeError, "ModelError": ModelError}
 _MOST = 2**63 - 1
-_GROW = next(number for number, row in enumerate(ERROR_ROWS) if row.name == "grow")
+_GROW, _NEEDS_UNFUSED = (
+    next(number for number, row in enumerate(ERROR_ROWS) if row.name == name) for name in ("grow", "needs_unfused")
+)
 MOST_RERUNS = 1000
 """How often a plan is run again because it needs more memory. Each time some buffer is twice as large as before."""
 
@@ -74,15 +76,22 @@ class PlanProgram:
     except for large arrays that may be passed where they are: see `_passed_by_address`.
     """
 
+    is_exchanged = False
+    """Whether it runs on the unfused build of the kernels that were given, see `Kernels.unfused`."""
+
     def __init__(self, data: bytes, kernels: Kernels, fills_outputs: bool = False, limits: Limits | None = None):
-        """`fills_outputs`: the plan is known to write all of its outputs, so results need not be cleared first."""
-        plan = kernels.buffer(np.frombuffer(data, np.uint8), np.uint8)
-        self._set_up(PlanFile(data), plan, kernels, fills_outputs, limits or Limits())
+        """`fills_outputs`: the plan is known to write all of its outputs, so results need not be cleared first. A plan
+        that `kernels` refuse because their multiply-adds are fused runs on the build without."""
+        file = PlanFile(data)
+        plan, error = _placed(file.data, kernels)
+        if error == _NEEDS_UNFUSED:
+            kernels, self.is_exchanged = kernels.unfused(), True
+            plan, error = _placed(file.data, kernels)
+        self._raise_for(error)
+        self._set_up(file, plan, kernels, fills_outputs, limits or Limits())
 
     def _set_up(self, file: PlanFile, plan: Buffer, kernels: Kernels, fills_outputs: bool, limits: Limits) -> None:
-        self.file, self._plan, self._kernels, self.limits = file, plan, kernels, limits
-        check = kernels.function("plan_check")
-        self._raise_for(check(self._plan.address, len(file.data)))
+        self.file, self._plan, self.kernels, self.limits = file, plan, kernels, limits
         n_bytes = kernels.function("plan_table_bytes")(self._plan.address)
         if not n_bytes:
             raise PlanError("the tables of the plan do not fit into memory")
@@ -105,7 +114,7 @@ class PlanProgram:
     def another(self) -> PlanProgram:
         """The same plan with inputs, outputs and an arena of its own; the weights are shared."""
         program = object.__new__(PlanProgram)
-        program._set_up(self.file, self._plan, self._kernels, self._fills_outputs, self.limits)
+        program._set_up(self.file, self._plan, self.kernels, self._fills_outputs, self.limits)
         return program
 
     def _after_fork(self, was_held: bool) -> None:
@@ -113,8 +122,8 @@ class PlanProgram:
             self._bound = None
 
     def _new_externals(self) -> Buffer:
-        pointer = np.uint64 if self._kernels.pointer_bytes == 8 else np.uint32
-        return self._kernels.empty(max(self.file.header["externals"], 1), pointer)
+        pointer = np.uint64 if self.kernels.pointer_bytes == 8 else np.uint32
+        return self.kernels.empty(max(self.file.header["externals"], 1), pointer)
 
     def signature(self) -> tuple[list[Value], list[Value]]:
         """The inputs and outputs as a session shows them."""
@@ -151,7 +160,7 @@ class PlanProgram:
     @property
     def steps_taken(self) -> int:
         """The steps that the loops of the last run were charged for."""
-        self._kernels.function("plan_steps")(self._tables.address, self._numbers.address)
+        self.kernels.function("plan_steps")(self._tables.address, self._numbers.address)
         return int(self._numbers.array[0])
 
     def run(
@@ -218,7 +227,7 @@ class PlanProgram:
     def _limit(self, run_steps: int, seconds: float | None) -> None:
         microseconds = -1 if seconds is None else min(max(int(seconds * 1e6), 0), _MOST)
         self._numbers.array[...] = min(self.limits.loop_steps, _MOST), min(run_steps, _MOST), microseconds
-        self._kernels.function("plan_limit")(self._tables.address, self._numbers.address)
+        self.kernels.function("plan_limit")(self._tables.address, self._numbers.address)
 
     def swapped(self, pairs: Sequence[tuple[int, int]]) -> Swap:
         """Addresses with which each of these inputs has changed places with an output of the same shape.
@@ -253,7 +262,7 @@ class PlanProgram:
         with self._lock:
             if any(self.file.is_late):
                 self._run(self._externals)  # makes the room of which only a run knows how large it is
-            self._raise_for(self._kernels.function("plan_repeat")(*self.run_arguments, times))
+            self._raise_for(self.kernels.function("plan_repeat")(*self.run_arguments, times))
 
     @property
     def run_arguments(self) -> tuple[int, int, int]:
@@ -284,7 +293,7 @@ class PlanProgram:
 
     def _grow(self, externals: Buffer) -> None:
         """Make the room that the tables ask for by now."""
-        n_bytes = self._kernels.function("plan_external_bytes")
+        n_bytes = self.kernels.function("plan_external_bytes")
         self._make_arena()
         for external in self.file.late_externals:
             self._make_room(external, n_bytes(self._tables.address, external))
@@ -320,7 +329,7 @@ class PlanProgram:
         port = self._late_outputs.get(index)
         if port is None:
             return bound.outputs[index].copy()
-        size_of, sizes = self._kernels.function("plan_size"), list(bound.sizes)
+        size_of, sizes = self.kernels.function("plan_size"), list(bound.sizes)
         for row in port.sizes:
             if self.file.is_late[row]:
                 sizes[row] = size_of(self._tables.address, row)
@@ -338,7 +347,7 @@ class PlanProgram:
         if self._bound is not None and shapes == self._bound.shapes and symbols == self._bound.symbols:
             return self._bound
         self._bound = None
-        kernels, sizes = self._kernels, self.file.sizes(symbols)
+        kernels, sizes = self.kernels, self.file.sizes(symbols)
         for port, shape in zip(self.file.inputs, shapes, strict=True):
             if tuple(sizes[index] for index in port.sizes) != shape:
                 raise ShapeError(f"input {port.name!r} has shape {list(shape)}, the plan takes {list(port.shape)}")
@@ -388,21 +397,21 @@ class PlanProgram:
             return False
         n_bytes = _n_bytes(port, sizes)
         is_alone = port.external in self.file.unshared
-        is_large = self._kernels.shares_memory and n_bytes >= DIRECT_BYTES
+        is_large = self.kernels.shares_memory and n_bytes >= DIRECT_BYTES
         return is_large and is_alone and promised[port.external] <= n_bytes
 
     def _make_arena(self) -> None:
-        n_bytes = self._kernels.function("plan_arena_bytes")(self._tables.address)
+        n_bytes = self.kernels.function("plan_arena_bytes")(self._tables.address)
         if n_bytes > max_bytes():
             raise PlanError(f"the plan would need {n_bytes} bytes; the limit is {max_bytes()}")
         if n_bytes > self._arena.nbytes:
-            self._arena = self._kernels.empty(n_bytes + (n_bytes // 2 if self._arena.nbytes else 0), np.uint8)
+            self._arena = self.kernels.empty(n_bytes + (n_bytes // 2 if self._arena.nbytes else 0), np.uint8)
 
     def _make_room(self, external: int, n_bytes: int) -> None:
         if n_bytes > max_bytes():
             raise PlanError(f"an input or output would need {n_bytes} bytes; the limit is {max_bytes()}")
         if external not in self._places or self._places[external].nbytes < n_bytes:
-            self._places[external] = self._kernels.empty(n_bytes, np.uint8)
+            self._places[external] = self.kernels.empty(n_bytes, np.uint8)
 
     def _array(self, port: PlanPort, sizes: list[Any]) -> np.ndarray:
         shape = tuple(sizes[index] for index in port.sizes)
@@ -416,11 +425,17 @@ class PlanProgram:
         row = ERROR_ROWS[error] if 0 < error < len(ERROR_ROWS) else ErrorRow("", f"error {error}")
         where = None
         if hasattr(self, "_tables"):
-            word = self._kernels.function("plan_where")(self._tables.address)
+            word = self.kernels.function("plan_where")(self._tables.address)
             where = self.file.node_at(word) or None
         if row.limit:
             raise limit_error(self.limits, row.limit, where)
         raise _ERRORS[row.raises](row.text, node=where)
+
+
+def _placed(data: bytes, kernels: Kernels) -> tuple[Buffer, int]:
+    """A plan in the memory of the kernels, and what plan_check says of it."""
+    plan = kernels.buffer(np.frombuffer(data, np.uint8), np.uint8)
+    return plan, kernels.function("plan_check")(plan.address, len(data))
 
 
 def _n_bytes(port: PlanPort, sizes: Sequence[int]) -> int:

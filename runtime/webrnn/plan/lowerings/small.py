@@ -9,7 +9,7 @@ import numpy as np
 from webrnn.ir import WEBRNN, Node, Value
 
 from ..lowering import Lowering, attribute, present, rule
-from ..opcodes import SMALL_ROWS
+from ..opcodes import INTEGER_PANEL, SMALL_ROWS
 from ..views import View
 from .axes import axes_of
 from .channels_last import ONE, channels_second, pair_of, place_of, rows_of_channels, steps_of, with_zeros
@@ -59,8 +59,22 @@ def packed(
     if array is None:
         raise l.refuse("its weights are not constant")
     return l.constant(
-        l.once((id(array), f"panels of {which}"), array, lambda: integer_panels(arrange(array) if arrange else array))
+        l.once((id(array), f"panels of {which}"), array, lambda: small_panels(arrange(array) if arrange else array))
     )
+
+
+def small_panels(weights: np.ndarray) -> np.ndarray:
+    """Integers [k, n] as instructions take them. Of 8-bit weights two columns share a number of 16 bits: the weight of
+    the first half of a panel, plus 128, is its low byte.
+
+    >>> small_panels(np.array([[1], [2]], np.int8))[:4], small_panels(np.zeros((3, 17), np.int16)).size
+    (array([-127,    0, -126,    0], dtype=int8), 128)
+    """
+    panels = integer_panels(weights)
+    if weights.dtype == np.int16:
+        return panels
+    halves = panels.reshape(-1, 2, INTEGER_PANEL // 2, 2)
+    return np.stack([halves[:, 0] ^ np.int8(-128), halves[:, 1]], axis=-1).reshape(-1)
 
 
 @rule("SmallConv", domain=WEBRNN)
