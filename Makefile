@@ -2,7 +2,7 @@ PYTHON ?= python3
 PY := .venv/bin/python
 OXLINT := build/oxlint-1.93.0
 
-.PHONY: pictures setup demo test test-exhaustive fuzz-plans fuzz-hosts fuzz-node fuzz-passes fuzz-models soak exports exports-write exports-check audio-realtime real-models baseline bench bench-models bench-exports bench-kernels bench-passes peers scan-study pyodide npm lint lines clean
+.PHONY: pictures setup demo test test-exhaustive fuzz-plans fuzz-hosts fuzz-node fuzz-passes fuzz-models soak exports exports-write exports-check audio-realtime real-models quality baseline bench bench-models bench-exports bench-kernels bench-passes peers scan-study pyodide npm lint lines clean
 
 # Everything a checkout needs. Quick the second time: pip is called only when pyproject.toml changed.
 setup: .venv/ready
@@ -63,6 +63,10 @@ audio-realtime: setup
 # Real models from public packages, natively, in Node and in Chromium: right, one plan, the same bits
 real-models: setup
 	$(PY) -m tests.models.real_models
+
+# What small weights do to DTLN, NSNet2, Silero and RIANN, on a minute of speech in noise and a simulated motion: docs/small-weights.md
+quality: setup
+	$(PY) -m bench.quality
 
 # A million steps of one stream: memory, state, and the longest ticks
 soak: setup

@@ -27,6 +27,7 @@
 #include "dynamic.c"
 #include "convolutions.c"
 #include "integers.c"
+#include "quantize.c"
 #include "small.c"
 #include "memory.c"
 

@@ -57,6 +57,28 @@ static void transpose_words(const uint32_t *src, ptrdiff_t s, uint32_t *dst, ptr
     for (int j = i < whole_rows ? whole_cols : 0; j < cols; j++) dst[i * d + j] = src[j * s + i];
 }
 
+/* The same of bytes, 8 x 8 at a time: squares of 4, 2 and 1 change places */
+static void transpose_bytes(const uint8_t *src, ptrdiff_t s, uint8_t *dst, ptrdiff_t d, int rows, int cols) {
+  static const uint64_t FIRST[] = {0x00ff00ff00ff00ff, 0x0000ffff0000ffff, 0x00000000ffffffff};
+  const int whole_rows = rows & ~7, whole_cols = cols & ~7;
+  for (int j = 0; j < whole_cols; j += 8)
+    for (int i = 0; i < whole_rows; i += 8) {
+      uint64_t row[8];
+      UNROLL for (int k = 0; k < 8; k++) __builtin_memcpy(row + k, src + (j + k) * s + i, 8);
+      UNROLL for (int step = 2; step >= 0; step--) {
+        UNROLL for (int k = 0; k < 8; k++) {
+          const int width = 1 << step;
+          if (k & width) continue;
+          const uint64_t swapped = (row[k] >> 8 * width ^ row[k + width]) & FIRST[step];
+          row[k + width] ^= swapped, row[k] ^= swapped << 8 * width;
+        }
+      }
+      UNROLL for (int k = 0; k < 8; k++) __builtin_memcpy(dst + (i + k) * d + j, row + k, 8);
+    }
+  for (int i = 0; i < rows; i++)
+    for (int j = i < whole_rows ? whole_cols : 0; j < cols; j++) dst[i * d + j] = src[j * s + i];
+}
+
 static void copy_2d(const char *src, char *dst, int item, int rows, int cols, const int32_t s[2], const int32_t d[2]) {
   const int32_t turned[2][2] = {{s[1], s[0]}, {d[1], d[0]}};
   if (cols < 4 && rows > cols) { /* the inner loop is the longer one */
@@ -73,6 +95,14 @@ static void copy_2d(const char *src, char *dst, int item, int rows, int cols, co
   }
   if (item == 4 && rows > 3 && s[1] == 1 && d[0] == 1) {
     transpose_words((const uint32_t *)src, s[0], (uint32_t *)dst, d[1], cols, rows);
+    return;
+  }
+  if (item == 1 && rows > 7 && cols > 7 && s[0] == 1 && d[1] == 1) {
+    transpose_bytes((const uint8_t *)src, s[1], (uint8_t *)dst, d[0], rows, cols);
+    return;
+  }
+  if (item == 1 && rows > 7 && cols > 7 && s[1] == 1 && d[0] == 1) {
+    transpose_bytes((const uint8_t *)src, s[0], (uint8_t *)dst, d[1], cols, rows);
     return;
   }
   switch (item) {

@@ -75,6 +75,12 @@ void wr_activate(const float *x, float *y, int32_t n, int32_t act, float alpha, 
   }
 }
 
+/* x to the nearest number, ties to even, plus zero; then the limits, of which NaN becomes the lower */
+INLINE vf saturated(vf x, vf zero, float low, float high) {
+  const vf whole = vrint(x) + zero, raised = vsel(whole > vset(low), whole, vset(low));
+  return vsel(raised < vset(high), raised, vset(high));
+}
+
 /* y[rows, cols] = a op b; operands are addressed by element strides, 0 to broadcast; a column stride is 0 or 1.
  * y may equal a full-size operand. */
 #define BINARY(name, expr)                                                                                           \
@@ -102,6 +108,8 @@ BINARY(min, vmin(p, q))
 BINARY(max, vmax(p, q))
 BINARY(pow, vpow(p, q))
 BINARY(prelu, vsel(p < vset(0.0f), q *p, p))
+BINARY(saturate_u8, saturated(p, q, 0.0f, 255.0f))
+BINARY(saturate_i8, saturated(p, q, -128.0f, 127.0f))
 
 typedef uint8_t vb __attribute__((vector_size(VL)));
 

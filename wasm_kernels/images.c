@@ -43,11 +43,12 @@ static int64_t floor_of(double x) {
   const int64_t cut = (int64_t)x;
   return cut - ((double)cut > x);
 }
-static int64_t ceil_of(double x) { return -floor_of(-x); }
+static int64_t ceil_of(double x) { return x == x ? -floor_of(-x) : floor_of(x); }
 
+/* Here and below the weight of a position that is no number is none either. */
 static double cubic_weight(double d, double a) {
   if (d <= 1) return ((a + 2) * d - (a + 3)) * (d * d) + 1;
-  return d < 2 ? ((d - 5) * d + 8) * d * a - 4 * a : 0;
+  return d >= 2 ? 0 : ((d - 5) * d + 8) * d * a - 4 * a;
 }
 
 /* --- pools along one axis -------------------------------------------------------------------------------------------- */
@@ -174,7 +175,7 @@ static int64_t nearest_of(float source, int mode, double factor) {
 static double tap_weight(const resize_operands *o, int64_t tap, float source, double shrink, int32_t n) {
   if (o->exclude_outside && (tap < 0 || tap >= n)) return 0;
   const double d = distance_of((double)tap - (double)source) * shrink;
-  return o->mode == INTERPOLATION_CUBIC ? cubic_weight(d, float_of(o->cubic_a)) : d < 1 ? 1 - d : 0;
+  return o->mode == INTERPOLATION_CUBIC ? cubic_weight(d, float_of(o->cubic_a)) : d >= 1 ? 0 : 1 - d;
 }
 
 static int run_resize(Vm *vm, const resize_operands *o) {
@@ -234,6 +235,7 @@ static double reflected(double position, int32_t size, double margin) {
   const double span = size - 1 + 2 * margin;
   if (span == 0) return 0;
   double folded = position + margin;
+  if (!(distance_of(folded) < 4503599627370496.0)) return __builtin_nan(""); /* too far away for a place */
   folded -= (double)floor_of(folded / (2 * span)) * (2 * span);
   return (folded < 2 * span - folded ? folded : 2 * span - folded) - margin;
 }
@@ -274,7 +276,7 @@ static int run_grid_sample(Vm *vm, const grid_sample_operands *o) {
         const int64_t base = floor_of(at);
         for (int t = taps - 1; t >= 0; t--) {
           const int64_t index = base + low + t;
-          const int64_t inside = o->padding == PADDING_REFLECTION ? (int64_t)reflected((double)index, size, margin) : index;
+          const int64_t inside = o->padding == PADDING_REFLECTION ? floor_of(reflected((double)index, size, margin)) : index;
           const int is_lost = o->padding == PADDING_ZEROS && (inside < 0 || inside >= size);
           const double d = distance_of(low + t - (at - (double)base));
           const double w = taps == 1 ? 1 : taps == 2 ? 1 - d : cubic_weight(d, -0.75);
@@ -356,7 +358,7 @@ static Bins bins_of(double start, double end, int32_t bins, int32_t length, cons
 /* The two pixels around a sample and their weights; 0 for what is more than a pixel outside */
 static void neighbours(const Bins *b, int32_t bin, int32_t sample, int32_t at[2], double weight[2]) {
   const double position = b->start + (bin + (sample + 0.5) / b->count) * b->size;
-  const int inside = position >= -1 && position <= b->length;
+  const int inside = !(position < -1 || position > b->length);
   const double raised = position < 0 ? 0 : position;
   const int64_t low = within(floor_of(raised), b->length);
   const double part = low == b->length - 1 ? 0 : raised - (double)low;

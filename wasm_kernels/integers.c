@@ -89,20 +89,6 @@ static int check_integer_gemm(Vm *vm, const integer_gemm_operands *o) {
   ASK(is_dense(scratch, 1) && scratch->count >= INTEGER_ROWS * even(x->size[1]));
   return OK;
 }
-/* x - zero of some rows as 16-bit terms, and the sum of each; a signed byte is an unsigned one with its first bit flipped, less
- * 128 */
-static void widen_rows(Vm *vm, const integer_gemm_operands *o, int32_t first, int32_t rows, int32_t *totals) {
-  const int32_t k = T(x)->size[1], terms = even(k), flip = T(x)->dtype == DTYPE_I8 ? 128 : 0;
-  for (int32_t row = 0; row < rows; row++) {
-    int16_t *to = (int16_t *)T(scratch)->data + (ptrdiff_t)row * terms;
-    const uint8_t *from = (const uint8_t *)T(x)->data + (ptrdiff_t)(first + row) * k;
-    int32_t zero = flip, total = 0;
-    if (HAS(zero)) zero = ((const uint8_t *)T(zero)->data)[T(zero)->count == 1 ? 0 : first + row] ^ flip;
-    for (int32_t i = 0; i < k; i++) total += to[i] = (int16_t)((from[i] ^ flip) - zero);
-    if (terms > k) to[k] = 0;
-    totals[row] = total;
-  }
-}
 /* Where sums go, and what is taken from them: shift[columns] times the total of their row, unless shift is NULL */
 typedef struct {
   int32_t *y;
@@ -117,6 +103,24 @@ INLINE IntegerOutput integers_from(IntegerOutput out, int32_t row, int32_t colum
   out.columns -= column;
   if (out.shift) out.shift += column;
   return out;
+}
+
+#if VL == 16
+#include "quads.c"
+#else
+/* x - zero of some rows as 16-bit terms, and the sum of each; a signed byte is an unsigned one with its first bit flipped, less
+ * 128 */
+static void widen_rows(Vm *vm, const integer_gemm_operands *o, int32_t first, int32_t rows, int32_t *totals) {
+  const int32_t k = T(x)->size[1], terms = even(k), flip = T(x)->dtype == DTYPE_I8 ? 128 : 0;
+  for (int32_t row = 0; row < rows; row++) {
+    int16_t *to = (int16_t *)T(scratch)->data + (ptrdiff_t)row * terms;
+    const uint8_t *from = (const uint8_t *)T(x)->data + (ptrdiff_t)(first + row) * k;
+    int32_t zero = flip, total = 0;
+    if (HAS(zero)) zero = ((const uint8_t *)T(zero)->data)[T(zero)->count == 1 ? 0 : first + row] ^ flip;
+    for (int32_t i = 0; i < k; i++) total += to[i] = (int16_t)((from[i] ^ flip) - zero);
+    if (terms > k) to[k] = 0;
+    totals[row] = total;
+  }
 }
 INLINE void integers_to_output(const int rows, const int panels, const int16_t *x, ptrdiff_t terms, const int8_t *w,
                                IntegerOutput out) {
@@ -143,7 +147,7 @@ NOINLINE void row_times_integers(const int16_t *x, ptrdiff_t terms, const int8_t
 }
 static int run_integer_gemm(Vm *vm, const integer_gemm_operands *o) {
   DONE_IF_EMPTY(y);
-  enum { MOST_ROWS = 64, WHOLE = INTEGER_PANELS * INTEGER_PANEL };
+  enum { MOST_ROWS = 64, TOGETHER_COLUMNS = INTEGER_PANELS * INTEGER_PANEL };
   const Tensor *y = T(y);
   const int32_t terms = even(T(x)->size[1]), columns = y->size[1];
   const int16_t *x = (const int16_t *)T(scratch)->data;
@@ -157,13 +161,14 @@ static int run_integer_gemm(Vm *vm, const integer_gemm_operands *o) {
     for (int32_t col = 0, width; col < columns; col += width) {
       const int8_t *w = (const int8_t *)T(packed)->data + (ptrdiff_t)col * terms;
       const IntegerOutput here = integers_from(out, 0, col);
-      width = rows == 1 && columns - col >= WHOLE ? WHOLE : INTEGER_PANEL;
-      if (width == WHOLE) row_times_integers(x, terms, w, &here);
+      width = rows == 1 && columns - col >= TOGETHER_COLUMNS ? TOGETHER_COLUMNS : INTEGER_PANEL;
+      if (rows == 1 && width == TOGETHER_COLUMNS) row_times_integers(x, terms, w, &here);
       else rows_times_integers(x, rows, terms, w, &here);
     }
   }
   return OK;
 }
+#endif
 
 /* --- products of other types, term by term ------------------------------------------------------------------------------ */
 

@@ -22,7 +22,11 @@ static int grow(Vm *vm, Buffer *buffer, int64_t bytes) {
   }
   vm->placed = 0;
   const int error = bind_slots(vm);
-  return error ? error : GROW;
+  if (!error) return GROW;
+  for (int i = 0; i < vm->plan[HEADER_BUFFERS]; i++) /* the host has what was asked for at first, and gets no more */
+    if (vm->buffer[i].late) vm->buffer[i].bytes = LATE_BYTES;
+  bind_slots(vm);
+  return error;
 }
 
 /* What bind_access asks, of a tensor where it stands now */

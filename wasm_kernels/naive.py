@@ -132,6 +132,15 @@ def _binary(function):
 add, sub, mul, div = map(_binary, (np.add, np.subtract, np.multiply, np.divide))
 min, max = map(_binary, (np.minimum, np.maximum))
 pow = _binary(lambda x, y: np.power(_wide(x), _wide(y)))
+
+
+def _saturated(x, zero, low, high):
+    whole = np.rint(x) + zero
+    return np.clip(np.where(np.isnan(whole), f32(low), whole), f32(low), f32(high))
+
+
+saturate_u8 = _binary(lambda x, zero: _saturated(x, zero, 0, 255))
+saturate_i8 = _binary(lambda x, zero: _saturated(x, zero, -128, 127))
 prelu = _binary(lambda x, slope: np.where(x < 0, slope * x, x))
 equal, less, less_or_equal, greater, greater_or_equal = map(
     _binary, (np.equal, np.less, np.less_equal, np.greater, np.greater_equal)

@@ -189,6 +189,7 @@ NOINLINE int cast_often(const char *restrict x, int from, char *restrict y, int 
     CAST(F32, BF16, float, uint16_t, float_to_bfloat(v))
     CAST(U8, F32, uint8_t, float, v)
     CAST(I8, F32, int8_t, float, v)
+    CAST(I16, F32, int16_t, float, v)
     CAST(I32, F32, int32_t, float, v)
     CAST(I64, F32, int64_t, float, v)
     CAST(BOOL, F32, uint8_t, float, v != 0)

@@ -51,6 +51,7 @@ def test_the_clip_is_denoised_and_voices_are_found(page: Page) -> None:
     assert re.fullmatch(r"[\d.]+ (µs|ms)", figure(page, "load"))
     assert figure(page, "missed").isdecimal()
     assert figure(page, "latency") == "24 ms"
+    assert re.fullmatch(r"2\.\d\d? MB", figure(page, "size")), "half of what float32 is"
     screenshot(page, "listen", "listen")
 
     page.get_by_role("switch", name="Denoise").press("Space")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from playwright.sync_api import Browser, Page, expect
 import webrnn
 from tests.engine.stream_models import stateful
 from webrnn.audio import write_wav
+from webrnn.bench.models import BUILT_IN
 
 from .demo_page import demo_page, fits, problems, screenshot, wait_for
 
@@ -83,6 +85,41 @@ def test_a_gru_is_optimized_run_and_checked_on_the_bare_vm(page: Page) -> None:
     assert list(outputs(page)) == ["y", "h_n"]
     expect(page.locator("#your-model-app [data-identical]")).to_have_attribute("data-identical", "true")
     screenshot(page, "your-model", "your-model")
+
+
+def test_weights_can_be_small(page: Page, tmp_path: Path) -> None:
+    bundled(page, "gru_256")
+    chips = page.get_by_role("group", name="Weights, and the size of the plan")
+    expect(chips.locator('[aria-pressed="true"]')).to_contain_text("float32")
+    assert [text.split()[0] for text in chips.get_by_role("button").all_inner_texts()] == [
+        "float32", "float16", "int16", "int8",
+    ]  # fmt: skip
+    chips.get_by_role("button", name="int8").click()
+    wait_for(page, "your-model", "ready", "failed")
+    assert problems(page, "your-model") == []
+    expect(chips.locator('[aria-pressed="true"]')).to_have_text(re.compile(r"^int8 \d\d\d KB$"))
+    expect(page.locator("#your-model-app .weights .note")).to_contain_text("The weights of 2 of 2 nodes are int8")
+    run(page)
+    expect(page.locator("#your-model-app [data-identical]")).to_have_attribute("data-identical", "true")
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Save the plan").click()
+    download.value.save_as(tmp_path / "small.rnn")
+    webrnn.InferenceSession(BUILT_IN["gru_256"](), weights="int8").export(tmp_path / "here.rnn")
+    sizes = [(tmp_path / name).stat().st_size for name in ("small.rnn", "here.rnn")]
+    assert sizes[0] == pytest.approx(sizes[1], rel=0.01)
+    screenshot(page, "your-model", "your-model-weights")
+
+
+def test_what_stays_float32_is_listed(page: Page) -> None:
+    bundled(page, "silero_v6")
+    page.locator('#your-model-app [data-weights="int16"]').click()
+    wait_for(page, "your-model", "ready", "failed")
+    kept = page.locator("#your-model-app .kept-list li")
+    expect(kept).to_have_count(1)
+    expect(kept).to_contain_text("it has 128 weights, fewer than 1024")
+    expect(page.locator("#your-model-app .input .badge")).to_have_text("state → stateN")
+    run(page)
+    expect(page.locator("#your-model-app [data-identical]")).to_have_attribute("data-identical", "true")
 
 
 def test_states_that_are_not_sure_can_be_named(page: Page, tmp_path: Path) -> None:

@@ -79,6 +79,32 @@ def test_a_model_of_frames_becomes_an_audio_plan(workbench: ModuleType, tmp_path
     assert stream.carry == dict(opened["states"])
 
 
+def test_weights_of_each_form(workbench: ModuleType, tmp_path: Path) -> None:
+    model = BUILT_IN["gru_128_t1"]()
+    plain, _ = call(workbench, "open", [model])
+    assert plain["weights"]["form"] == "f32"
+    assert plain["weights"]["kept"] == []
+    guessed = plain["weights"]["sizes"]
+    for form in ("f16", "int16", "int8"):
+        opened, _ = call(workbench, "open", [model], weights=form)
+        weights = opened["weights"]
+        assert weights["form"] == form
+        assert weights["sizes"][form] == pytest.approx(guessed[form], rel=0.06)
+        assert weights["sizes"]["f32"] == pytest.approx(guessed["f32"], rel=0.06)
+        assert weights["bytes"][1] < 0.51 * weights["bytes"][0]
+        _, (plan,) = call(workbench, "plan", [], shapes={})
+        assert len(plan) == pytest.approx(weights["sizes"][form], abs=400)
+
+
+def test_what_keeps_its_weights_says_why(workbench: ModuleType) -> None:
+    opened, _ = call(workbench, "open", [stateful("LSTM", hidden=32).SerializeToString()], weights="int8")
+    (kept,) = opened["weights"]["kept"]
+    assert kept == {"name": "cell/from_x", "op": "Linear", "reason": "it has 512 weights, fewer than 1024"}
+    assert opened["weights"]["nodes"] == 2
+    reply, _ = call(workbench, "open", [stateful("LSTM").SerializeToString()], weights="int4")
+    assert reply["error"]["kind"] == "OptionError"
+
+
 @pytest.mark.parametrize(
     ("name", "buffers", "kind"),
     [("open", [b"no model"], "ModelError"), ("plan", [], "OptionError"), ("measure", [], "Unexpected")],

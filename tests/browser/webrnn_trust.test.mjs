@@ -390,6 +390,33 @@ test("an external is as large as the program says, whatever the port says", () =
   }
 });
 
+test("a run after one whose memory could not grow has the memory that it needs", (t) => {
+  const LATE = 5;
+  const CHECKED = 1 << 24;
+  const fill = (tensor, mark = 0) => [instructions.indexOf("fill") | mark, 2, tensor, 0x3f800000];
+  // As many ones as n says, in the arena; behind them sixteen, which become y.
+  const model = open(planOf({
+    sizes: [0, 1, 16, [LATE, 0, 0]],
+    buffers: [[EXTERNAL, 1, 1, 0], [EXTERNAL, 0, 2, 1 | WRITABLE], [ARENA, 0, 3, 0], [ARENA, 0, 2, 1]],
+    tensors: [[0, 1, 1], [1, 0, 2], [2, 0, 3], [3, 0, 2]],
+    code: [instructions.indexOf("let"), 3, 3, 0, 0, ...fill(2, CHECKED), ...fill(3), ...copy(3, 1)],
+    externals: 2,
+    slots: 2,
+    meta: { inputs: [{ ...X, name: "n", dtype: "i64", shape: [1], sizes: [1] }], outputs: [Y] },
+  }));
+  const allocate = Heap.prototype.allocate;
+  t.mock.method(Heap.prototype, "allocate", function (bytes) {
+    return allocate.call(this, bytes > 2 ** 20 ? 2 ** 32 : bytes);
+  });
+  const stream = model.stream({ carry: {} });
+  const step = (n) => stream.step({ n: BigInt64Array.of(BigInt(n)) }).y;
+  for (const n of [5, 1000, 5]) {
+    assert.deepEqual(step(n), new Float32Array(16).fill(1));
+    assert.throws(() => step(2 ** 24), PlanError);
+  }
+  assert.deepEqual(step(7), new Float32Array(16).fill(1));
+});
+
 test("memory that is not there is a PlanError, and what there was goes on", () => {
   const sized = (number) => planOf({
     ...REMEMBERS, sizes: [...REMEMBERS.sizes, number], buffers: [...REMEMBERS.buffers, [ARENA, 0, 3, 0]],

@@ -56,6 +56,14 @@ def test_value_defined_twice():
         session(model([relu("x", "y", "one"), relu("x", "y", "two")], [floats("x", [1])], [floats("y", [1])]))
 
 
+@pytest.mark.parametrize("op", ["OptionalGetElement", "Identity", "SequenceInsert", "SequenceErase", "SplitToSequence"])
+def test_nodes_without_inputs_beside_sequences(op):
+    nodes = [helper.make_node("SequenceEmpty", [], ["s"]), helper.make_node(op, [], ["t"], name="only")]
+    for backend in BACKENDS:
+        with pytest.raises(webrnn.ModelError, match=r"'only' \("):
+            session(model([*nodes, relu("t", "y", "last")], [], [floats("y", None)]), backend).run(None, {})
+
+
 def test_missing_required_input():
     node = helper.make_node("Add", ["x"], ["y"], name="sum")
     with pytest.raises(webrnn.ModelError, match="'sum'"):

@@ -23,6 +23,8 @@ ELSEWHERE = {
     "prune_branches",
     "reverse_whole_sequences",
     "expand_ops",
+    "integer_products",
+    "skip_requantizing",
     "unrepeat_matrices",
 }
 """Passes that never have anything to do on these graphs; they have tests of their own."""

@@ -147,6 +147,12 @@ def _bytes(b, x, zero):
     return b.op("MatMulInteger", x, b.constant(weights.reshape(5, 17)), zero, b.constant(zeros))
 
 
+def _quantize(b, x):
+    made = [b.value(name) for name in ("quantized", "scale", "zero")]
+    b.add(Node("DynamicQuantizeLinear", [x], [*made]))
+    return (*made, b.op("ConvInteger", made[0], b.constant(np.arange(16, dtype=np.int8).reshape(2, 4, 2)), made[2]))
+
+
 def _if(b, p, x):
     return branches(b, p, [x], lambda i, x: [i.op("Tanh", x)], lambda i, x: [x])
 
@@ -186,6 +192,7 @@ def _graphs() -> dict[str, tuple[Graph, frozenset[str]]]:
         "product of heads": graph_of(_heads, "f 2 n 4 3", "f 2 t 4 3"),
         "linear": graph_of(lambda b, x: b.op("MatMul", x, b.constant(array(5, 9))), "f n 5"),
         "bytes": graph_of(_bytes, "u8 n 5", "u8"),
+        "quantize": graph_of(_quantize, "f n 4 t"),
         "integers": graph_of(lambda b, x, y: b.op("MatMul", x, y), "i 2 n 3", "i 3 t"),
         "count": graph_of(lambda b, x, y: _counting(b, x, y), "f", "f"),
         "nested": _nested(True, True, True),

@@ -21,9 +21,12 @@ int __asan_report_present(void);
 void __asan_poison_memory_region(void const volatile *address, size_t size);
 void __asan_unpoison_memory_region(void const volatile *address, size_t size);
 
-/* What lies between the slots of the arena, and behind the weights, belongs to nobody. */
-static void forbid_gaps(const Vm *vm, const uint8_t *arena, int32_t bytes) {
+/* What lies between the slots of the arena and behind them, and behind the weights, belongs to nobody. */
+static void forbid_gaps(const Vm *vm, const uint8_t *arena, int32_t arena_bytes, int32_t bytes) {
   const int32_t *plan = vm->plan, data_end = plan[HEADER_DATA_OFFSET] + plan[HEADER_DATA_BYTES];
+  const size_t asked = (size_t)vm->slot[plan[HEADER_SLOTS]];
+  __asan_unpoison_memory_region(arena, (size_t)arena_bytes);
+  __asan_poison_memory_region(arena + asked, (size_t)arena_bytes - asked);
   __asan_poison_memory_region((const char *)plan + data_end, (size_t)(bytes - data_end));
   for (int slot = 0; slot < plan[HEADER_SLOTS]; slot++) {
     int64_t used = 0;
@@ -55,15 +58,15 @@ static void fill(uint8_t *data, size_t bytes, uint32_t *seed) {
   }
 }
 
-/* The arena and the externals as large as a plan asks for by now; NULL if that is too much. What was in them is there again, and
- * the host has filled the rest. */
+/* The arena and the externals as large as a plan asks for by now; NULL if that is too much, and nothing has changed then. What
+ * was in them is there again, and the host has filled the rest. */
 static uint8_t *grown(const uint8_t *tables, uint8_t *arena, int32_t arena_bytes, uint8_t **externals, int32_t *external_bytes,
                       int32_t n_externals) {
-  __asan_unpoison_memory_region(arena, (size_t)arena_bytes);
-  free(arena);
   size_t total = (size_t)wr_plan_arena_bytes(tables);
   for (int i = 0; i < n_externals; i++) total += (size_t)wr_plan_external_bytes(tables, i);
   if (total > MOST_BYTES) return NULL;
+  __asan_unpoison_memory_region(arena, (size_t)arena_bytes);
+  free(arena);
   for (int i = 0; i < n_externals; i++) {
     const int32_t size = wr_plan_external_bytes(tables, i);
     if (size > external_bytes[i]) free(externals[i]), externals[i] = calloc(1, (size_t)size), external_bytes[i] = size;
@@ -73,6 +76,29 @@ static uint8_t *grown(const uint8_t *tables, uint8_t *arena, int32_t arena_bytes
 
 static size_t missing_bytes; /* that externals are too short, to see that the sanitizer sees it */
 static long refused[N_ERRORS], failed[N_ERRORS], too_large, cut_off, ran;
+
+/* Runs a plan; if it asks for more memory than there is, again with that, and if it gets none, it is bound anew. */
+static int run_as_hosts_do(const int32_t *plan, int32_t bytes, const int32_t *numbers, uint8_t *tables,
+                           uint8_t *volatile *arena, volatile int32_t *arena_bytes, uint8_t **externals,
+                           int32_t *external_bytes) {
+  int error = GROW;
+  for (int run = 0; error == GROW && run < MOST_RERUNS; run++) {
+    if (run) {
+      uint8_t *larger = grown(tables, *arena, *arena_bytes, externals, external_bytes, plan[HEADER_EXTERNALS]);
+      if (!larger) break;
+      *arena = larger, *arena_bytes = wr_plan_arena_bytes(tables);
+    }
+    forbid_gaps((const Vm *)tables, *arena, *arena_bytes, bytes);
+    set_timer(RUN_MILLISECONDS);
+    error = wr_plan_run(tables, *arena, (const uint8_t *)externals);
+    set_timer(0);
+  }
+  if (error == GROW) {
+    memset(tables, 0, (size_t)wr_plan_table_bytes(plan));
+    if (wr_plan_bind(plan, numbers, tables)) abort();
+  }
+  return error;
+}
 
 static void run_plan(const int32_t *plan, int32_t bytes, const int32_t *symbols, int32_t n_symbols, uint32_t seed) {
   int error = wr_plan_check(plan, bytes);
@@ -110,30 +136,16 @@ static void run_plan(const int32_t *plan, int32_t bytes, const int32_t *symbols,
   }
   uint8_t *copy = malloc((size_t)bytes);
   memcpy(copy, plan, (size_t)bytes);
-  forbid_gaps((const Vm *)tables, arena, bytes);
   if (sigsetjmp(stopped, 1)) {
     cut_off++;
   } else {
-    for (int again = 0; again < 2; again++) {
-      set_timer(RUN_MILLISECONDS);
-      error = wr_plan_run(tables, arena, (const uint8_t *)externals);
-      set_timer(0);
-      for (int rerun = 0; error == GROW && rerun < MOST_RERUNS; rerun++) {
-        arena = grown(tables, arena, arena_bytes, externals, external_bytes, n_externals);
-        if (!arena) break;
-        arena_bytes = wr_plan_arena_bytes(tables);
-        forbid_gaps((const Vm *)tables, arena, bytes);
-        set_timer(RUN_MILLISECONDS);
-        error = wr_plan_run(tables, arena, (const uint8_t *)externals);
-        set_timer(0);
-      }
-      if (error) break;
-    }
+    for (int again = 0; again < 2; again++) /* also after a run that has failed: the next one must not suffer from it */
+      error = run_as_hosts_do(plan, bytes, numbers, tables, &arena, &arena_bytes, externals, external_bytes);
     if (error) failed[error]++;
     else ran++;
   }
   __asan_unpoison_memory_region(plan, (size_t)bytes);
-  if (arena) __asan_unpoison_memory_region(arena, (size_t)arena_bytes);
+  __asan_unpoison_memory_region(arena, (size_t)arena_bytes);
   if (memcmp(copy, plan, (size_t)bytes)) {
     fprintf(stderr, "the plan was overwritten\n");
     abort();

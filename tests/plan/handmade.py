@@ -72,11 +72,21 @@ class Handmade:
         self.size_rows.append((opcodes.SIZE_KINDS.index("late"), len(self.size_rows), 0))
         return len(self.size_rows) - 1
 
-    def emit(self, name: str, *operands: int) -> None:
-        self.code += [CODES[name], len(operands), *operands]
+    def late_tensor(self, size: int, kind: int, place: int) -> int:
+        """An f32 tensor of one axis, of the size in a row of the table, in a slot (kind 1) or an external (2)."""
+        self.n_externals = max(self.n_externals, place + 1 if kind == 2 else 0)
+        self.buffers.append((kind, F32, size, place | (opcodes.WRITABLE if kind == 2 else 0)))
+        padding = [0] * (opcodes.MAX_RANK - 1)
+        self.tensors.append(
+            [len(self.buffers) - 1, F32, 1, self.number(0), size, *padding, self.number(1), *padding]
+        )
+        return len(self.tensors) - 1
 
-    def fill(self, tensor: int, value: float) -> None:
-        self.emit("fill", tensor, struct.unpack("<i", struct.pack("<f", value))[0])
+    def emit(self, name: str, *operands: int, checked: bool = False) -> None:
+        self.code += [CODES[name] | (opcodes.CHECKED if checked else 0), len(operands), *operands]
+
+    def fill(self, tensor: int, value: float, checked: bool = False) -> None:
+        self.emit("fill", tensor, struct.unpack("<i", struct.pack("<f", value))[0], checked=checked)
 
     def port(self, name: str, shape: Sequence[int | str], external: int, dtype: str = "f32", **more: Any) -> dict:
         sizes = [self.size(size) for size in shape]

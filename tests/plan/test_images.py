@@ -70,7 +70,8 @@ def test_a_region_is_resized(mode):
         )  # fmt: skip
 
     x = array(2, 5, 6)
-    for roi in ([0, 0.2, 1, 0.9], [-0.3, 0.5, 0.7, 1.4], [1, 0, 0, 1]):
+    nan, inf = np.nan, np.inf
+    for roi in ([0, 0.2, 1, 0.9], [-0.3, 0.5, 0.7, 1.4], [1, 0, 0, 1], [0, nan, 1, 0.5], [0, 0, inf, 1], [nan] * 4):
         check_graph(graph_of(build, "f 2 5 6", "f 4"), [x, np.array(roi, np.float32)])
 
 
@@ -103,6 +104,18 @@ def test_grid_sample(shape):
         check_graph(graph_of(lambda b, x, grid: b.op("GridSample", x, grid, **attrs), *shape), sizes=SIZES[1:])  # noqa: B023
 
 
+@pytest.mark.parametrize("mode", ["nearest", "linear", "cubic"])
+@pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
+def test_a_grid_of_positions_that_are_no_numbers(mode, padding):
+    attrs = {"mode": mode, "padding_mode": padding}
+    nan, inf = np.nan, np.inf
+    grid = np.array([[nan, 0.4], [0.1, nan], [nan, nan], [inf, 0], [0, -inf], [1e30, 0], [0.2, 0.3]], np.float32)
+    graph = graph_of(lambda b, x, grid: b.op("GridSample", x, grid, **attrs), "f 1 2 3 4", "f 1 n 1 2")
+    y = check_graph(graph, [array(1, 2, 3, 4), grid[None, :, None]])[0][0]
+    assert mode == "nearest" or np.isnan(y[:, :, :3]).all()
+    assert np.isfinite(y[:, :, -1]).all()
+
+
 @pytest.mark.parametrize("aligned", [0, 1])
 def test_affine_grid(aligned):
     for rank, size in ((2, (3, 1, 4, 5)), (3, (3, 2, 2, 1, 4))):
@@ -116,7 +129,8 @@ def test_affine_grid(aligned):
 @pytest.mark.parametrize("mode", ["avg", "max"])
 @pytest.mark.parametrize("samples", [0, 2])
 def test_regions(mode, samples):
-    rois = np.array([[0.5, 1, 7, 9], [3, 4, 3.5, 4.25], [-4, -2, 30, 5], [6, 6, 2, 2]], np.float32)
+    nan = np.nan
+    rois = np.array([[0.5, 1, 7, 9], [3, 4, 3.5, 4.25], [-4, -2, 30, 5], [nan, 1, 2, nan], [6, 6, 2, 2]], np.float32)
     for coordinates in ("half_pixel", "output_half_pixel"):
         graph = graph_of(
             lambda b, x, rois, images: b.op(
@@ -125,7 +139,7 @@ def test_regions(mode, samples):
             ),
             "f 2 3 8 6", "f n 4", "i n",
         )  # fmt: skip
-        check_graph(graph, [array(2, 3, 8, 6), rois, np.array([0, 1, -1, 0], np.int64)])
+        check_graph(graph, [array(2, 3, 8, 6), rois, np.array([0, 1, -1, 1, 0], np.int64)])
 
 
 def test_regions_of_images_that_are_not_there():
@@ -181,6 +195,11 @@ def test_determinants():
         check_graph(graph_of(lambda b, x: b.op("Det", x), f"f {shape}"))
     singular = np.array([[[0, 1], [1, 0]], [[1, 2], [2, 4]], [[0, 0], [0, 0]]], np.float32)
     check_graph(graph_of(lambda b, x: b.op("Det", x), "f n 2 2"), [singular])
+    wild = array(54, 3, 3)
+    for place, number in product(range(9), (np.inf, -np.inf, np.nan)):
+        wild.reshape(54, 9)[place + 9 * (0 if np.isnan(number) else 1 + (number > 0)), place] = number
+        wild.reshape(54, 9)[place + 27, [place, (place + 4) % 9]] = number
+    check_graph(graph_of(lambda b, x: b.op("Det", x), "f n 3 3"), [wild])
 
 
 # --- what is known only while running ---------------------------------------------------------------------------------

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.plan.harness import arguments_of, check_graph, graph_of, value_type
+from tests.plan.harness import arguments_of, check_graph, graph_of, plan_of, value_type
+from webrnn.plan.file import PlanFile
 
 ANY_KIND = ("f", "i", "j", "b", "f64", "f16", "i8", "u16", "bf16")
 
@@ -47,6 +48,16 @@ def test_wrap_goes_around_several_times():
     check_graph(
         graph_of(lambda b, x: b.op("Pad", x, b.ints(0, 5, 1, 7), mode="wrap"), "f 3 n"), sizes=({"n": 1}, {"n": 9})
     )
+
+
+def test_a_plan_is_no_longer_where_wrap_goes_around_more_often():
+    def plan(times):
+        return graph_of(lambda b, x: b.op("Pad", x, b.ints(1, 3 * times), mode="wrap"), "f 3")
+
+    for times in (14, 16, 40):
+        check_graph(plan(times))
+    few, many = (PlanFile(plan_of(plan(times))).header["code_words"] for times in (1000, 100_000))
+    assert few == many
 
 
 def test_pad_with_a_value_that_comes_in_a_run():

@@ -64,6 +64,19 @@ UNARY = (
 )  # fmt: skip
 
 
+@pytest.mark.parametrize("kind", ["f32", *FLOATS])
+@pytest.mark.parametrize("number", [1e-30, 1e30, 0.0, -1.0, np.inf, -np.inf, np.nan])
+def test_activations_whose_numbers_are_no_half_floats_or_none_at_all(kind, number):
+    """An attribute is a float whatever the tensor is; what the op makes of it is rounded once."""
+    ops = ("Elu", "Celu", "Selu", "LeakyRelu", "HardSigmoid", "Swish", "ThresholdedRelu")
+
+    def build(b, x):
+        return [b.op("SwiGLU", x, x, alpha=number), *(b.op(op, x, alpha=number) for op in ops)]
+
+    x = convert(np.array([-3, -0.5, -0.0, 0, 0.5, 3, np.inf, -np.inf, np.nan]), ELEMENT_TYPES[kind].array_type)
+    check_graph(graph_of(build, f"{kind} 9"), [x], tolerance=FLOATS.get(kind, 1e-5), builds=BUILDS)
+
+
 @pytest.mark.parametrize("kind", FLOATS)
 def test_functions_of_floats(kind):
     graph = graph_of(lambda b, x: [b.op(op, x) for op in UNARY], f"{kind} 2 33")

@@ -32,10 +32,12 @@ def test_no_sum_can_overflow(form):
 
 @pytest.mark.parametrize("form", FORMS)
 def test_weights_are_the_nearest_multiples_of_their_scale(form):
+    """Of int8 a few are the next nearest, so that sums are kept: test_small_rounding.py."""
     matrix = RNG.standard_normal((200, 9)).astype(np.float32)
     small = small_matrix(matrix, form)
     error = np.abs(small.weights * small.scales.astype(np.float64) - matrix)
-    assert (error <= small.scales / 2 * (1 + 1e-6)).all()
+    assert np.mean(error <= small.scales / 2 * (1 + 1e-6)) > (0.95 if form == "int8" else 1 - 1e-9)
+    assert (error < small.scales).all()
     steps = np.abs(matrix).max(axis=0) / small.scales
     assert (steps > (126 if form == "int8" else 2047)).all()
 

@@ -205,10 +205,7 @@ export class Stream {
     if (this.#origin !== IN_MEMORY) this.#writeStates();
     for (let i = 0; i < fed.length; i++) fed[i].write();
     let error = this.#execute();
-    for (let i = 0; error === GROW && i < MOST_RERUNS; i++) {
-      this.#grow();
-      error = this.#execute();
-    }
+    if (error === GROW) error = this.#executeGrowing();
     if (error) vm.raise(error, this.#tables.address);
   }
 
@@ -223,10 +220,28 @@ export class Stream {
     }
   }
 
+  /** Tables that ask for more memory than there is are given up: new ones ask for what was there before anything grew. */
+  #executeGrowing() {
+    let error = GROW;
+    try {
+      for (let i = 0; error === GROW && i < MOST_RERUNS; i++) {
+        this.#grow();
+        error = this.#execute();
+      }
+      if (error === GROW) this.#vm.raise(error, this.#tables.address);
+      return error;
+    } catch (cause) {
+      this.#vm.heap.release(this.#tables);
+      this.#symbols = this.#tables = null;
+      throw cause;
+    }
+  }
+
   /** Makes the room that the tables ask for by now. */
   #grow() {
     const { call, file, heap } = this.#vm;
     const tables = this.#tables.address;
+    this.#age = -1;
     this.#arenaBytes = call.wr_plan_arena_bytes(tables);
     this.#vm.reserveArena(this.#arenaBytes);
     for (const external of file.lateExternals) {
@@ -234,7 +249,6 @@ export class Stream {
       this.#blocks[external] = heap.enlarged(this.#blocks[external], bytes);
     }
     for (const { external, partner } of this.#states) this.#enlargeState(external, this.#blocks[partner.external].bytes);
-    this.#age = -1;
     this.#refreshViews();
     this.#blocks.forEach((block, external) => (this.#words[external] = block.address));
   }

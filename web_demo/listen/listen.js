@@ -81,9 +81,10 @@ class Listen {
         tile("Time in each quantum", this.#figures.load, "of 8 ms, both networks"),
         tile("Missed quanta", this.#figures.missed, "that came too late to be heard"),
         tile("Delay", this.#figures.latency, "between in and out"),
-        tile("Downloaded", this.#figures.size, "both models"),
+        tile("Download", this.#figures.size, `both models, ${files.weights} weights`),
       ),
     );
+    this.#figures.size.textContent = bytes(files.bytes);
     this.#show("idle");
   }
 
@@ -133,7 +134,6 @@ class Listen {
   async #ready() {
     this.#sound ??= await Sound.load(this.#files, (text, fraction) => this.#progress.show(text, fraction));
     this.#sound.denoising = this.#denoise.checked;
-    this.#figures.size.textContent = bytes(this.#sound.bytes);
     this.#figures.latency.textContent = duration(this.#sound.latencyMs);
   }
 

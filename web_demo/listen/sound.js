@@ -47,7 +47,6 @@ export class Sound {
     this.#audio = audio;
     this.#clip = clip;
     this.#plans = plans;
-    this.bytes = Object.values(plans).reduce((total, { length }) => total + length, 0);
     this.latencyMs = 0;
     this.before = analyserOf(context);
     this.after = analyserOf(context);

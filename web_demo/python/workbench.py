@@ -17,10 +17,13 @@ from typing import Any
 import numpy as np
 
 import webrnn
+from webrnn.engine.exporting import export_plan
 from webrnn.engine.streams.states import states_of
 from webrnn.ir import DType, Graph, Node, Scan, Value, is_plain, is_scan
 from webrnn.onnx.reader import read_model
 from webrnn.ops.rows import ROWS
+from webrnn.passes.small_weights import weights_to_be
+from webrnn.passes.weight_forms import BYTES, F32, weight_forms
 from webrnn.report import optimize
 from webrnn.report.text import as_data, scaled
 
@@ -36,6 +39,8 @@ LEAVING = {
 }
 """Passes that make loops smaller, and why they may."""
 
+FORMS = tuple(BYTES)
+"""Of weights."""
 NODES_SHOWN = 1500
 MOST_SAMPLES = 2**14
 """Of a frame of audio."""
@@ -55,11 +60,11 @@ class Workbench:
         self.timed: dict[str, tuple[Callable[[], Any], int]] = {}
 
     def open(self, request: dict[str, Any], buffers: Buffers) -> Reply:
-        model, fixed = buffers[0], request.get("fixed", {})
+        model, fixed, weights = buffers[0], request.get("fixed", {}), request.get("weights", F32)
         start = time.perf_counter()
         before: Graph = read_model(model, fixed)
         report = optimize(model, fixed=fixed)
-        session = webrnn.InferenceSession(model, fixed=fixed, limits=LIMITS)
+        session = webrnn.InferenceSession(model, fixed=fixed, limits=LIMITS, weights=weights)
         seconds = time.perf_counter() - start
         self.session, self.model, self.fixed = session, model, fixed
         left = list(_left_the_loop(report))
@@ -81,6 +86,7 @@ class Workbench:
             "after": _graph(report.graph, report.after.nodes),
             "left": left,
             "audio": _audio(report.graph, carry),
+            "weights": _weights(report.graph, session, weights),
             "backend": session.backend,
             "notes": session.report().splitlines(),
             "seconds": seconds,
@@ -230,6 +236,31 @@ def _size(value: Value) -> int | None:
     sizes = [size for size in value.shape or () if isinstance(size, int)]
     is_known = value.dtype == DType.FLOAT and value.shape is not None and len(sizes) == len(value.shape)
     return prod(sizes) if is_known else None
+
+
+def _weights(graph: Graph, session: webrnn.InferenceSession, form: str) -> dict[str, Any]:
+    """The form that weights have, which nodes keep float32 and why, and how large a plan is: as it is now, and about so
+    large with each other form."""
+    reports = {each: weights_to_be(graph, weight_forms(each)) for each in FORMS}
+    rows = {each: report.rows for each, report in reports.items()}
+    saved = {each: sum(4 * row.count - row.bytes for row in rows[each]) for each in FORMS}
+    now = _plan_bytes(session)
+    sizes = {} if now is None else {each: now + saved[form] - saved[each] for each in FORMS}
+    kept = [{"name": row.name, "op": row.op, "reason": row.reason} for row in rows[form] if row.form == F32]
+    return {
+        "form": form,
+        "sizes": sizes,
+        "nodes": len(rows[form]),
+        "kept": kept if form != F32 else [],
+        "bytes": [4 * sum(row.count for row in rows[form]), sum(row.bytes for row in rows[form])],
+    }
+
+
+def _plan_bytes(session: webrnn.InferenceSession) -> int | None:
+    try:
+        return len(export_plan(session._program, session.inputs, None, None, ()))
+    except webrnn.Error:
+        return None
 
 
 def _flops(report: webrnn.Report) -> dict[str, list[str]]:

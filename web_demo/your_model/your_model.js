@@ -10,6 +10,7 @@ import { elementType, ARRAYS } from "./arrays.js";
 import { InputsView } from "./inputs_view.js";
 import { reportView } from "./report_view.js";
 import { compareOutputs, resultsView } from "./results_view.js";
+import { weightsView } from "./weights_view.js";
 
 const MAGIC = "WRNN";
 const MOST_BYTES = 512 * 2 ** 20;
@@ -30,7 +31,7 @@ class YourModel {
   #listening; // part 1, or null
   #python = null;
   #vm = null;
-  #model = null; // {name, file, kind, inputs, outputs, states, unsure, planFor, plan}
+  #model = null; // {name, file, kind, inputs, outputs, states, unsure, weights, planFor, plan}
   #progress = new Progress("Opening the model");
   #problems = el("div", { class: "stack", "aria-live": "polite" });
   #report = el("div");
@@ -191,10 +192,10 @@ class YourModel {
     this.#offerRun({});
   }
 
-  async #openOnnx(name, bytes, fixed, shapes) {
+  async #openOnnx(name, bytes, fixed, shapes, weights = "f32") {
     if (!this.#site.pyodide)
       throw new Error("this site was put together without Pyodide, which reads ONNX files; .rnn files run");
-    const opened = await this.#onPython("open", { bytes, fixed });
+    const opened = await this.#onPython("open", { bytes, fixed, weights });
     const inputs = opened.inputs.map((port) => ({ ...port, type: elementType(port.type) }));
     const unknown = inputs.find(({ type }) => !ARRAYS[type]);
     this.#model = {
@@ -203,6 +204,7 @@ class YourModel {
       file: bytes,
       fixed,
       shapes,
+      weights,
       inputs,
       outputs: opened.outputs,
       states: Object.fromEntries(opened.states),
@@ -210,7 +212,8 @@ class YourModel {
       plan: null,
       audio: opened.audio,
     };
-    this.#report.replaceChildren(reportView(opened));
+    const onWeights = (form) => this.#again({ weights: form });
+    this.#report.replaceChildren(reportView(opened), weightsView(opened.weights, onWeights));
     if (unknown)
       this.#runner.replaceChildren(
         el("p", {
@@ -218,14 +221,15 @@ class YourModel {
           text: `Input '${unknown.name}' takes ${unknown.type}, which this page cannot make up.`,
         }),
       );
-    else this.#offerRun(shapes, (input, value) => this.#fix(input, value));
+    else this.#offerRun(shapes, (input, value) => this.#again({ fixed: { ...fixed, [input]: value } }));
   }
 
-  #fix(input, value) {
-    const { name, file, fixed, shapes } = this.#model;
+  /** Opens the model again, with an input fixed or other weights. */
+  #again(changed) {
+    const { name, file, fixed, shapes, weights } = { ...this.#model, ...changed };
     return this.#busy(
       (error) => titleOf(error.kind, name),
-      () => this.#openOnnx(name, file, { ...fixed, [input]: value }, shapes),
+      () => this.#openOnnx(name, file, fixed, shapes, weights),
     );
   }
 

@@ -1,7 +1,7 @@
 """Whole audio models, one plan each: samples in, samples or a probability out, all states inside.
 
     python -m webrnn.audio.plans dtln -o denoise.rnn
-    python -m webrnn.audio.plans silero -o vad.rnn
+    python -m webrnn.audio.plans silero -o vad.rnn --weights int16
 
 A plan like this is what the AudioWorklet processor of webrnn runs (docs/audio-worklet.md). Its metadata say how:
 {"audio": {"kind", "sample_rate", "frame", "hop", "input", "output"}}. Every `hop` samples it takes the last `frame`
@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,6 +29,8 @@ from webrnn.onnx.reader import read_model
 from .filters import FrameFilter
 
 Source = str | os.PathLike[str] | bytes
+Weights = str | Mapping[str, str]
+"""As InferenceSession takes them."""
 
 RATE = 16000
 DTLN_FRAME, DTLN_HOP = 512, 128
@@ -43,24 +45,24 @@ class AudioModel:
     carry: dict[str, str]
     audio: dict[str, Any]
 
-    def session(self, backend: str = "auto") -> InferenceSession:
-        return InferenceSession(self.graph, backend=backend)
+    def session(self, backend: str = "auto", weights: Weights = "f32") -> InferenceSession:
+        return InferenceSession(self.graph, backend=backend, weights=weights)
 
-    def export(self, path: str | os.PathLike[str]) -> None:
+    def export(self, path: str | os.PathLike[str], weights: Weights = "f32") -> None:
         """Write the plan."""
-        self.session().export(path, carry=self.carry, about={"audio": self.audio})
+        self.session(weights=weights).export(path, carry=self.carry, about={"audio": self.audio})
 
-    def frames(self, backend: str = "auto") -> Callable[[np.ndarray], np.ndarray]:
+    def frames(self, backend: str = "auto", weights: Weights = "f32") -> Callable[[np.ndarray], np.ndarray]:
         """A function of one frame after the other, with the states inside."""
-        stream = self.session(backend).stream(carry=self.carry)
+        stream = self.session(backend, weights).stream(carry=self.carry)
         fed, place = self.audio["input"], stream.output_names.index(self.audio["output"])
         return lambda frame: stream.step({fed: frame})[place]
 
-    def filter(self, backend: str = "auto") -> FrameFilter:
+    def filter(self, backend: str = "auto", weights: Weights = "f32") -> FrameFilter:
         """A "filter" for signals, by blocks of any size."""
         if self.audio["kind"] != "filter":
             raise ModelError("it gives numbers for frames of samples, not samples")
-        return FrameFilter(self.frames(backend), self.audio["frame"], self.audio["hop"])
+        return FrameFilter(self.frames(backend, weights), self.audio["frame"], self.audio["hop"])
 
 
 def dtln(model_1: Source | None = None, model_2: Source | None = None) -> AudioModel:
@@ -170,13 +172,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         kind = kinds.add_parser(name, help=what, description=what)
         files = "its two .onnx files" if count == 2 else "its .onnx file"
         kind.add_argument("model", nargs="*", help=f"{files}; by default from the package that has it")
+        kind.add_argument("--weights", default="f32", metavar="FORM", help="f32, f16, int16 or int8 (%(default)s)")
         kind.add_argument("-o", "--output", default=f"{name}.rnn", help="the plan file (%(default)s)")
     arguments = parser.parse_args(argv)
     build, count = (dtln, 2) if arguments.kind == "dtln" else (silero, 1)
     if len(arguments.model) not in (0, count):
         parser.error(f"{arguments.kind} has {count} .onnx file{'s' * (count > 1)}")
     try:
-        build(*arguments.model).export(arguments.output)
+        build(*arguments.model).export(arguments.output, arguments.weights)
     except Error as error:
         print(f"{type(error).__name__}: {error}", file=sys.stderr)
         return 1

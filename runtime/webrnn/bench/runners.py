@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, Protocol
 
@@ -104,14 +104,21 @@ class PlanRunner(RepeatRunner):
         pass
 
 
-def backend_runner(case: Case, backend: str, disable: Iterable[str] = (), name: str = "") -> Runner:
-    """A model on a backend of this process. What is not one plan for these inputs is timed through Python."""
-    session = InferenceSession(case.model, backend=backend, disable=disable, fixed=case.fixed)
-    call = partial(session.run, None, case.feeds)
-    if backend == "numpy":
-        return CallRunner(name or backend, call)
+def backend_runner(
+    case: Case, backend: str, disable: Iterable[str] = (), name: str = "", weights: str | Mapping[str, str] = "f32"
+) -> Runner:
+    """A model on a backend of this process."""
+    session = InferenceSession(case.model, backend=backend, disable=disable, fixed=case.fixed, weights=weights)
+    return session_runner(session, case.feeds, name or backend)
+
+
+def session_runner(session: InferenceSession, feeds: dict[str, np.ndarray], name: str) -> Runner:
+    """A session on given inputs. What is not one plan for them is timed through Python."""
+    call = partial(session.run, None, feeds)
+    if session.backend == "numpy":
+        return CallRunner(name, call)
     call()
     program: Any = getattr(session._program, "recent", None)
     if program is not None:
-        return PlanRunner(name or backend, program, case.feeds)
-    return CallRunner(name or backend, call, "not one plan: timed through Python")
+        return PlanRunner(name, program, feeds)
+    return CallRunner(name, call, "not one plan: timed through Python")

@@ -15,6 +15,7 @@ COMMANDS = {
     "run": "run a model on given or random inputs",
     "optimize": "what the passes do to a model, and what it is then",
     "export": "write a model as a plan file, for a page or for another process",
+    "quantize": "what small weights do to a model: size, error and time, node by node",
     "plan": "the program that a model becomes, instruction by instruction",
     "serve": "the demo page, with models, Python and timings of this machine",
     "profile": "where the time of a model goes: nodes, instructions, what is fused inside them",

@@ -6,7 +6,7 @@ import argparse
 from functools import partial
 from pathlib import Path
 
-from webrnn.bench.case import TOLERANCE
+from webrnn.bench.case import SMALL_TOLERANCE, TOLERANCE
 
 from . import bench_modes
 
@@ -33,9 +33,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     times.add_argument(
         "--tolerance",
         type=float,
-        default=TOLERANCE,
         metavar="X",
-        help="of results (default: %(default)s of the largest)",
+        help=f"of results (default: {TOLERANCE} of the largest; {SMALL_TOLERANCE} with --weights)",
     )
     times.add_argument("--peers", action="store_true", help="also onnxruntime, tract, LiteRT and onnxruntime-web")
     times.add_argument("--browser", action="store_true", help="also the plain VM in Node and in Chromium")
@@ -43,6 +42,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     times.add_argument("--html", type=Path, metavar="FILE", help="write a page with charts, too")
     times.add_argument(
         "--ab", metavar="NAME,...", help='passes or switches to time on and off instead; "help" lists the built-in ones'
+    )
+    times.add_argument(
+        "--weights", action="append", default=[], metavar="FORM", help="also with small weights: f16, int16 or int8"
     )
     times.add_argument("--rounds", type=positive, default=9, help="at least so many, whatever the time (default: 9)")
     times.add_argument("--tflite", type=Path, metavar="FOLDER", help="MODEL.tflite for LiteRT, with --peers")

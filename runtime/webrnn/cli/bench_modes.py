@@ -12,7 +12,7 @@ from typing import Any
 
 from webrnn.bench import ab, compare, html, machine, stream_report, table
 from webrnn.bench.benchmark import Benchmark, own_runners
-from webrnn.bench.case import Case, from_argument
+from webrnn.bench.case import SMALL_TOLERANCE, TOLERANCE, Case, from_argument
 from webrnn.bench.models import BUILT_IN, streaming_gru
 from webrnn.bench.others import Wanted, others
 from webrnn.bench.rounds import Effort
@@ -22,6 +22,7 @@ from webrnn.engine.kernels.loading import available
 from webrnn.engine.programs.backends import fastest_backend
 from webrnn.engine.streams.carry import Carry
 from webrnn.errors import OptionError
+from webrnn.passes.weight_forms import weight_forms
 
 from .options import fixed_inputs, pairs, sizes
 
@@ -38,7 +39,7 @@ def time_models(arguments: argparse.Namespace) -> None:
     old = compare.load(arguments.compare) if arguments.compare else None
     cases = _cases(arguments, tuple(BUILT_IN))
     bench = Benchmark(effort=_effort(arguments))
-    bench.makers.update(_own(arguments.backend))
+    bench.makers.update(_own(arguments.backend, _forms(arguments.weights)))
     wanted = Wanted(arguments.browser, arguments.pyodide, arguments.peers, arguments.tflite, arguments.modules)
     with others(wanted, bench), table.Screen(quiet=_prints_json(arguments)) as screen:
         bench.run(cases, screen.show)
@@ -121,13 +122,26 @@ def time_streams(arguments: argparse.Namespace) -> None:
 
 def _cases(arguments: argparse.Namespace, default: tuple[str, ...]) -> dict[str, Callable[[], Case]]:
     given, fixed = sizes(arguments.size), fixed_inputs(arguments.fixed)
-    options = {"inputs": arguments.inputs, "tolerance": arguments.tolerance}
+    usual = SMALL_TOLERANCE if arguments.weights else TOLERANCE
+    options = {
+        "inputs": arguments.inputs,
+        "tolerance": usual if arguments.tolerance is None else arguments.tolerance,
+    }
     return {text: partial(from_argument, text, given, fixed, **options) for text in arguments.model or default}
 
 
-def _own(names: str) -> dict[str, Any]:
-    chosen = [name for name in names.split(",") if name]
-    return {name: partial(backend_runner, backend=name) for name in chosen} if chosen else dict(own_runners())
+def _own(names: str, forms: list[str]) -> dict[str, Any]:
+    """Each backend with float32 first, then with each form of weights."""
+    chosen = [name for name in names.split(",") if name] or list(own_runners())
+    makers: dict[str, Any] = {}
+    for backend in chosen:
+        makers[backend] = partial(backend_runner, backend=backend)
+        makers.update({f"{backend} {form}": partial(makers[backend], weights=form) for form in forms})
+    return makers
+
+
+def _forms(given: list[str]) -> list[str]:
+    return [weight_forms(form).default for form in given]
 
 
 def _effort(arguments: argparse.Namespace) -> Effort:

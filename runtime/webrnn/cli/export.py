@@ -16,7 +16,16 @@ from webrnn.plan.file import PlanFile, PlanPort
 from webrnn.plan.rare import rare_parts, unfused_parts
 from webrnn.tables import bytes_text, table
 
-from .options import add_model_options, add_shape_option, fixed_inputs, input_shapes, pairs, pass_names
+from .options import (
+    add_model_options,
+    add_shape_option,
+    add_weight_options,
+    fixed_inputs,
+    input_shapes,
+    pairs,
+    pass_names,
+    weight_arguments,
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,6 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "-o", "--output", type=Path, metavar="FILE.rnn", help="the plan file (default: beside the model)"
     )
     add_model_options(parser)
+    add_weight_options(parser)
     add_shape_option(parser)
     parser.add_argument(
         "--carry",
@@ -39,10 +49,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace) -> None:
-    carry, shapes = _carry(arguments.carry), input_shapes(arguments.shape)
+    carry, shapes = carried(arguments.carry), input_shapes(arguments.shape)
     about = _about(arguments.about)
     session = InferenceSession(
-        arguments.model, disable=pass_names(arguments.disable), fixed=fixed_inputs(arguments.fixed)
+        arguments.model,
+        disable=pass_names(arguments.disable),
+        fixed=fixed_inputs(arguments.fixed),
+        **weight_arguments(arguments),
     )
     output = arguments.output or Path(arguments.model).with_suffix(".rnn")
     found = session.find_states()
@@ -65,6 +78,8 @@ def main(arguments: argparse.Namespace) -> None:
         way = f"--carry {likely[0]} ..." if found.doubts and likely else "--carry auto"
         if likely:
             print(f"\nNo state is carried; {', '.join(likely)} looks like one: {way}")
+    if session.weight_report is not None:
+        print("\n" + "\n".join(session.weight_report.lines()))
     for line in said:
         print(f"\nNote: {line}")
     if rare := rare_parts(decode(data)):
@@ -103,7 +118,7 @@ def sections(file: PlanFile) -> Iterator[str]:
         yield "about\n  " + json.dumps(file.about, ensure_ascii=False)
 
 
-def _carry(items: Sequence[str]) -> Carry | None:
+def carried(items: Sequence[str]) -> Carry | None:
     if not items:
         return None
     words = [item for item in items if "=" not in item]

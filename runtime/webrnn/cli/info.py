@@ -14,30 +14,44 @@ from webrnn.engine.streams.states import states_of
 from webrnn.ir import Graph, Scan, is_scan
 from webrnn.ir.dims import is_static
 from webrnn.onnx.reader import read_model
-from webrnn.passes import run_passes
+from webrnn.passes.weight_forms import WeightForms
 from webrnn.plan.file import PlanFile, plan_bytes
 from webrnn.tables import bytes_text, table
 
 from . import export
-from .options import add_model_options, add_shape_option, fixed_inputs, input_shapes, pass_names
+from .options import (
+    add_model_options,
+    add_shape_option,
+    add_weight_options,
+    fixed_inputs,
+    input_shapes,
+    optimized,
+    pass_names,
+    refuse_weights_of_a_plan,
+    weights_asked_for,
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", help="path of an ONNX file or of a plan")
     parser.add_argument("--graph", action="store_true", help="print the graph, too")
     add_model_options(parser)
+    add_weight_options(parser)
     add_shape_option(parser)
 
 
 def main(arguments: argparse.Namespace) -> None:
     plan = plan_bytes(arguments.model)
     if plan is not None:
+        refuse_weights_of_a_plan(arguments)
         file = PlanFile(plan)
         print("\n\n".join((*export.sections(file), f"{arguments.model}: {export.sizes_text(file)}")))
         return
     graph = read_model(arguments.model, fixed_inputs(arguments.fixed))
     shapes = input_shapes(arguments.shape)
-    print("\n\n".join((*sections(graph), plan_section(graph, shapes, pass_names(arguments.disable)))))
+    disable, forms = pass_names(arguments.disable), weights_asked_for(arguments)
+    small = [] if forms is None else [small_section(graph.copy(), disable, forms)]
+    print("\n\n".join((*sections(graph), *small, plan_section(graph, shapes, disable, forms))))
     if arguments.graph:
         from webrnn.ir.text import to_text
 
@@ -64,24 +78,35 @@ def sections(graph: Graph) -> Iterator[str]:
     yield table("weights", list(_weight_rows(list(arrays.values()))), ("type", "tensors", "elements", "size"))
 
 
-def plan_section(graph: Graph, shapes: dict[str, list[int]], disable: list[str]) -> str:
+def small_section(graph: Graph, disable: list[str], forms: WeightForms) -> str:
+    """What becomes of the weights of each node."""
+    report = optimized(graph, disable, forms)
+    assert report is not None
+    rows = [
+        (row.name, row.op, row.form, bytes_text(4 * row.count), bytes_text(row.bytes), row.reason)
+        for row in report.rows
+    ]
+    return table("small weights", rows, ("node", "op", "form", "float32", "becomes", "why it stays"))
+
+
+def plan_section(graph: Graph, shapes: dict[str, list[int]], disable: list[str], forms: WeightForms | None) -> str:
     """Whether the model becomes a plan, for all sizes or for given shapes, and if not, what keeps it back."""
     from webrnn.engine.exporting import all_shapes
     from webrnn.engine.programs.obstacles import listed, obstacles, obstacles_for_some_shapes
     from webrnn.engine.programs.vm_program import with_shapes
 
-    def optimized(source: Graph) -> Graph:
+    def rewritten(source: Graph) -> Graph:
         check_graph(source, may_refuse=False)
-        run_passes(source, disable=disable)
+        optimized(source, disable, forms)
         return source
 
     if shapes:
-        found = obstacles(optimized(with_shapes(graph, all_shapes(graph.inputs, shapes))))
+        found = obstacles(rewritten(with_shapes(graph, all_shapes(graph.inputs, shapes))))
         return listed("no plan for these shapes", found) if found else "a plan for these shapes"
-    found = obstacles(optimized(graph.copy()))
+    found = obstacles(rewritten(graph.copy()))
     if not found:
         return "a plan" if all(is_static(value.shape) for value in graph.inputs) else "a plan for all sizes"
-    some = obstacles_for_some_shapes(graph, lambda given: optimized(with_shapes(graph, given)), frozenset())
+    some = obstacles_for_some_shapes(graph, lambda given: rewritten(with_shapes(graph, given)), frozenset())
     if some:
         return listed("no plan", some)
     hint = "" if some is None else "for given shapes there is one: --shape INPUT=N,N,..."

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import argparse
 import ast
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
 
 from webrnn.errors import OptionError
+from webrnn.ir import Graph
+from webrnn.passes import run_passes
+from webrnn.passes.small_weights import make_weights_small
+from webrnn.passes.weight_forms import BYTES, EVERY, F32, WeightForms, WeightReport, weight_forms
 
 
 def add_model_options(parser: argparse.ArgumentParser) -> None:
@@ -22,6 +26,55 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
         help="bind an input: a number, a list or a .npy file",
     )
     parser.add_argument("--disable", default="", metavar="PASS,...", help='passes not to run; "all" is every one')
+
+
+def add_weight_options(parser: argparse.ArgumentParser, default: str = F32) -> None:
+    """In which form weights are."""
+    parser.add_argument(
+        "--weights",
+        action="append",
+        default=[],
+        metavar="FORM",
+        help=f"of weights: {', '.join(BYTES)} (default: {default}), or NODE=FORM for those of one node",
+    )
+    parser.add_argument(
+        "--keep", nargs="+", action="extend", default=[], metavar="NODE", help="nodes whose weights stay f32"
+    )
+
+
+def weights_asked_for(arguments: argparse.Namespace, default: str = F32) -> WeightForms | None:
+    """None if they are to stay as they are.
+
+    >>> weights_asked_for(argparse.Namespace(weights=["int8", "lstm=int16"], keep=["head"]))
+    WeightForms(default='int8', by_name={'head': 'f32', 'lstm': 'int16'})
+    """
+    forms = [item for item in arguments.weights if "=" not in item]
+    if len(forms) > 1:
+        raise OptionError(f"--weights has one form, not {' and '.join(forms)}; NODE=FORM is one for a node")
+    named = dict(pairs([item for item in arguments.weights if "=" in item]))
+    found = weight_forms({EVERY: forms[0] if forms else default, **named}, arguments.keep)
+    return None if found.default == F32 and not found.by_name else found
+
+
+def weight_arguments(arguments: argparse.Namespace) -> dict[str, Any]:
+    """What InferenceSession takes."""
+    forms = weights_asked_for(arguments)
+    return {} if forms is None else {"weights": {EVERY: forms.default, **forms.by_name}}
+
+
+def refuse_weights_of_a_plan(arguments: argparse.Namespace) -> None:
+    if weights_asked_for(arguments) is not None:
+        raise OptionError("weights are made small when a plan is exported, not when it is loaded")
+
+
+def optimized(graph: Graph, disable: Collection[str], forms: WeightForms | None) -> WeightReport | None:
+    """Run the passes on a graph and make its weights small, as a session does it."""
+    run_passes(graph, disable=disable)
+    if forms is None:
+        return None
+    report = make_weights_small(graph, forms)
+    report.require_names(forms)
+    return report
 
 
 def pairs(items: Sequence[str]) -> list[tuple[str, str]]:

@@ -10,7 +10,6 @@ from webrnn.engine.programs.vm_program import with_shapes
 from webrnn.errors import PlanError
 from webrnn.ir import Graph, SymbolicDim
 from webrnn.onnx.reader import read_model
-from webrnn.passes import run_passes
 from webrnn.plan.encode import compile_graph
 from webrnn.plan.file import PlanFile, plan_bytes
 from webrnn.plan.halves import stored_plan
@@ -18,7 +17,16 @@ from webrnn.plan.lower import with_named_sizes
 from webrnn.plan.lowering import NotLowered
 from webrnn.plan.text import plan_text
 
-from .options import add_model_options, fixed_inputs, pass_names, sizes
+from .options import (
+    add_model_options,
+    add_weight_options,
+    fixed_inputs,
+    optimized,
+    pass_names,
+    refuse_weights_of_a_plan,
+    sizes,
+    weights_asked_for,
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -27,6 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--size", "--sizes", nargs="+", action="extend", default=[], metavar="NAME=N", help="numbers for named sizes"
     )
     add_model_options(parser)
+    add_weight_options(parser)
     parser.add_argument("--loops", action="store_true", help="recurrent cells as loops, not as one instruction")
     parser.add_argument("--output", type=Path, metavar="FILE", help="write the plan, too")
 
@@ -36,6 +45,8 @@ def main(arguments: argparse.Namespace) -> None:
     data = plan_bytes(arguments.model)
     if data is None:
         data = _lowered(arguments, numbers)
+    else:
+        refuse_weights_of_a_plan(arguments)
     names = PlanFile(data).symbols
     print(plan_text(data, numbers if numbers or not names else None))
     if arguments.output is not None:
@@ -45,26 +56,26 @@ def main(arguments: argparse.Namespace) -> None:
 def _lowered(arguments: argparse.Namespace, numbers: dict[str, int]) -> bytes:
     """The plan of a model: for all sizes, or for the given ones if there is no such."""
     graph = read_model(arguments.model, fixed_inputs(arguments.fixed))
-    disable = pass_names(arguments.disable)
+    disable, forms = pass_names(arguments.disable), weights_asked_for(arguments)
     options = frozenset({"fused_sequences"} if arguments.loops else ())
     source = graph.copy()
 
-    def optimized(graph: Graph) -> Graph:
-        run_passes(graph, disable=disable)
+    def rewritten(graph: Graph) -> Graph:
+        optimized(graph, disable, forms)
         return graph
 
     try:
-        return compile_graph(with_named_sizes(optimized(graph.copy())), options)
+        return compile_graph(with_named_sizes(rewritten(graph.copy())), options)
     except NotLowered:
         pass
     for value in graph.inputs:
         if value.shape is not None:
             value.shape = tuple(dim.substitute(numbers) if isinstance(dim, SymbolicDim) else dim for dim in value.shape)
-    optimized(graph)
+    rewritten(graph)
     try:
         return compile_graph(with_named_sizes(graph), options)
     except NotLowered as refusal:
         found = obstacles(graph, options) or [str(refusal)]
-        with_sizes = obstacles_for_some_shapes(source, lambda shapes: optimized(with_shapes(source, shapes)), options)
+        with_sizes = obstacles_for_some_shapes(source, lambda shapes: rewritten(with_shapes(source, shapes)), options)
         hint = "for given sizes there is one: --sizes NAME=N ..." if with_sizes == [] else ""
         raise PlanError(listed("there is no plan of all of this model", found, hint)) from refusal

@@ -19,7 +19,7 @@ from webrnn.profile.profiler import Profile
 from webrnn.profile.subject import Subject
 from webrnn.profile.text import as_data, report_text
 
-from .options import add_model_options, fixed_inputs, loaded, pairs, pass_names
+from .options import add_model_options, add_weight_options, fixed_inputs, loaded, pairs, pass_names, weight_arguments
 from .options import sizes as size_options
 
 
@@ -36,6 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--size", "--sizes", nargs="+", action="extend", default=[], metavar="NAME=N", help="sizes of named axes"
     )
     add_model_options(parser)
+    add_weight_options(parser)
     parser.add_argument("--seed", type=int, default=0, help="of the random inputs")
     parser.add_argument("--all", action="store_true", help="small entries, too")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures, too; - prints them and no table")
@@ -62,6 +63,7 @@ def _profile(arguments: argparse.Namespace) -> Profile:
         backend=arguments.backend,
         disable=pass_names(arguments.disable),
         fixed=fixed_inputs(arguments.fixed),
+        **weight_arguments(arguments),
     )
     subject = Subject(session, _carry(arguments.carry) if arguments.stream else None)
     feeds: dict[str, Any] = {name: loaded(file) for name, file in pairs(arguments.input)}

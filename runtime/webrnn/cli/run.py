@@ -15,7 +15,7 @@ from webrnn.engine.random_feeds import random_input
 from webrnn.engine.session import InferenceSession
 from webrnn.tables import table
 
-from .options import add_model_options, fixed_inputs, loaded, pairs, pass_names
+from .options import add_model_options, add_weight_options, fixed_inputs, loaded, pairs, pass_names, weight_arguments
 from .options import sizes as size_options
 
 
@@ -29,6 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--backend", default="auto")
     add_model_options(parser)
+    add_weight_options(parser)
     parser.add_argument("--steps", type=int, metavar="N", help="most steps of all loops together (default 10^9)")
     parser.add_argument("--seconds", type=float, metavar="S", help="longest time of the run (default: any)")
     parser.add_argument("--seed", type=int, default=0, help="of the random inputs")
@@ -41,6 +42,7 @@ def main(arguments: argparse.Namespace) -> None:
         backend=arguments.backend,
         disable=pass_names(arguments.disable),
         fixed=fixed_inputs(arguments.fixed),
+        **weight_arguments(arguments),
         limits=_limits(arguments.steps, arguments.seconds),
     )
     feeds: dict[str, Any] = {name: loaded(file) for name, file in pairs(arguments.input)}

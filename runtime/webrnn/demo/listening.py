@@ -15,18 +15,27 @@ RATE = 16000
 START, SECONDS = 1.0, 14.0
 NOISE_DB = 4.0
 """How much stronger the speech is than the noise."""
+WEIGHTS = "int16"
+"""Of the plans: half of float32's download, and nothing that can be heard or seen is lost (docs/small-weights.md)."""
 
 
-def write(folder: Path, say: Callable[[str], None] = print) -> dict[str, Any]:
+def write(folder: Path, say: Callable[[str], None] = print, weights: str = WEIGHTS) -> dict[str, Any]:
     folder.mkdir(parents=True, exist_ok=True)
     say("mixing speech and noise")
     speech = read_wav(models.fetch("speech"))[0]
     part = speech[int(START * RATE) : int((START + SECONDS) * RATE)]
     write_wav(folder / "noisy.wav", noisy(part), RATE)
     say("writing the plans of DTLN and Silero")
-    plans.dtln().export(folder / "dtln.rnn")
-    plans.silero().export(folder / "silero.rnn")
-    return {"clip": "bundled/noisy.wav", "denoiser": "bundled/dtln.rnn", "detector": "bundled/silero.rnn"}
+    files = {"dtln.rnn": plans.dtln(), "silero.rnn": plans.silero()}
+    for name, model in files.items():
+        model.export(folder / name, weights)
+    return {
+        "clip": "bundled/noisy.wav",
+        "denoiser": "bundled/dtln.rnn",
+        "detector": "bundled/silero.rnn",
+        "weights": weights,
+        "bytes": sum((folder / name).stat().st_size for name in files),
+    }
 
 
 def noisy(speech: np.ndarray, decibels: float = NOISE_DB, seed: int = 3) -> np.ndarray:

@@ -15,7 +15,7 @@ from webrnn.onnx.reader import read_model
 from webrnn.onnx.tensors import spell_type
 from webrnn.passes import run_passes
 from webrnn.passes.base import Semantics
-from webrnn.passes.pipeline import disabled_switches
+from webrnn.passes.pipeline import FUSIONS, disabled_switches
 from webrnn.passes.weight_forms import WeightForms, WeightReport, weight_forms
 from webrnn.plan.file import plan_bytes
 
@@ -286,7 +286,9 @@ def _optimize(
         return None
     from webrnn.passes.small_weights import make_weights_small  # a page waits for what is imported
 
-    return make_weights_small(graph, forms)
+    report = make_weights_small(graph, forms)
+    run_passes(graph, FUSIONS[-1:], disable=disable, semantics=semantics)  # the scales of lookups go along
+    return report
 
 
 def _built(graph: Graph, fixed: Mapping[str, Any] | None) -> Graph:

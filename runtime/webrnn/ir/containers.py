@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from .graph import Graph, Node, Value, is_plain
 from .scan import Scan, is_scan
 
@@ -14,19 +16,20 @@ SEQUENCE = ("seq",)
 def mark_containers(graph: Graph) -> None:
     """Write to each value that some op makes a sequence or an optional that it is one."""
     for node in graph.nodes:
+        made, given = _first(node.outputs), _first(node.inputs)
         if is_scan(node):
             _mark_scan(Scan.of(node))
         elif is_plain(node, "If"):
             _mark_if(node)
         elif node.op in MAKES_SEQUENCES:
-            _mark(node.outputs[0], SEQUENCE)
+            _mark(made, SEQUENCE)
         elif is_plain(node, "Identity"):
-            _mark(node.outputs[0], _container(node.inputs[0]))
+            _mark(made, _container(given))
         elif is_plain(node, "Optional"):
-            _mark(node.outputs[0], ("optional", *_container(node.inputs[0] if node.inputs else None)))
+            _mark(made, ("optional", *_container(given)))
         elif is_plain(node, "OptionalGetElement"):
-            held = _container(node.inputs[0])
-            _mark(node.outputs[0], held[1:] if held[:1] == ("optional",) else held)
+            held = _container(given)
+            _mark(made, held[1:] if held[:1] == ("optional",) else held)
 
 
 def _mark_scan(scan: Scan) -> None:
@@ -47,6 +50,11 @@ def _mark_if(node: Node) -> None:
         mark_containers(branch)
     for made, *given in zip(node.outputs, *(branch.outputs for branch in branches), strict=True):
         _mark(made, next((value.container for value in given if value.container), ()))
+
+
+def _first(values: Sequence[Value | None]) -> Value | None:
+    """None for a node that has none, which is refused later."""
+    return values[0] if values else None
 
 
 def _container(value: Value | None) -> tuple[str, ...]:

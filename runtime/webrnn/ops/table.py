@@ -113,7 +113,7 @@ OneHot                     indexing     layout       indexing     layout   0    
 [conv]
 Conv                       windows      windows      windows      compute  conv            T:float,T,T             product weights total
 ConvTranspose              windows      windows      windows      compute  conv_transpose  T:float,T,T             product
-ConvInteger                windows      windows      .            compute  conv            T1:byte,T2:byte,T1,T2   product
+ConvInteger                windows      windows      integers     compute  conv            T1:byte,T2:byte,T1,T2   product
 
 [detection]
 NonMaxSuppression          indexing     images       sorting      .        1/in            :f32,:f32,:i64,:f32,:f32
@@ -188,7 +188,7 @@ MaxUnpool                  images       windows      pools        .        0    
 [quantize]
 QuantizeLinear             elementwise  quantize     .            compute  3               T1:float-double+i32,T2:scale+i32,T3:bits
 DequantizeLinear           elementwise  quantize     .            compute  2               T1:bits+int32,T2:scale,T1
-DynamicQuantizeLinear      elementwise  .            .            compute  4               T1:f32>3
+DynamicQuantizeLinear      elementwise  .            integers     compute  4               T1:f32>3
 QLinearMatMul              linear       quantize     .            compute  matmul          T1:quantized,TS:float-double,T1,T2:quantized,TS,T2,TS,T3:quantized product
 QLinearConv                windows      windows      .            compute  conv            T1:byte,:f32,T1,T2:byte,:f32,T2,:f32,T3:byte,T4:i32 product
 

@@ -37,7 +37,6 @@ MODULES = {
     "SoftmaxCrossEntropyLoss": "loss",
     "QuantizeLinear": "quantize",
     "DequantizeLinear": "quantize",
-    "DynamicQuantizeLinear": "quantize",
     "QLinearMatMul": "quantize",
     "QLinearConv": "quantize",
     "ConvInteger": "quantize",

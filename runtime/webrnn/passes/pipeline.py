@@ -60,10 +60,12 @@ _REARRANGING = {*RESHAPES, "Transpose"}
 
 PASSES: tuple[Step, ...] = (
     Step("infer_shapes"),
+    Step("skip_requantizing", "QuantizeLinear"),
+    Step("integer_products", "DequantizeLinear"),
     Step("fold_constants"),
     Step(
         "expand_ops",
-        "Attention RotaryEmbedding QuantizeLinear DequantizeLinear DynamicQuantizeLinear QLinearMatMul QLinearConv"
+        "Attention RotaryEmbedding QuantizeLinear DequantizeLinear QLinearMatMul QLinearConv"
         " ConvInteger MatMulInteger Gemm Einsum BatchNormalization Dropout GroupNormalization LpNormalization"
         " MeanVarianceNormalization RMSNormalization NegativeLogLikelihoodLoss SoftmaxCrossEntropyLoss"
         " InstanceNormalization LayerNormalization Softmax LogSoftmax HannWindow HammingWindow BlackmanWindow",

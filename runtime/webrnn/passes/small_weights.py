@@ -45,6 +45,19 @@ def make_weights_small(graph: Graph, forms: WeightForms, fewest: int = FEWEST_WE
     return report
 
 
+def weights_to_be(graph: Graph, forms: WeightForms) -> WeightReport:
+    """What would become of the weights; nothing is changed."""
+    report = WeightReport()
+    context = Context(graph, facts=infer(graph))
+    for path, inner in _graphs(graph, ""):
+        rewrite = _Rewrite(inner, path, context, forms, FEWEST_WEIGHTS, report, {})
+        for node in inner.nodes:
+            array = rewrite.weights_of(node)
+            if array is not None:
+                rewrite.add_row(node, array)
+    return report
+
+
 def _graphs(graph: Graph, path: str) -> Iterator[tuple[str, Graph]]:
     """A graph and those inside it, each with what the names of its nodes begin with."""
     yield path, graph
@@ -69,14 +82,14 @@ class _Rewrite:
     def run(self) -> None:
         nodes: list[Node] = []
         for node in self.graph.nodes:
-            array = self._weights_of(node)
+            array = self.weights_of(node)
             nodes.extend([node] if array is None else self._rewritten(node, array))
         self.graph.nodes = nodes
         read = {value for node in nodes for value in node.inputs} | {*self.graph.outputs}
         for value in [value for value in self.graph.constants if value not in read]:
             del self.graph.constants[value]
 
-    def _weights_of(self, node: Node) -> np.ndarray | None:
+    def weights_of(self, node: Node) -> np.ndarray | None:
         """The weights of a node that takes part."""
         is_product = is_linear(node) or is_plain(node, "MatMul", "Conv", "ConvTranspose")
         is_lookup = is_plain(node, "Gather") and not node.attrs.get("axis", 0)
@@ -85,15 +98,18 @@ class _Rewrite:
         array = self.graph.constants.get(node.inputs[0 if is_lookup else 1])  # type: ignore[arg-type]
         return array if array is not None and array.dtype == np.float32 and array.ndim > 1 else None
 
-    def _rewritten(self, node: Node, array: np.ndarray) -> list[Node]:
+    def add_row(self, node: Node, array: np.ndarray) -> WeightRow:
         name = self.path + node.label
         form = self.forms.of(name)
         reason = "asked for" if form == F32 else _reason_against(node, array, form, self.fewest, self.facts)
         if not reason and form != F16 and node.op != "Gather" and feeds_a_logarithm(self.graph, node.outputs[0]):
             reason = "a logarithm of its results is taken"
-        row = WeightRow(name, node.op, array.size, F32 if reason else form, reason)
-        self.report.rows.append(row)
-        if reason:
+        self.report.rows.append(WeightRow(name, node.op, array.size, F32 if reason else form, reason))
+        return self.report.rows[-1]
+
+    def _rewritten(self, node: Node, array: np.ndarray) -> list[Node]:
+        form = self.add_row(node, array).form
+        if form == F32:
             return [node]
         if form == F16:
             return [self._halved(node, array)]

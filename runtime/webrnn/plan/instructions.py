@@ -306,6 +306,9 @@ INSTRUCTIONS = (
         _STEP_PARTS,
         unfused=True,
     ),
+
+    # x[rows, n], y the same, scale[rows], zero[rows]
+    _row("dynamic_quantize", "x:f32 y:u8! scale:f32! zero:u8!", "element-wise", costs_like="DynamicQuantizeLinear"),
 )  # fmt: skip
 
 RUN_ALONG = ("conv_rows", "depthwise", "small_rows")

@@ -415,6 +415,13 @@ OPERAND_RULES: dict[str, Callable[..., bool]] = {
     # --- integers and quantized numbers
     "integer_gemm": _integer_gemm,
     "plain_matmul": _plain_matmul,
+    "dynamic_quantize": lambda x, y, scale, zero: (
+        is_dense(x, 2)
+        and is_dense(y, 2)
+        and x.shape == y.shape
+        and is_vector(scale, x.shape[0])
+        and is_vector(zero, x.shape[0])
+    ),
     # --- random numbers
     "random": lambda counter, y, seed, normal: counter.count == 1 and y.is_contiguous,
     "choose": _choose,

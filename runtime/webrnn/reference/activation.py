@@ -18,7 +18,7 @@ def relu(x: Array) -> Array:
     return np.maximum(x, x.dtype.type(0))
 
 
-@op("LeakyRelu")
+@op("LeakyRelu", widens=True)
 def leaky_relu(x: Array, *, alpha: float = 0.01) -> Array:
     return np.where(x < 0, alpha * x, x)
 
@@ -28,22 +28,22 @@ def prelu(x: Array, slope: Array) -> Array:
     return np.where(x < 0, np.broadcast_to(slope, x.shape) * x, x)
 
 
-@op("ThresholdedRelu")
+@op("ThresholdedRelu", widens=True)
 def thresholded_relu(x: Array, *, alpha: float = 1.0) -> Array:
     return np.where(x > alpha, x, x.dtype.type(0))
 
 
-@op("Elu")
+@op("Elu", widens=True)
 def elu(x: Array, *, alpha: float = 1.0) -> Array:
     return np.where(x < 0, alpha * np.expm1(x), x)
 
 
-@op("Celu")
+@op("Celu", widens=True)
 def celu(x: Array, *, alpha: float = 1.0) -> Array:
     return np.maximum(x, 0) + np.minimum(alpha * np.expm1(x / alpha), 0)
 
 
-@op("Selu")
+@op("Selu", widens=True)
 def selu(x: Array, *, alpha: float = 1.6732631921768188, gamma: float = 1.0507010221481323) -> Array:
     return gamma * np.where(x <= 0, alpha * np.expm1(x), x)
 
@@ -53,7 +53,7 @@ def sigmoid(x: Array) -> Array:
     return 1 / (1 + np.exp(-x))
 
 
-@op("HardSigmoid")
+@op("HardSigmoid", widens=True)
 def hard_sigmoid(x: Array, *, alpha: float = 0.2, beta: float = 0.5) -> Array:
     return np.clip(alpha * x + beta, 0, 1)
 
@@ -73,12 +73,12 @@ unary(
 )
 
 
-@op("Swish")
+@op("Swish", widens=True)
 def swish(x: Array, *, alpha: float = 1.0) -> Array:
     return x / (1 + np.exp(-alpha * x))
 
 
-@op("SwiGLU")
+@op("SwiGLU", widens=True)
 def swiglu(gate: Array, value: Array, *, alpha: float = 1.0) -> Array:
     return swish(gate, alpha=alpha) * value
 
@@ -93,19 +93,16 @@ def mish(x: Array) -> Array:
     return x * np.tanh(softplus(x))
 
 
-@op("Gelu")
+@op("Gelu", widens=True)
 def gelu(x: Array, *, approximate: str = "none") -> Array:
-    wide = widen(x)
     if approximate == "none":
-        y = 0.5 * wide * (1 + erf(wide / math.sqrt(2)))
-    elif approximate == "tanh":
-        y = 0.5 * wide * (1 + np.tanh(math.sqrt(2 / math.pi) * (wide + 0.044715 * wide**3)))
-    else:
-        raise UnsupportedOp(f"{approximate!r} is neither none nor tanh", attribute="approximate")
-    return y.astype(x.dtype, copy=False)
+        return 0.5 * x * (1 + erf(x / math.sqrt(2)))
+    if approximate == "tanh":
+        return 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
+    raise UnsupportedOp(f"{approximate!r} is neither none nor tanh", attribute="approximate")
 
 
-@op("Shrink")
+@op("Shrink", widens=True)
 def shrink(x: Array, *, bias: float = 0.0, lambd: float = 0.5) -> Array:
     y = np.where(x < -lambd, x + bias, np.where(x > lambd, x - bias, 0))
     return y.astype(x.dtype, copy=False)

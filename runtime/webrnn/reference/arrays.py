@@ -73,6 +73,16 @@ def require_same_type(*tensors: Array) -> None:
             raise ModelError(f"the inputs have different types, {first} and {other.dtype}")
 
 
+def whole_numbers(x: Array) -> Array:
+    """Rounded positions as integers; what is farther away than a float64 counts ones, and what is no number, are the
+    last ones there are.
+
+    >>> whole_numbers(np.array([2.0, -np.inf, np.inf, np.nan])).tolist()
+    [2, -4503599627370496, 4503599627370496, -4503599627370496]
+    """
+    return np.nan_to_num(np.clip(x.astype(np.float64), -(2.0**52), 2.0**52), nan=-(2.0**52)).astype(np.int64)
+
+
 def widen(x: Array) -> Array:
     """float16 as float32, the precision in which sums and products of half floats are accumulated."""
     return x.astype(np.float32) if x.dtype == np.float16 else x

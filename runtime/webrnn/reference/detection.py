@@ -8,7 +8,7 @@ import numpy as np
 
 from webrnn.errors import ShapeError, UnsupportedOp
 
-from .arrays import Array, require_rank, require_shape, single
+from .arrays import Array, require_rank, require_shape, single, whole_numbers
 from .gather_scatter import checked_indices
 from .registry import op
 from .sizes import check_size
@@ -107,7 +107,7 @@ def _bin_samples(start: float, end: float, bins: int, sampling_ratio: int, half_
     """The sampling positions of each bin on one axis, as (bins, samples)."""
     length = end - start if half_pixel else max(end - start, 1.0)
     size = length / bins
-    count = sampling_ratio if sampling_ratio > 0 else max(math.ceil(size), 0)
+    count = sampling_ratio if sampling_ratio > 0 else math.ceil(size) if size > 0 else 0
     check_size((bins, count), np.float64)
     return start + (np.arange(bins)[:, None] + (np.arange(count) + 0.5) / max(count, 1)) * size
 
@@ -126,10 +126,10 @@ def _pool_region(image: Array, rows: Array, columns: Array, mode: str) -> Array:
 
 def _linear_taps(position: Array, length: int) -> tuple[Array, Array]:
     """The two neighbours of each position and their weights; 0 for what is more than a pixel outside."""
-    inside = (position >= -1) & (position <= length)
-    low = np.clip(position, 0, None).astype(np.int64)
+    outside = (position < -1) | (position > length)
+    low = whole_numbers(np.floor(np.clip(position, 0, None))).clip(0, None)
     at_end = low >= length - 1
     low = np.where(at_end, length - 1, low)
     fraction = np.where(at_end, 0, np.clip(position, 0, None) - low)
     taps = np.stack([low, np.minimum(low + 1, length - 1)], axis=-1)
-    return taps, np.stack([1 - fraction, fraction], axis=-1) * inside[..., None]
+    return taps, np.stack([1 - fraction, fraction], axis=-1) * ~outside[..., None]

@@ -9,7 +9,7 @@ import numpy as np
 
 from webrnn.errors import ShapeError, UnsupportedOp
 
-from .arrays import Array, Index, int_list, require_rank, require_rank_at_least, require_shape, widen
+from .arrays import Array, Index, int_list, require_rank, require_rank_at_least, require_shape, whole_numbers, widen
 from .conv import kernel_of
 from .registry import op
 from .sizes import check_size
@@ -54,7 +54,8 @@ def _reflect(position: Array, length: int, margin: float) -> Array:
     if span == 0:
         return np.zeros_like(position)
     folded = np.mod(position - low, 2 * span)
-    return low + np.minimum(folded, 2 * span - folded)
+    too_far = ~(np.abs(position - low) < 2.0**52)
+    return np.where(too_far, np.nan, low + np.minimum(folded, 2 * span - folded))
 
 
 def sample(x: Array, positions: list[Array], mode: str, padding_mode: str, margin: float = 0.0) -> Array:
@@ -63,7 +64,7 @@ def sample(x: Array, positions: list[Array], mode: str, padding_mode: str, margi
     if reach is None:
         raise UnsupportedOp(f"{mode!r} is not one of nearest, linear, cubic", attribute="mode")
     offsets = range(reach[0], reach[1] + 1)
-    base = [np.floor(position).astype(np.int64) for position in positions]
+    base = [whole_numbers(np.floor(position)) for position in positions]
     fraction = [position - floor for position, floor in zip(positions, base, strict=True)]
     output = positions[0].shape[1:]
     total = np.zeros((*x.shape[:2], *output), np.float64)
@@ -85,7 +86,7 @@ def _tap_weight(fraction: Array, offset: int, mode: str) -> Array:
     a = -0.75
     near = ((a + 2) * distance - (a + 3)) * distance**2 + 1
     far = ((a * distance - 5 * a) * distance + 8 * a) * distance - 4 * a
-    return np.where(distance <= 1, near, far)
+    return np.where(distance <= 1, near, np.where(distance >= 2, 0, far))
 
 
 def _pixels(x: Array, index: list[Array], padding_mode: str, margin: float) -> Array:
@@ -93,7 +94,7 @@ def _pixels(x: Array, index: list[Array], padding_mode: str, margin: float) -> A
     valid = np.ones(index[0].shape, np.bool_)
     for position, length in zip(index, x.shape[2:], strict=True):
         if padding_mode == "reflection":
-            position = _reflect(position, length, margin).astype(np.int64)
+            position = whole_numbers(np.floor(_reflect(position, length, margin)))
         valid &= (position >= 0) & (position < length)
         flat = flat * length + position.clip(0, length - 1)
     columns = x.reshape(*x.shape[:2], math.prod(x.shape[2:]))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from webrnn.errors import ModelError, ShapeError
 
-from .arrays import Array, broadcast_shape, exact_integers, require_rank_at_least, widen
+from .arrays import Array, broadcast_shape, exact_integers, require_rank_at_least, require_shape, widen
 from .registry import op
 from .sizes import check_size
 
@@ -107,4 +109,22 @@ def _zero_point_of_columns(zero_point: Array, b: Array) -> Array:
 
 @op("Det")
 def determinant(x: Array) -> Array:
-    return np.asarray(np.linalg.det(widen(x))).astype(x.dtype, copy=False)
+    require_rank_at_least(x, 2, "X")
+    require_shape(x, (*x.shape[:-1], x.shape[-2]), "X")
+    matrices = x.reshape(math.prod(x.shape[:-2]), *x.shape[-2:]).astype(np.float64)
+    return np.array([_eliminated(matrix) for matrix in matrices]).reshape(x.shape[:-2]).astype(x.dtype)
+
+
+def _eliminated(a: Array) -> float:
+    """The determinant of a matrix, which is used up. The order is that of run_det in images.c, so that infinities and
+    NaN come out alike."""
+    det = 1.0
+    for k in range(len(a)):
+        size = np.abs(a[k:, k])
+        pivot = k if np.isnan(size[0]) else k + int(np.argmax(np.where(np.isnan(size), -1, size)))
+        a[[k, pivot]] = a[[pivot, k]]
+        det *= a[k, k] if pivot == k else -a[k, k]
+        if a[k, k] == 0:
+            break
+        a[k + 1 :, k + 1 :] -= np.outer(a[k + 1 :, k] / a[k, k], a[k, k + 1 :])
+    return det

@@ -19,7 +19,7 @@ from webrnn.errors import Error, ModelError, ShapeError, UnsupportedOp
 from webrnn.ops.registry import Registry
 from webrnn.ops.sets import ELEMENTWISE
 
-from .arrays import Array
+from .arrays import Array, widen
 from .sizes import check_broadcast
 
 _BFLOAT16_FIELDS = ("bfloat16",)
@@ -29,16 +29,19 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 FUNCTIONS: Registry[Callable[..., Any]] = Registry("numpy", f"{__package__}.{{}}")
 _attributes: dict[Callable[..., Any], frozenset[str]] = {}
 _any_type: set[Callable[..., Any]] = set()
+_widens: set[Callable[..., Any]] = set()
 _may_be_none: dict[Callable[..., Any], tuple[int, ...]] = {}
 
 
 def op(
-    *names: str, domain: str = "", any_type: bool = False, may_be_none: tuple[int, ...] = ()
+    *names: str, domain: str = "", any_type: bool = False, widens: bool = False, may_be_none: tuple[int, ...] = ()
 ) -> Callable[[Function], Function]:
     """Register a function as the implementation of the ops called `names`.
 
     `any_type` says that it also takes tensors of the types that numpy cannot calculate with (see `narrow`), and
-    complex ones. `may_be_none` are the inputs that a node may leave out although required ones follow them.
+    complex ones. `widens`: it takes half floats as float32, since its attributes and what comes in between need not be
+    half floats; its result is rounded to them. `may_be_none` are the inputs that a node may leave out although required
+    ones follow them.
     """
 
     def register(function: Function) -> Function:
@@ -47,6 +50,8 @@ def op(
         _attributes[function] = frozenset(keywords)
         if any_type:
             _any_type.add(function)
+        if widens:
+            _widens.add(function)
         _may_be_none[function] = may_be_none
         FUNCTIONS(*names, domain=domain)(function)
         return function
@@ -133,6 +138,8 @@ def call(
 def _in_float32(function: Callable[..., Any], op_type: str, inputs: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
     """The function; numpy computes bfloat16 in float32, and results are rounded to it."""
     narrow = [isinstance(value, np.ndarray) and value.dtype.names == _BFLOAT16_FIELDS for value in inputs]
+    if function in _widens and inputs[0].dtype == np.float16:
+        return function(*map(widen, inputs), **keywords).astype(np.float16, copy=False)
     if function in _any_type or not any(narrow):
         return function(*inputs, **keywords)
     from .narrow import BFLOAT16, decode, encode  # few models have it

@@ -15,7 +15,7 @@ import numpy as np
 from webrnn.errors import ModelError, ShapeError, UnsupportedOp
 
 from . import integer_resize
-from .arrays import FLOOR_OR_CEIL, Array, int_list, normalize_axes
+from .arrays import FLOOR_OR_CEIL, Array, int_list, normalize_axes, whole_numbers
 from .registry import op
 from .sizes import check_size, check_steps
 
@@ -231,7 +231,7 @@ def _nearest(source: Array, nearest_mode: str, factor: float) -> Array:
         rounded = np.ceil(source)
     else:
         raise UnsupportedOp(f"{nearest_mode!r} is not supported", attribute="nearest_mode")
-    return rounded.astype(np.int64)
+    return whole_numbers(rounded)
 
 
 def _taps(source: Array, factor: float, method: _Method) -> tuple[Array, Array]:
@@ -241,7 +241,7 @@ def _taps(source: Array, factor: float, method: _Method) -> tuple[Array, Array]:
     reach = 1 if method.mode == "linear" else 2
     shrink = min(factor, 1.0) if method.antialias else 1.0
     first = math.floor(-reach / shrink) + 1
-    base = np.floor(source).astype(np.int64)
+    base = whole_numbers(np.floor(source))
     check_size((len(source), 2 - 2 * first), np.float64)
     taps = base[:, None] + np.arange(first, 2 - first)
     distance = np.abs(taps - source[:, None]) * shrink
@@ -254,4 +254,4 @@ def _taps(source: Array, factor: float, method: _Method) -> tuple[Array, Array]:
 def _cubic(distance: Array, a: float) -> Array:
     near = ((a + 2) * distance - (a + 3)) * distance**2 + 1
     far = ((distance - 5) * distance + 8) * distance * a - 4 * a
-    return np.where(distance <= 1, near, np.where(distance < 2, far, 0))
+    return np.where(distance <= 1, near, np.where(distance >= 2, 0, far))

@@ -20,8 +20,8 @@ from .registry import op
 from .sizes import check_size
 
 
-@op("Identity", any_type=True)
-def identity(x: Array | list[Array] | None = None) -> Array | list[Array] | None:
+@op("Identity", any_type=True, may_be_none=(0,))
+def identity(x: Array | list[Array] | None) -> Array | list[Array] | None:
     return x
 
 

@@ -65,7 +65,10 @@ def small_matrix(weights: Array, form: str) -> SmallMatrix:
         finest = np.where(totals > 0, np.floor(room * peaks / totals), most)
     steps = np.clip(finest, 1, most)
     scales = (peaks / steps).astype(np.float32)
-    return SmallMatrix(_rounded(weights, scales, steps, form), scales, range_)
+    rounded = _rounded(weights, scales, steps, form)
+    if form == INT8:  # no sum overflows, whatever the weights are: range_for takes all of them for 127
+        rounded = _with_kept_sums(rounded, weights, scales)
+    return SmallMatrix(rounded, scales, range_)
 
 
 def small_table(table: Array, form: str) -> tuple[Array, Array]:
@@ -82,6 +85,25 @@ def _rounded(weights: Array, scales: Array, steps: Array, form: str) -> Array:
     divisors = np.where(scales > 0, scales, 1).astype(np.float64)
     rounded = np.clip(np.rint(weights / divisors), -steps, steps)
     return np.where(scales > 0, rounded, 0).astype(form)
+
+
+def _with_kept_sums(rounded: Array, weights: Array, scales: Array) -> Array:
+    """The sum of each column is kept to within half a step, by rounding the other way those few weights that were
+    nearest to the middle of two steps. Most operands have a mean, as what comes out of a Relu has, and then errors of
+    weights would add up."""
+    most = np.iinfo(rounded.dtype).max
+    errors = rounded - weights / np.where(scales > 0, scales, 1).astype(np.float64)
+    errors[:, scales == 0] = 0
+    totals = np.zeros(errors.shape[1])
+    for row in errors:  # as above
+        totals += row
+    counts = np.rint(totals)
+    signs, turned = np.sign(counts), rounded.T.astype(np.int16)
+    nearest = np.argsort((-signs * errors).T, axis=1, kind="stable")
+    is_turned = np.arange(len(weights)) < np.abs(counts)[:, None]
+    columns, places = np.nonzero(is_turned)
+    turned[columns, nearest[columns, places]] -= signs[columns].astype(np.int16)
+    return np.clip(turned.T, -most, most).astype(rounded.dtype)
 
 
 def small_product(rows: Array, weights: Array, scales: Array, range_: int) -> Array:

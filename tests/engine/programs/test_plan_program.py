@@ -12,6 +12,7 @@ from tests.backends import KERNELS
 from tests.engine.stream_models import feed, stateful
 from tests.plan.handmade import I64, Handmade
 from webrnn.engine.kernels import loading as kernels
+from webrnn.engine.programs import plan_program
 from webrnn.engine.programs.plan_program import DIRECT_BYTES, PlanProgram
 from webrnn.plan.opcodes import MAX_RANK
 from webrnn.plan.operations import OPERATION_CODES
@@ -215,6 +216,77 @@ def test_a_late_size_that_cannot_be(backend, size, message):
     plan.outputs = [{"name": "y", "dtype": "i64", "shape": ["late"], "sizes": [late], "external": 0}]
     with pytest.raises(webrnn.PlanError, match=message):
         run(plan.data(), backend)
+
+
+def growing(place: int, n_arena: int = 1) -> Handmade:
+    """y = 7, 7, 7, 7; before that `n` sevens are written: to slots of the arena, or to where y is (place 2)."""
+    plan = Handmade()
+    n, y = plan.external([1], I64), plan.external([4], written=True)
+    plan.input("n", [1], 0, "i64")
+    plan.output("y", [4], 1)
+    late = plan.late()
+    plan.emit("let", late, n, 0)
+    for slot in range(n_arena):
+        plan.fill(plan.late_tensor(late, place, 1 if place == 2 else slot), 7.0, checked=True)
+    plan.fill(y, 7.0)
+    return plan
+
+
+def count(n):
+    return {"n": np.array([n], np.int64)}
+
+
+@pytest.mark.parametrize("backend", KERNELS)
+@pytest.mark.parametrize("place", [1, 2], ids=["arena", "output"])
+@pytest.mark.parametrize("reruns", [0, 1000])
+def test_a_run_after_one_whose_memory_could_not_grow(backend, place, reruns, monkeypatch):
+    """No run begins with less memory than the tables ask for, and what was too large is asked for no more."""
+    program = PlanProgram(growing(place).data(), kernels.load(backend))
+    monkeypatch.setattr(plan_program, "MOST_RERUNS", reruns)
+    if reruns:
+        monkeypatch.setattr(plan_program, "max_bytes", lambda: 2**16)
+    for _ in range(2):
+        (y,) = program.run([count(5)["n"]])
+        np.testing.assert_array_equal(y, np.full(4, 7))
+        with pytest.raises(webrnn.Error, match="the limit is 65536" if reruns else "more memory is needed"):
+            program.run([count(100_000)["n"]])
+        tables, function = program._tables.address, program._kernels.function
+        assert function("plan_arena_bytes")(tables) <= program.arena_bytes
+        assert function("plan_external_bytes")(tables, 1) <= program._places[1].nbytes
+
+
+@pytest.mark.parametrize("backend", KERNELS)
+def test_a_run_after_one_that_asked_for_more_memory_than_there_can_be(backend):
+    """Two buffers of 1.6 GB: one behind the other they are too much. The one between them stays where it was."""
+    plan = growing(1, n_arena=2)
+    plan.fill(plan._tensor(1, 0, 2, [4]), 1.0)
+    program = PlanProgram(plan.data(), kernels.load(backend))
+    for _ in range(2):
+        (y,) = program.run([count(5)["n"]])
+        np.testing.assert_array_equal(y, np.full(4, 7))
+        with pytest.raises(webrnn.PlanError, match="the memory is too small"):
+            program.run([count(400_000_000)["n"]])
+        assert program._kernels.function("plan_arena_bytes")(program._tables.address) <= program.arena_bytes
+
+
+@pytest.mark.parametrize("backend", KERNELS)
+def test_an_output_whose_place_grows_while_running(backend):
+    """Its metadata know its size, its buffer does not: it is found where it is then, in runs and in streams."""
+    plan = growing(2)
+    plan.input("h", [4], 2)
+    plan.emit("copy", plan.external([4], external=2), plan.external([4], written=True, external=3))
+    plan.output("next", [4], 3)
+    session = webrnn.InferenceSession(plan.data(), backend=backend)
+    h = np.arange(4, dtype=np.float32)
+    stream = session.stream(carry={"h": "next"})
+    stream.load({"h": h})
+    for n in (1, 2000, 3, 100_000, 100_000, 0):
+        y, after = session.run(None, {**count(n), "h": h})
+        np.testing.assert_array_equal(y, np.full(4, 7))
+        np.testing.assert_array_equal(after, h)
+        (y,) = stream.step(count(n))
+        np.testing.assert_array_equal(y, np.full(4, 7))
+        np.testing.assert_array_equal(stream.state["h"], h)
 
 
 @pytest.mark.parametrize("shape", [[2**31 - 1, 0, 2**31 - 1, 2**31 - 1], [0, 2**31 - 1, 2**31 - 1], [2**20, 2**20]])

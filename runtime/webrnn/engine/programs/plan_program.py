@@ -232,8 +232,11 @@ class PlanProgram:
     def swapped(self, pairs: Sequence[tuple[int, int]]) -> Swap:
         """Addresses with which each of these inputs has changed places with an output of the same shape.
 
-        PlanError if one of them is not the only one in its place, or if a place is too small for both.
+        PlanError if one of them is not the only one in its place, if a place is too small for both, or if a place may
+        become another one while the plan runs.
         """
+        if self.file.late_externals:
+            raise PlanError("memory that grows while running has another address then")
         bound, table = self.bound, self._new_externals()
         own = self._externals.array
         table.array[...] = own
@@ -274,11 +277,17 @@ class PlanProgram:
         run, tables = self._plan_run, self._tables.address
         error = run(tables, self._arena.address, externals.address)
         if error == _GROW:
-            for _ in range(MOST_RERUNS):
-                self._grow(externals)
-                error = run(tables, self._arena.address, externals.address)
-                if error != _GROW:
-                    break
+            try:
+                for _ in range(MOST_RERUNS):
+                    self._grow(externals)
+                    error = run(tables, self._arena.address, externals.address)
+                    if error != _GROW:
+                        break
+                else:
+                    self._raise_for(error)
+            except BaseException:
+                self._forget_growth()
+                raise
         if error:
             self._raise_for(error)
 
@@ -289,6 +298,18 @@ class PlanProgram:
         for external in self.file.late_externals:
             self._make_room(external, n_bytes(self._tables.address, external))
             self._externals.array[external] = externals.array[external] = self._places[external].address
+        bound = self.bound
+        for index, port in enumerate(self.file.outputs):
+            if not port.is_late and port.external in self.file.late_externals:
+                bound.outputs[index] = self._array(port, bound.sizes)
+
+    def _forget_growth(self) -> None:
+        """Bind the same sizes in new tables: the old ones ask for more memory than there is. What new ones ask for was
+        there before anything grew."""
+        self._tables.array[...] = 0
+        bind = self._kernels.function("plan_bind")
+        self._raise_for(bind(self._plan.address, self._symbols.address, self._tables.address))
+        self._limit(self.limits.run_steps, self.limits.seconds)
 
     def _results(self, bound: Bound) -> list[np.ndarray]:
         self._run(self._externals)

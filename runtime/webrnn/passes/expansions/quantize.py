@@ -100,25 +100,6 @@ def _dequantize_linear(e: Emitter, node: Node) -> None:
     e.op("Cast", product, to=int(target), output=node.outputs[0])
 
 
-def _dynamic_quantize_linear(e: Emitter, node: Node) -> None:
-    x = _required(node, 0)
-    quantized, scale, zero = [*node.outputs, None, None][:3]
-    flat = e.op("Reshape", x, e.ints(-1), allowzero=1)
-    none = e.constant(np.zeros(1, np.float32))  # 0 is always among the numbers that have to be represented
-    every = e.op("Concat", flat, none, axis=0)
-    low, high = (e.op(op, every, keepdims=0) for op in ("ReduceMin", "ReduceMax"))
-    width = e.op("Div", e.op("Sub", high, low), e.number(255, DType.FLOAT))
-    one, nothing = e.number(1, DType.FLOAT), e.number(0, DType.FLOAT)
-    factor = e.op("Where", e.op("Equal", low, high), one, width, output=scale)
-    start = e.op("Div", e.op("Neg", low), factor)
-    clipped = e.op("Max", e.op("Min", start, e.number(255, DType.FLOAT)), nothing)
-    rounded = e.op("Round", clipped)
-    if zero is not None:
-        e.op("Cast", rounded, to=int(DType.UINT8), output=zero)
-    if quantized is not None:
-        _saturate(e, e.op("Div", x, factor), rounded, DType.UINT8, quantized)
-
-
 def _centred(e: Emitter, x: Value, zero: Value | None) -> Value:
     """Bytes as floats, less a zero point that is broadcast to them."""
     if e.dtype(x) not in _BYTES:
@@ -170,7 +151,7 @@ def _slice(e: Emitter, x: Value, axis: int, part: tuple[int, int]) -> Value:
     return e.op("Slice", x, e.ints(part[0]), e.ints(part[1]), e.ints(axis))
 
 
-_WINDOW = ("auto_pad", "dilations", "group", "kernel_shape", "pads", "strides")
+WINDOW = ("auto_pad", "dilations", "group", "kernel_shape", "pads", "strides")
 
 
 def _convolved(
@@ -178,6 +159,9 @@ def _convolved(
 ) -> Value:
     """The sums of a convolution of bytes, int32."""
     rank = len(e.shape(w))
+    attrs = {name: node.attrs[name] for name in WINDOW if name in node.attrs}
+    if _stays(e, node, w, w_zero):
+        return e.op("ConvInteger", x, w, x_zero, w_zero, output=output, **attrs)
     if x_zero is not None:
         x_zero = e.op("Reshape", x_zero, e.ints())
     column = None
@@ -188,7 +172,6 @@ def _convolved(
     if len(parts) > 1 and node.attrs.get("group", 1) != 1:
         raise Declined("its sums may be too large for float32")
     values, weights = _centred(e, x, x_zero), _centred(e, w, column)
-    attrs = {name: node.attrs[name] for name in _WINDOW if name in node.attrs}
     cut = [(values, weights)]
     if len(parts) > 1:
         cut = [(_slice(e, values, 1, part), _slice(e, weights, 1, part)) for part in parts]
@@ -202,8 +185,27 @@ def _folded(e: Emitter, value: Value, shape: tuple[int, ...]) -> Value:
     return e.op("Reshape", value, e.ints(*shape)) if array is None else e.constant(array.reshape(shape))
 
 
+FEWEST_FILTERS, FEWEST_TERMS = 8, 32
+"""Below these a convolution of floats is quicker, and its weights are small."""
+
+
+def has_instruction(node: Node, weights: np.ndarray) -> bool:
+    """Whether plans have a product of bytes for a convolution with these weights."""
+    if weights.ndim not in (3, 4) or node.attrs.get("group", 1) != 1:
+        return False
+    terms = weights[0].size if len(weights) >= FEWEST_FILTERS else 0
+    return FEWEST_TERMS <= terms < 1 << 16
+
+
+def _stays(e: Emitter, node: Node, w: Value, w_zero: Value | None) -> bool:
+    weights = e.array(w)
+    return weights is not None and (w_zero is None or e.array(w_zero) is not None) and has_instruction(node, weights)
+
+
 def _conv_integer(e: Emitter, node: Node) -> None:
     x, w = _required(node, 0), _required(node, 1)
+    if _stays(e, node, w, _given(node, 3)):
+        raise Declined
     _convolved(e, node, x, w, _given(node, 2), _given(node, 3), node.outputs[0])
 
 
@@ -262,7 +264,6 @@ def _matmul_integer(e: Emitter, node: Node) -> None:
 EXPANSIONS: dict[str, Expansion] = {
     "QuantizeLinear": _quantize_linear,
     "DequantizeLinear": _dequantize_linear,
-    "DynamicQuantizeLinear": _dynamic_quantize_linear,
     "QLinearMatMul": _qlinear_matmul,
     "QLinearConv": _qlinear_conv,
     "ConvInteger": _conv_integer,

@@ -16,6 +16,7 @@ from ..lowering import Lowering
 from ..opcodes import GRAIN
 from ..views import View
 from .axes import Axis
+from .pads import fill
 
 ONE = Axis(1, 1, 1, 0, 0, 1)
 """The axis that data along one axis lacks."""
@@ -126,8 +127,9 @@ def _filtered(
     return channels_second(target, rank)
 
 
-def with_zeros(l: Lowering, rows: View, pair: Sequence[Axis]) -> View:
-    """rows[n, h, w, c] with the zeros that windows read around it, and its channels behind each other."""
+def with_zeros(l: Lowering, rows: View, pair: Sequence[Axis], zero: View | None = None) -> View:
+    """rows[n, h, w, c] with the zeros that windows read around it, and its channels behind each other. `zero` is the
+    number of one element that stands for zero, if it is not 0.0."""
     room, inside, kept = [], [], []
     for axis, have in zip(pair, rows.shape[1:3], strict=True):
         length, before, count = _length_with_zeros(axis, have)
@@ -139,7 +141,7 @@ def with_zeros(l: Lowering, rows: View, pair: Sequence[Axis]) -> View:
             rows = rows.sliced(at, 0, count)
     if [*rows.shape[1:3]] == room:
         return rows if is_channels_last(rows) else l.dense(rows)
-    return _in_room(l, rows, room, inside)
+    return _in_room(l, rows, room, inside, zero)
 
 
 def padded(l: Lowering, rows: View, pads: Sequence[Sequence[Dim]]) -> View:
@@ -148,9 +150,9 @@ def padded(l: Lowering, rows: View, pads: Sequence[Sequence[Dim]]) -> View:
     return _in_room(l, rows, room, [before for before, _ in pads])
 
 
-def _in_room(l: Lowering, rows: View, room: Sequence[Dim], at: Sequence[Dim]) -> View:
-    made = l.temporary((rows.shape[0], *room, rows.shape[3]))
-    l.emit("fill", made, 0.0)
+def _in_room(l: Lowering, rows: View, room: Sequence[Dim], at: Sequence[Dim], zero: View | None = None) -> View:
+    made = l.temporary((rows.shape[0], *room, rows.shape[3]), rows.dtype)
+    fill(l, made, np.zeros(1, np.float32) if zero is None else zero)
     l.copy(rows, made.sliced(1, at[0], rows.shape[1]).sliced(2, at[1], rows.shape[2]))
     return made
 

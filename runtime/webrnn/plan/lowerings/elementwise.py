@@ -270,7 +270,7 @@ def _prelu(w: Writer, node: Node, operands: Operands) -> Register:
 
 def _celu(w: Writer, node: Node, operands: Operands) -> Register:
     alpha, x = attribute(node, "alpha", 1.0), operands[0]
-    if w.types[x] == "f32" and alpha > 0:
+    if w.types[x] == "f32" and 0 < alpha < math.inf:
         below = w.op("mul", w.op("elu", w.op("div", x, alpha), alpha=1.0), alpha)
         return w.op("select", w.op("less", x, 0.0), below, x)
     below = w.op("mul", w.op("expm1", w.op("div", x, alpha)), alpha)
@@ -279,7 +279,11 @@ def _celu(w: Writer, node: Node, operands: Operands) -> Register:
 
 def _selu(w: Writer, node: Node, operands: Operands) -> Register:
     alpha, gamma = attribute(node, "alpha", 1.6732631921768188), attribute(node, "gamma", 1.0507010221481323)
-    return w.op("mul", _elu(w, operands[0], alpha), gamma)
+    x = operands[0]
+    if math.isfinite(alpha):
+        return w.op("mul", _elu(w, x, alpha), gamma)
+    below = w.op("mul", w.op("expm1", x), alpha)  # of 0 it is no number, which elu does not ask
+    return w.op("mul", w.op("select", w.op("less", 0.0, x), x, below), gamma)
 
 
 def _elu(w: Writer, x: Register, alpha: float) -> Register:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from ..opcodes import MAX_REGISTERS
 from ..operations import OPERATIONS, RETIRED, OperationRow
 from ..views import View
 from ..widening import SMALL, WIDE, widened
+from .saturation import Chains
 
 _BY_TYPE = {(row.base, row.takes[-1]): row for row in OPERATIONS if row is not RETIRED}
 _BY_NAME = {row.name: row for row in OPERATIONS}
@@ -134,19 +136,26 @@ class Writer:
 
     def write(self, outputs: Sequence[tuple[View | Callable[[list[View]], View], Register]]) -> None:
         """Emit it; a place for a result may depend on the inputs."""
-        base = {"input": 0, "constant": len(self.inputs), "op": len(self.inputs) + len(self.constants)}
-        if base["op"] + len(self.ops) > MAX_REGISTERS:
+        chains = Chains([*self.constants], [*self.ops])
+        chains.saturated()
+        kept = chains.read(register for _, register in outputs)
+        read = {each for index in kept for each in chains.ops[index].operands} | {register for _, register in outputs}
+        constants = [index for index in range(len(chains.constants)) if ("constant", index) in read]
+        registers = [
+            *(("input", index) for index in range(len(self.inputs))),
+            *(("constant", index) for index in constants),
+            *(("op", index) for index in kept),
+        ]
+        if len(registers) > MAX_REGISTERS:
             raise TooManyRegisters(self.l.node, "its expression needs too many registers")
-
-        def number(register: Register) -> int:
-            return base[register[0]] + register[1]
-
+        number = {register: index for index, register in enumerate(registers)}
         placed = [(place if isinstance(place, View) else place(self.inputs), register) for place, register in outputs]
         for view, register in placed:
             if self.types[register] != view.dtype:
                 raise self.l.refuse(f"a result of {self.types[register]} where {view.dtype} is declared")
         ops = [
-            ExpressionOp(op.code, tuple(number(operand) for operand in op.operands), op.alpha, op.beta)  # type: ignore[arg-type]
-            for op in self.ops
+            replace(chains.ops[index], operands=tuple(number[each] for each in chains.ops[index].operands))  # type: ignore[index]
+            for index in kept
         ]
-        self.l.expression(self.inputs, [(view, number(register)) for view, register in placed], self.constants, ops)
+        places = [(view, number[register]) for view, register in placed]
+        self.l.expression(self.inputs, places, [chains.constants[index] for index in constants], ops)

@@ -19,6 +19,8 @@ from .positions import number_of, positions
 
 Sides = tuple[Dim, Dim]
 """Before and behind."""
+MOST_PIECES = 16
+"""Each is an instruction: where an axis would be repeated more often, one finds all elements by their index."""
 
 
 def fill(l: Lowering, target: View, value: np.ndarray | View) -> None:
@@ -155,7 +157,7 @@ def _pad_with_elements(
         sizes = [*view.shape[:axis], shape[axis], *view.shape[axis + 1 :]]
         target = l.dense_output(output) if axis == padded[-1] else l.temporary(sizes, view.dtype)
         at: Dim = 0
-        if mode == "wrap" and not all(isinstance(size, int) for size in (view.shape[axis], shape[axis])):
+        if mode == "wrap" and not _has_few_pieces(view.shape[axis], shape[axis]):
             _along(l, view, target, axis, number_of(l, before[axis]), mode)
             view = target
             continue
@@ -165,6 +167,11 @@ def _pad_with_elements(
         view = target
     if not padded:
         l.views[output] = view
+
+
+def _has_few_pieces(size: Dim, padded: Dim) -> bool:
+    """Whether it is known how often the elements of an axis are repeated, and that this is not often."""
+    return isinstance(size, int) and isinstance(padded, int) and padded <= MOST_PIECES * size
 
 
 def _pieces(l: Lowering, size: Dim, before: Dim, after: Dim, mode: str) -> Iterator[tuple[Dim, Dim, int]]:

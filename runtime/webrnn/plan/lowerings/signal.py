@@ -21,32 +21,39 @@ def _rows(l: Lowering, view: View) -> View:
 def _dft(l: Lowering, node: Node) -> None:
     x, output = present(node.inputs[0]), present(node.outputs[0])
     view, shape = l.view(x), l.shape(output)
-    if view.dtype != "f32" or view.rank < 2:
-        raise l.refuse("it is not of float")
+    kind = _kind(node)
+    _require_numbers(l, view, kind)
     given = node.inputs[2] if len(node.inputs) > 2 else None
     axis = (l.ints(given)[0] if given is not None else -2) % view.rank
     if axis == view.rank - 1:
         raise l.refuse("its axis is the last one")
-    kind = _kind(node)
     n = _length(l, node, view.shape[axis], kind)
     order = [*(a for a in range(view.rank - 1) if a != axis), axis, view.rank - 1]
     moved = view.transposed(order)
-    if kind == "rfft" and view.shape[-1] != 1:
-        raise l.refuse("its input is not real")
     moved = _fitted(l, moved, floor_divide(n, 2) + 1 if kind == "irfft" else n)
     if kind != "rfft" and view.shape[-1] == 1:
         moved = as_complex(l, moved)
-    if moved.shape[-1] not in (1, 2):
-        raise l.refuse("its last axis does not hold complex numbers")
     made = l.dense_output(output) if axis == view.rank - 2 else l.temporary([shape[a] for a in order])
     transform(l, kind, n, _rows(l, moved), _rows(l, made))
     if axis != view.rank - 2:
         l.views[output] = made.transposed([order.index(a) for a in range(view.rank)])
 
 
+def _require_numbers(l: Lowering, view: View, kind: str) -> None:
+    """That it is known whether the last axis holds real numbers or complex ones, and that the transform takes them."""
+    if view.dtype != "f32" or view.rank < 2:
+        raise l.refuse("it is not of float")
+    if kind == "rfft" and view.shape[-1] != 1:
+        raise l.refuse("its input is not real")
+    if view.shape[-1] not in (1, 2):
+        raise l.refuse("its last axis does not hold complex numbers")
+
+
 def open_dft(l: Lowering, node: Node) -> bool:
     """A transform along an axis that is known only while running."""
     view, output = l.view(present(node.inputs[0])), present(node.outputs[0])
+    kind = _kind(node)
+    _require_numbers(l, view, kind)
     if node.inputs[1] is not None:
         raise l.refuse("it is not known whether its input is cut or padded")
     axis = l.reshaped(l.view(present(node.inputs[2])), ())
@@ -61,7 +68,6 @@ def open_dft(l: Lowering, node: Node) -> bool:
         before = before * numbers.where(position <= other, 1, its)
         behind = behind * numbers.where(position < other, its, 1)
     outer, n, inner = numbers.let(before, size, behind)
-    kind = _kind(node)
     n, made = _lengths(kind, n)
     moved = l.reshaped(l.dense(view), (outer, n if kind != "irfft" else floor_divide(n, 2) + 1, inner, view.shape[-1]))
     moved = moved.transposed([0, 2, 1, 3])
@@ -165,6 +171,7 @@ def _stft(l: Lowering, node: Node) -> None:
     if window is None:
         l.copy(cut, rows)
     else:
+        l.require_equal(l.shape(window)[0], n)
         factors = l.reshaped(l.view(window), (n, 1))
         l.expression([cut, factors], [(rows, 2)], [], [ExpressionOp("mul", (0, 1))])
     if not onesided and parts == 1:
