@@ -90,6 +90,10 @@ static void copy_2d(const char *src, char *dst, int item, int rows, int cols, co
     for (int i = 0; i < rows; i++) wr_fill((float *)dst + (ptrdiff_t)i * d[0], cols, ((const float *)src)[(ptrdiff_t)i * s[0]]);
     return;
   }
+  if (item == 1 && s[1] == 0 && d[1] == 1) {
+    for (int i = 0; i < rows; i++) __builtin_memset(dst + (ptrdiff_t)i * d[0], src[(ptrdiff_t)i * s[0]], (size_t)cols);
+    return;
+  }
   if (item == 4 && rows > 3 && s[0] == 1 && d[1] == 1) {
     transpose_words((const uint32_t *)src, s[1], (uint32_t *)dst, d[0], rows, cols);
     return;
