@@ -259,7 +259,7 @@ static int check_block(const int32_t *plan, int32_t from, int32_t to, int depth,
     if (code == I_expression) error = check_expression_words(plan, (const expression_operands *)(w + 2));
     if (code == I_sizes || code == I_flat_index)
       for (int i = n; i < w[1]; i++) REQUIRE(below(w[2 + i], plan[HEADER_SIZES]), BAD_INSTRUCTION);
-    if (code == I_conv_rows || code == I_depthwise) { /* the last word: whether the expression behind it runs along */
+    if (RUNS_ALONG[code]) {
       const int32_t along = w[1 + w[1]];
       REQUIRE(!along || (along == 1 && to - at >= 2 && CODE(code_of(plan) + at) == I_expression), BAD_INSTRUCTION);
     }

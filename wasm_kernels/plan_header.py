@@ -9,6 +9,7 @@ The tables are read as files: the build needs nothing installed.
     EX_<NAME>, OPERATIONS  the number of an operation of expressions, and its row
     OPERATION_KERNELS      the kernel of each that has one
     HAS_RARE               0 in a core module (WEBRNN_CORE), which has nothing of what the tables call rare
+    RUNS_ALONG             for each instruction: whether its last word says that the expression behind it runs along
     IS_UNFUSED             for each instruction: whether only unfused builds (IS_FUSED of simd.h is 0) have it
     HAS_<TYPE>             whether the module has an element type
     HAS_EX_<NAME>          and an operation
@@ -82,6 +83,7 @@ def c_header() -> str:
         _enum("CUMULATION", INSTRUCTIONS.CUMULATIONS),
         f"enum {{ {_list(f'I_{row.name}' for row in rows)}, I_COUNT }};",
         f"static const char *const FORMS[] = {{{_list(_form(row) for row in rows)}}};",
+        f"static const uint8_t RUNS_ALONG[] = {{{_list(int(row.name in INSTRUCTIONS.RUN_ALONG) for row in rows)}}};",
         f"static const uint8_t IS_UNFUSED[] = {{{_list(int(row.is_unfused) for row in rows)}}};",
         *_operand_structs(rows),
         f"#define DATA_INSTRUCTIONS(X) {' '.join(_data_instruction(row) for row in rows if not row.blocks)}",

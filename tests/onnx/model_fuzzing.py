@@ -383,7 +383,8 @@ def reproduce(seed: int, use_onnxruntime: bool) -> None:
     case, trial, findings, notes = Tester(use_onnxruntime).try_model(seed)
     for feeds, row in zip(trial.feeds, trial.outcomes, strict=True):
         for name, value in feeds.items():
-            print(f"feed {name}: {getattr(value, 'dtype', '')}{list(np.shape(value))} {value!r:.400}")
+            shape = list(value.shape) if isinstance(value, np.ndarray) else ""
+            print(f"feed {name}: {getattr(value, 'dtype', '')}{shape} {value!r:.400}")
         for backend, outcome in row.items():
             print(f"  {backend}: {outcome}")
     for finding in findings:

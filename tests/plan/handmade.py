@@ -77,9 +77,7 @@ class Handmade:
         self.n_externals = max(self.n_externals, place + 1 if kind == 2 else 0)
         self.buffers.append((kind, F32, size, place | (opcodes.WRITABLE if kind == 2 else 0)))
         padding = [0] * (opcodes.MAX_RANK - 1)
-        self.tensors.append(
-            [len(self.buffers) - 1, F32, 1, self.number(0), size, *padding, self.number(1), *padding]
-        )
+        self.tensors.append([len(self.buffers) - 1, F32, 1, self.number(0), size, *padding, self.number(1), *padding])
         return len(self.tensors) - 1
 
     def emit(self, name: str, *operands: int, checked: bool = False) -> None:

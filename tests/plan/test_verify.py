@@ -17,7 +17,7 @@ from webrnn.errors import PlanError
 from webrnn.plan import opcodes
 from webrnn.plan.decode import decode
 from webrnn.plan.file import NUMBER, PlanFile
-from webrnn.plan.instructions import ROWS
+from webrnn.plan.instructions import ROWS, RUN_ALONG
 from webrnn.plan.operand_rules import OPERAND_RULES
 from webrnn.plan.verify import verify, verify_tables
 
@@ -46,6 +46,31 @@ def refused_by_python(data: bytes, symbols: list[int]) -> str:
 
 def test_every_instruction_has_a_rule():
     assert OPERAND_RULES.keys() == ROWS.keys() - {"expression", "loop"}
+
+
+@pytest.mark.parametrize("name", RUN_ALONG)
+def test_what_takes_the_next_one_along_has_an_expression_behind_it(name):
+    """The VM would read whatever lies there as one."""
+    tried = 0
+    for sample in samples():
+        words = np.frombuffer(sample.data[: len(sample.data) // 4 * 4], "<i4")
+        header = dict(zip(opcodes.HEADER, words.tolist(), strict=False))
+        code_start, code = header["words"] - header["code_words"], decode(sample.data).code
+        for instruction, behind in zip(code, [*code[1:], None], strict=True):
+            if instruction.name != name:
+                continue
+            at = code_start + instruction.at + 1 + len(instruction.operands)
+            assert words[at] == instruction.operands[-1]
+            for along in (1, 2, -1):
+                edited = words.copy()
+                edited[at] = along
+                data = edited.tobytes() + sample.data[4 * len(words) :]
+                may_be = along == 1 and behind is not None and behind.name == "expression"
+                error = refused_by_c(data, list(sample.symbols))
+                assert bool(error) == bool(refused_by_python(data, list(sample.symbols)))
+                assert may_be or opcodes.ERROR_ROWS[error].name == "bad_instruction"
+                tried += not may_be
+    assert tried > 1
 
 
 def test_every_instruction_is_in_some_sample():

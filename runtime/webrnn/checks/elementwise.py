@@ -21,8 +21,11 @@ def binary(c: Check) -> None:
 @check("Div", "Mod")
 def division(c: Check) -> None:
     c.broadcast(0, 1)
-    if c.dtype(0) in INTEGERS:
-        c.that(0 not in (c.content(1) or ()), "integer division by zero", kind=ModelError)
+    shapes = c.shape(0), c.shape(1)
+    if c.dtype(0) in INTEGERS and 0 in (c.content(1) or ()):
+        sizes = [size for shape in shapes for size in ((None,) if shape is None else shape)]
+        has_elements = all(isinstance(size, int) and size > 0 for size in sizes)  # else a run decides
+        c.that(not has_elements, "integer division by zero", kind=ModelError)
 
 
 @check(*VARIADIC)

@@ -149,18 +149,26 @@ def _window_counts(c: Check, x: tuple[Dim | None, ...], kernel: object) -> list[
     return counts
 
 
+def _length(c: Check, index: int) -> Dim | None:
+    """Of a list."""
+    shape = c.shape(index)
+    return None if shape is None else shape[0] if shape else 1
+
+
 @check("Col2Im")
 def col2im(c: Check) -> None:
     c.has_rank(0, "input", 3)
     c.is_list(1, "image_shape")
     c.is_list(2, "block_shape")
     x, image, block = c.shape(0), c.content(1), c.ints(2)
+    rank = _length(c, 1)
+    c.equal(rank, _length(c, 2), f"{rank} sizes of an image for {_length(c, 2)} sizes of a block")
+    known = rank if isinstance(rank, int) else None
+    strides, dilations, around = per_axis(c, "strides", known), per_axis(c, "dilations", known), pads(c, known)
     if x is None or image is None or block is None:
         return
     message = f"input {spell(x)} does not fit blocks of {list(block)} in an image of {spell(image)}"
-    c.that(len(image) == len(block) and len(image) >= 1 and min(block) >= 1, message)
-    rank = len(image)
-    strides, dilations, around = per_axis(c, "strides", rank), per_axis(c, "dilations", rank), pads(c, rank)
+    c.that(len(image) >= 1 and min(block) >= 1, message)
     if strides is None or dilations is None or around is None:
         return
     counts: list[Dim | None] = []

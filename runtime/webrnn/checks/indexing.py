@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from webrnn.ir import Dim
+from webrnn.ir import WEBRNN, Dim
 
 from .check import ANY, Check, spell
 from .registry import check
@@ -97,3 +97,17 @@ def tensor_scatter(c: Check) -> None:
         if position != axis:
             c.equal(a, b, message)
     c.has_shape(2, (update[0],), "write_indices")
+
+
+@check("SequenceMask", domain=WEBRNN)
+def sequence_mask(c: Check) -> None:
+    """The lengths of sequences [steps, batch, ...]."""
+    shape = c.shape(1)
+    c.has_rank(0, "sequence_lens", 1)
+    if shape is None or len(shape) < 2:
+        return
+    c.has_shape(0, shape[1:2], "sequence_lens")
+    for length in c.content(0) or ():
+        message = f"sequence_lens is {spell(c.content(0))}, each needs to be from 0 to the {shape[0]} steps of X"
+        c.at_least(length, 0, message)
+        c.at_least(shape[0], length, message)

@@ -144,6 +144,22 @@ def split(c: Check) -> None:
     equal_parts(c, length, parts)
 
 
+@check("SplitToSequence")
+def split_to_sequence(c: Check) -> None:
+    axis, shape, lengths = c.axis_attribute(0, c.rank(0)), c.shape(0), c.shape(1)
+    if not c.given(1):
+        return
+    c.is_list(1, "split")
+    numbers = c.content(1)
+    if lengths is None or numbers is None:
+        return
+    message = f"split {spell(numbers)} does not add up to axis {axis} of an input of shape {spell(shape)}"
+    for number in numbers:
+        c.at_least(number, 0 if lengths else 1, message)
+    if lengths and axis is not None and shape is not None and None not in numbers:
+        c.equal(sum(number for number in numbers if number is not None), shape[axis], message)
+
+
 def equal_parts(c: Check, length: Dim | None, parts: int) -> None:
     """That none of the parts, of which only the last may be smaller, is of less than nothing."""
     if length is not None:

@@ -219,5 +219,10 @@ def max_unpool(c: Check) -> None:
     per_axis(c, "strides", rank)
     pads(c, rank)
     shape = c.shape(0)
+    c.is_list(2, "output_shape")
+    for size in c.content(2) or () if c.given(2) else ():
+        c.at_least(size, 0, f"output_shape {spell(c.content(2))} is not a shape")
     if shape is not None:
         c.has_shape(1, shape, "I")
+        if c.given(2):
+            c.has_shape(2, (len(shape),), "output_shape")

@@ -226,9 +226,9 @@ SequenceInsert             sequences    .            .            .        0    
 SequenceErase              sequences    .            .            .        0               _,I:index
 SequenceLength             sequences    .            .            .        0               .
 ConcatFromSequence         sequences    .            .            .        0               .
-SplitToSequence            sequences    .            .            .        0               T:any,I:index
+SplitToSequence            sequences    layout       .            .        0               T:any,I:index
 Optional                   .            .            .            .        0               .
-OptionalHasElement         .            .            .            .        0               .
+OptionalHasElement         sequences    .            .            .        0               .
 OptionalGetElement         .            .            .            .        0               .
 
 [shape]
@@ -300,6 +300,6 @@ webrnn:SmallConv           windows      windows      small        .        conv 
 webrnn:ExpectShape         indexing     .            layout       layout   0               .
 webrnn:Random              indexing     .            random       .        10              .                       first
 webrnn:Choose              reductions   .            random       .        10/in           .
-webrnn:SequenceMask        indexing     .            indexing     layout   0               .
+webrnn:SequenceMask        indexing     indexing     indexing     layout   0               :index,T:any
 webrnn:SequenceJoin        sequences    .            .            .        0               .
 """

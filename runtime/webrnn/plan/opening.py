@@ -274,7 +274,7 @@ def _range(l: Lowering, node: Node) -> bool:
 
 
 def _flags(l: Lowering, rank: int, axes: Sequence[Dim | View]) -> list[View]:
-    """For each axis 1 if it is one of `axes`, else 0."""
+    """For each axis 1 if it is one of `axes`, else 0. Each is named once."""
     found: list[View] = []
     for axis in range(rank):
         numbers = Numbers(l)
@@ -286,6 +286,11 @@ def _flags(l: Lowering, rank: int, axes: Sequence[Dim | View]) -> list[View]:
             is_it = name.is_equal(axis) | name.is_equal(axis - rank)
             is_named = numbers.where(is_it, 1, is_named)
         found += numbers.views(is_named)
+    numbers = Numbers(l)
+    count = numbers.of(0)
+    for flag in found:
+        count = count + numbers.of(flag)
+    numbers.demand(count.is_equal(len(axes)))
     return found
 
 
@@ -299,7 +304,6 @@ def _others(l: Lowering, sizes: Sequence[Dim], flags: Sequence[View], count: int
             is_here = before.is_equal(place) & flag.is_equal(0)
             found[place] = numbers.where(is_here, size, found[place])
         before = before + numbers.where(flag.is_equal(0), 1, 0)
-    numbers.demand(before.is_equal(count))
     return numbers.let(*found)
 
 

@@ -38,8 +38,7 @@ def div(a: Array, b: Array) -> Array:
 
 def divide_toward_zero(a: Array, b: Array) -> Array:
     """Integer division as C does it."""
-    if not np.all(b):
-        raise ModelError("integer division by zero")
+    _require_divisors(a, b)
     quotient = a // b
     if a.dtype.kind == "u":
         return quotient
@@ -47,12 +46,18 @@ def divide_toward_zero(a: Array, b: Array) -> Array:
     return quotient + rounded_down.astype(a.dtype)
 
 
+def _require_divisors(a: Array, b: Array) -> None:
+    """That no integer is divided by zero; where there is none, nothing is divided."""
+    if a.size and not np.all(b):
+        raise ModelError("integer division by zero")
+
+
 @op("Mod")
 def mod(a: Array, b: Array, *, fmod: int = 0) -> Array:
     if fmod not in (0, 1):
         raise ModelError(f"it must be 0 or 1, not {fmod}", attribute="fmod")
-    if a.dtype.kind in "iu" and not np.all(b):
-        raise ModelError("integer division by zero")
+    if a.dtype.kind in "iu":
+        _require_divisors(a, b)
     return np.fmod(a, b) if fmod else np.mod(a, b)
 
 

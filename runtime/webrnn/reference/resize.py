@@ -59,6 +59,8 @@ def resize(
         output[axis] = length
     check_size(output, np.float64)
     check_steps(x.shape, output, sorted(chosen, reverse=True))
+    if 0 in output:
+        return np.zeros(output, x.dtype)
     method = _Method(
         mode,
         nearest_mode,

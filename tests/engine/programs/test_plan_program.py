@@ -250,7 +250,7 @@ def test_a_run_after_one_whose_memory_could_not_grow(backend, place, reruns, mon
         np.testing.assert_array_equal(y, np.full(4, 7))
         with pytest.raises(webrnn.Error, match="the limit is 65536" if reruns else "more memory is needed"):
             program.run([count(100_000)["n"]])
-        tables, function = program._tables.address, program._kernels.function
+        tables, function = program._tables.address, program.kernels.function
         assert function("plan_arena_bytes")(tables) <= program.arena_bytes
         assert function("plan_external_bytes")(tables, 1) <= program._places[1].nbytes
 
@@ -266,7 +266,7 @@ def test_a_run_after_one_that_asked_for_more_memory_than_there_can_be(backend):
         np.testing.assert_array_equal(y, np.full(4, 7))
         with pytest.raises(webrnn.PlanError, match="the memory is too small"):
             program.run([count(400_000_000)["n"]])
-        assert program._kernels.function("plan_arena_bytes")(program._tables.address) <= program.arena_bytes
+        assert program.kernels.function("plan_arena_bytes")(program._tables.address) <= program.arena_bytes
 
 
 @pytest.mark.parametrize("backend", KERNELS)

@@ -8,6 +8,7 @@ before. `disable=["scan_buffers"]` of a session, WEBRNN_DISABLE=scan_buffers, or
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -181,12 +182,15 @@ def _elements(spec: SequenceSpec, whole: np.ndarray, n_steps: int | None) -> Ite
 
 
 def _zeros_of(fact: Fact, value: Value) -> np.ndarray:
-    """What is known of a value, else what it declares; a size that neither says is 0."""
+    """What is known of a value, else what it declares; a size that neither says, or that cannot be, is 0."""
     shape = value.shape or () if fact.shape is None else fact.shape
     if fact.shape is not None and value.shape is not None and len(value.shape) == len(shape):
         shape = tuple(b if a is None else a for a, b in zip(shape, value.shape, strict=True))
     dtype = fact.dtype or value.dtype or DType.FLOAT
-    return np.zeros([dim if isinstance(dim, int) else 0 for dim in shape], dtype.array_type)
+    sizes = [dim if isinstance(dim, int) and dim >= 0 else 0 for dim in shape]
+    if prod(max(size, 1) for size in sizes) >= 2**31:
+        sizes = [0] * len(sizes)
+    return np.broadcast_to(np.zeros((), dtype.array_type), sizes)
 
 
 def is_true(condition: Any) -> bool:

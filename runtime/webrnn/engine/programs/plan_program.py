@@ -307,7 +307,7 @@ class PlanProgram:
         """Bind the same sizes in new tables: the old ones ask for more memory than there is. What new ones ask for was
         there before anything grew."""
         self._tables.array[...] = 0
-        bind = self._kernels.function("plan_bind")
+        bind = self.kernels.function("plan_bind")
         self._raise_for(bind(self._plan.address, self._symbols.address, self._tables.address))
         self._limit(self.limits.run_steps, self.limits.seconds)
 

@@ -64,6 +64,11 @@ def _length(node: Node, inputs: Sequence[Fact]) -> Sequence[Fact]:
     return [Fact(DType.INT64, ())]
 
 
+@rule("OptionalHasElement")
+def _has_element(node: Node, inputs: Sequence[Fact]) -> Sequence[Fact]:
+    return [Fact(DType.BOOL, ())]
+
+
 @rule("ConcatFromSequence")
 def _concat(node: Node, inputs: Sequence[Fact]) -> Sequence[Fact]:
     element = _elements(inputs[0])
