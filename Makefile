@@ -66,7 +66,7 @@ real-models: setup
 
 # What small weights do to DTLN, NSNet2, Silero and RIANN, on a minute of speech in noise and a simulated motion: docs/small-weights.md
 quality: setup
-	$(PY) -m bench.quality
+	WEBRNN_MODELS=.cache/models $(PY) -m bench.quality
 
 # A million steps of one stream: memory, state, and the longest ticks
 soak: setup

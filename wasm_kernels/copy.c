@@ -1,5 +1,6 @@
 /* Data movement: strided copy (transpose, slice, concat, expand, pad after fill), gather, fill. */
 #include "kernels.gen.h"
+#include "plan.gen.h"
 #include "simd.h"
 
 void wr_fill(float *y, int32_t n, float value) {
@@ -89,6 +90,10 @@ static void copy_2d(const char *src, char *dst, int item, int rows, int cols, co
     for (int i = 0; i < rows; i++) wr_fill((float *)dst + (ptrdiff_t)i * d[0], cols, ((const float *)src)[(ptrdiff_t)i * s[0]]);
     return;
   }
+  if (item == 1 && s[1] == 0 && d[1] == 1) {
+    for (int i = 0; i < rows; i++) __builtin_memset(dst + (ptrdiff_t)i * d[0], src[(ptrdiff_t)i * s[0]], (size_t)cols);
+    return;
+  }
   if (item == 4 && rows > 3 && s[0] == 1 && d[1] == 1) {
     transpose_words((const uint32_t *)src, s[1], (uint32_t *)dst, d[0], rows, cols);
     return;
@@ -97,11 +102,11 @@ static void copy_2d(const char *src, char *dst, int item, int rows, int cols, co
     transpose_words((const uint32_t *)src, s[0], (uint32_t *)dst, d[1], cols, rows);
     return;
   }
-  if (item == 1 && rows > 7 && cols > 7 && s[0] == 1 && d[1] == 1) {
+  if (HAS_RARE && item == 1 && rows > 7 && cols > 7 && s[0] == 1 && d[1] == 1) {
     transpose_bytes((const uint8_t *)src, s[1], (uint8_t *)dst, d[0], rows, cols);
     return;
   }
-  if (item == 1 && rows > 7 && cols > 7 && s[1] == 1 && d[0] == 1) {
+  if (HAS_RARE && item == 1 && rows > 7 && cols > 7 && s[1] == 1 && d[0] == 1) {
     transpose_bytes((const uint8_t *)src, s[0], (uint8_t *)dst, d[1], cols, rows);
     return;
   }

@@ -1,81 +1,12 @@
 /* Products of integers: exact, so every build gives the same bits. */
 
+/* where a loop is not worth more code */
+#define NO_VECTORS _Pragma("clang loop vectorize(disable) unroll(disable)")
+
 /* --- bytes times packed bytes ----------------------------------------------------------------------------------------
  * Weights [k, n] lie in panels of INTEGER_PANEL columns; in a panel, for each pair of terms, the two weights of each column
  * lie next to each other, so that one instruction multiplies and adds pairs of 16-bit numbers. Terms and columns beyond the
  * last are zeros. */
-#if VL == 16
-INLINE vi pairs_load(const int8_t *p) { return (vi)_mm512_cvtepi8_epi16(_mm256_loadu_si256((const __m256i *)p)); }
-/* Not the intrinsic: LLVM makes two instructions of some. */
-INLINE vi pairs_add(vi sum, vi x, vi w) {
-  __asm__("vpdpwssd %2, %1, %0" : "+v"(sum) : "v"(x), "v"(w));
-  return sum;
-}
-#elif VL == 8
-INLINE vi pairs_load(const int8_t *p) { return (vi)_mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)p)); }
-INLINE vi pairs_add(vi sum, vi x, vi w) { return sum + (vi)_mm256_madd_epi16((__m256i)x, (__m256i)w); }
-#elif VL == 4
-typedef int16_t Shorts __attribute__((vector_size(16)));
-typedef int8_t Bytes __attribute__((vector_size(8)));
-INLINE vi pairs_load(const int8_t *p) {
-  Bytes eight;
-  __builtin_memcpy(&eight, p, sizeof eight);
-  return (vi) __builtin_convertvector(eight, Shorts);
-}
-INLINE vi pairs_add(vi sum, vi x, vi w) {
-#if defined(__wasm_simd128__)
-  return sum + (vi)__builtin_wasm_dot_s_i32x4_i16x8((Shorts)x, (Shorts)w);
-#elif defined(__SSE2__)
-  return sum + (vi)_mm_madd_epi16((__m128i)x, (__m128i)w);
-#else
-  return sum + (x << 16 >> 16) * (w << 16 >> 16) + (x >> 16) * (w >> 16);
-#endif
-}
-#else
-INLINE vi pairs_load(const int8_t *p) { return (vi){(int32_t)((uint32_t)(uint16_t)p[0] | (uint32_t)p[1] << 16)}; }
-INLINE vi pairs_add(vi sum, vi x, vi w) {
-  const int32_t two = (int16_t)x[0] * (int16_t)w[0] + (x[0] >> 16) * (w[0] >> 16);
-  return (vi){(int32_t)((uint32_t)sum[0] + (uint32_t)two)};
-}
-#endif
-/* where a loop is not worth more code */
-#define NO_VECTORS _Pragma("clang loop vectorize(disable) unroll(disable)")
-
-/* How many panels one row of x is multiplied with at a time, and how many rows with how many panels */
-#if VL == 16
-enum { INTEGER_PANELS = 6, INTEGER_TILE = 4, INTEGER_WIDTH = 2 };
-#elif VL == 8
-enum { INTEGER_PANELS = 3, INTEGER_TILE = 4, INTEGER_WIDTH = 1 };
-#elif VL == 4
-enum { INTEGER_PANELS = 3, INTEGER_TILE = 2, INTEGER_WIDTH = 1 };
-#else
-enum { INTEGER_PANELS = 1, INTEGER_TILE = 1, INTEGER_WIDTH = 1 };
-#endif
-#define PANEL_PAIRS (INTEGER_PANEL / VL)
-#define INTEGER_VECS (8 * PANEL_PAIRS) /* at most, of any tile */
-
-/* sums[rows][panels * PANEL_PAIRS] of rows of x, each `terms` 16-bit numbers, an even number, with panels that lie one behind
- * the other. is_wide: the weights have 16 bits. rows, panels and is_wide are compile-time constants at every call. */
-INLINE void integer_tile(const int rows, const int panels, const int is_wide, const int16_t *x, ptrdiff_t terms,
-                         const void *packed, vi *sums) {
-  const int vecs = panels * PANEL_PAIRS, pair = 2 << is_wide;
-  const int8_t *w = packed;
-  UNROLL for (int i = 0; i < rows * vecs; i++) sums[i] = vset_i(0);
-  for (ptrdiff_t t = 0; t < terms; t += 2, w += pair * INTEGER_PANEL) {
-    UNROLL for (int v = 0; v < vecs; v++) {
-      const int8_t *at = w + v / PANEL_PAIRS * (terms / 2 * pair * INTEGER_PANEL) + v % PANEL_PAIRS * (pair * VL);
-      vi weights;
-      if (is_wide) __builtin_memcpy(&weights, at, sizeof weights);
-      else weights = pairs_load(at);
-      UNROLL for (int row = 0; row < rows; row++) {
-        int32_t two;
-        __builtin_memcpy(&two, x + row * terms + t, sizeof two);
-        sums[row * vecs + v] = pairs_add(sums[row * vecs + v], vset_i(two), weights);
-      }
-    }
-  }
-}
-
 INLINE int32_t even(int32_t k) { return k + (k & 1); }
 INLINE int is_byte(const Tensor *t) { return t->dtype == DTYPE_U8 || t->dtype == DTYPE_I8; }
 
@@ -108,6 +39,62 @@ INLINE IntegerOutput integers_from(IntegerOutput out, int32_t row, int32_t colum
 #if VL == 16
 #include "quads.c"
 #else
+#if VL == 8
+INLINE vi pairs_load(const int8_t *p) { return (vi)_mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)p)); }
+INLINE vi pairs_add(vi sum, vi x, vi w) { return sum + (vi)_mm256_madd_epi16((__m256i)x, (__m256i)w); }
+#elif VL == 4
+typedef int16_t Shorts __attribute__((vector_size(16)));
+typedef int8_t Bytes __attribute__((vector_size(8)));
+INLINE vi pairs_load(const int8_t *p) {
+  Bytes eight;
+  __builtin_memcpy(&eight, p, sizeof eight);
+  return (vi) __builtin_convertvector(eight, Shorts);
+}
+INLINE vi pairs_add(vi sum, vi x, vi w) {
+#if defined(__wasm_simd128__)
+  return sum + (vi)__builtin_wasm_dot_s_i32x4_i16x8((Shorts)x, (Shorts)w);
+#elif defined(__SSE2__)
+  return sum + (vi)_mm_madd_epi16((__m128i)x, (__m128i)w);
+#else
+  return sum + (x << 16 >> 16) * (w << 16 >> 16) + (x >> 16) * (w >> 16);
+#endif
+}
+#else
+INLINE vi pairs_load(const int8_t *p) { return (vi){(int32_t)((uint32_t)(uint16_t)p[0] | (uint32_t)p[1] << 16)}; }
+INLINE vi pairs_add(vi sum, vi x, vi w) {
+  const int32_t two = (int16_t)x[0] * (int16_t)w[0] + (x[0] >> 16) * (w[0] >> 16);
+  return (vi){(int32_t)((uint32_t)sum[0] + (uint32_t)two)};
+}
+#endif
+
+/* How many panels one row of x is multiplied with at a time, and how many rows with one panel */
+#if VL == 8
+enum { INTEGER_PANELS = 3, INTEGER_TILE = 4 };
+#elif VL == 4
+enum { INTEGER_PANELS = 3, INTEGER_TILE = 2 };
+#else
+enum { INTEGER_PANELS = 1, INTEGER_TILE = 1 };
+#endif
+#define PANEL_PAIRS (INTEGER_PANEL / VL)
+#define INTEGER_VECS (4 * PANEL_PAIRS) /* at most, of any tile */
+
+/* sums[rows][panels * PANEL_PAIRS] of rows of x, each `terms` 16-bit numbers, an even number, with panels that lie one behind
+ * the other. rows and panels are compile-time constants at every call. */
+INLINE void integer_tile(const int rows, const int panels, const int16_t *x, ptrdiff_t terms, const int8_t *w, vi *sums) {
+  const int vecs = panels * PANEL_PAIRS;
+  UNROLL for (int i = 0; i < rows * vecs; i++) sums[i] = vset_i(0);
+  for (ptrdiff_t t = 0; t < terms; t += 2, w += 2 * INTEGER_PANEL) {
+    UNROLL for (int v = 0; v < vecs; v++) {
+      const vi weights = pairs_load(w + v / PANEL_PAIRS * (terms * INTEGER_PANEL) + v % PANEL_PAIRS * (2 * VL));
+      UNROLL for (int row = 0; row < rows; row++) {
+        int32_t two;
+        __builtin_memcpy(&two, x + row * terms + t, sizeof two);
+        sums[row * vecs + v] = pairs_add(sums[row * vecs + v], vset_i(two), weights);
+      }
+    }
+  }
+}
+
 /* x - zero of some rows as 16-bit terms, and the sum of each; a signed byte is an unsigned one with its first bit flipped, less
  * 128 */
 static void widen_rows(Vm *vm, const integer_gemm_operands *o, int32_t first, int32_t rows, int32_t *totals) {
@@ -126,7 +113,7 @@ INLINE void integers_to_output(const int rows, const int panels, const int16_t *
                                IntegerOutput out) {
   const int vecs = panels * PANEL_PAIRS;
   vi sums[INTEGER_VECS];
-  integer_tile(rows, panels, 0, x, terms, w, sums);
+  integer_tile(rows, panels, x, terms, w, sums);
   UNROLL for (int v = 0; v < vecs; v++) {
     const int rest = out.columns - v * VL;
     if (rest <= 0) break;
@@ -181,12 +168,12 @@ static int check_plain_matmul(Vm *vm, const plain_matmul_operands *o) {
       b->size[2] == y->size[2]);
   return OK;
 }
-#define SUM_OF_PRODUCTS(type)                                                           \
-  do {                                                                                  \
-    type sum = 0;                                                                       \
-    NO_VECTORS for (int32_t t = 0; t < k; t++, p += a->stride[2], q += b->stride[1])               \
-      sum += ((const type *)a->data)[p] * ((const type *)b->data)[q];                   \
-    ((type *)y->data)[i * y->stride[0] + j * y->stride[1] + n * y->stride[2]] = sum;    \
+#define SUM_OF_PRODUCTS(type)                                                        \
+  do {                                                                               \
+    type sum = 0;                                                                    \
+    NO_VECTORS for (int32_t t = 0; t < k; t++, p += a->stride[2], q += b->stride[1]) \
+        sum += ((const type *)a->data)[p] * ((const type *)b->data)[q];              \
+    ((type *)y->data)[i * y->stride[0] + j * y->stride[1] + n * y->stride[2]] = sum; \
   } while (0)
 static int run_plain_matmul(Vm *vm, const plain_matmul_operands *o) {
   DONE_IF_EMPTY(y);

@@ -133,11 +133,16 @@ typedef struct {
   int32_t columns, terms, is_wide; /* terms of a sum: an even number; is_wide: the weights have 16 bits */
 } SmallWeights;
 
-/* What a sum becomes, at the right edge: the columns of a panel that exist */
-NOINLINE void small_edge(const int32_t *sums, const SmallWeights *w, int32_t column, SmallRow row) {
-  for (int32_t i = 0, at = column; at < w->columns; i++, at++) {
-    const float product = (float)sums[i] * (row.scale * w->scale[at]);
-    row.y[at] = w->bias ? product + w->bias[at] : product;
+/* What sums of a row become, from a column on, as far as there are columns */
+NOINLINE void small_results(const int32_t *sums, int32_t count, const SmallWeights *w, int32_t column, SmallRow row) {
+  const float *scale = w->scale + column, *bias = w->bias ? w->bias + column : NULL;
+  if (count > w->columns - column) count = w->columns - column;
+  for (int32_t i = 0; i < count; i += VL) {
+    const int rest = count - i;
+    const vi sum = vbits(vload_upto((const float *)sums + i, rest));
+    vf result = __builtin_convertvector(sum, vf) * (vset(row.scale) * vload_upto(scale + i, rest));
+    if (bias) result = result + vload_upto(bias + i, rest);
+    vstore_upto(row.y + column + i, result, rest);
   }
 }
 
@@ -163,23 +168,16 @@ INLINE void small_tile(const int rows, const int panels, const int is_wide, cons
           if (!is_wide) to[vecs] = add_pairs(to[vecs], mset_i(two), second);
         }
       }
-  UNROLL for (int p = 0; p < panels; p++)
-    UNROLL for (int r = 0; r < rows; r++) {
-      const int at = column + p * INTEGER_PANEL;
-      mi *of = sum + r * sums + p * PANEL_SUMS;
-      if (!is_wide) UNROLL for (int v = 0; v < vecs; v++) of[v] = (mi)((mu)of[v] - ((mu)of[vecs + v] << 8) - row[r].bias);
-      if (at + INTEGER_PANEL > w->columns) {
-        int32_t all[INTEGER_PANEL];
-        __builtin_memcpy(all, of, sizeof all);
-        small_edge(all, w, at, row[r]);
-        continue;
-      }
-      UNROLL for (int v = 0; v < PANEL_SUMS; v++) {
-        mf product = __builtin_convertvector(of[v], mf) * (mset(row[r].scale) * mload(w->scale + at + v * ML));
-        if (w->bias) product = product + mload(w->bias + at + v * ML);
-        mstore(row[r].y + at + v * ML, product);
-      }
-    }
+  if (!is_wide)
+    UNROLL for (int r = 0; r < rows; r++)
+      UNROLL for (int p = 0; p < panels; p++)
+        UNROLL for (int v = 0; v < vecs; v++) {
+          mi *of = sum + r * sums + p * PANEL_SUMS + v;
+          of[0] = (mi)((mu)of[0] - ((mu)of[vecs] << 8) - row[r].bias);
+        }
+  int32_t all[8 * INTEGER_PANEL];
+  __builtin_memcpy(all, sum, sizeof(mi) * (size_t)(rows * sums));
+  for (int r = 0; r < rows; r++) small_results(all + r * panels * INTEGER_PANEL, panels * INTEGER_PANEL, w, column, row[r]);
 }
 
 /* One row against all columns, from the first to the last or the other way round: see row_times_panels */
@@ -198,7 +196,7 @@ INLINE void small_tiles(const int is_wide, const SmallWeights *w, const int16_t 
   enum { WHOLE = TILE_PANELS * INTEGER_PANEL };
   const ptrdiff_t terms = w->terms;
   int32_t column = 0;
-  for (; column + WHOLE <= w->columns; column += WHOLE)
+  for (; TILE_PANELS > 1 && column + WHOLE <= w->columns; column += WHOLE)
     for (int32_t r = 0; r < rows; r += TILE_OF_ROWS)
       small_tile(TILE_OF_ROWS, TILE_PANELS, is_wide, w, x + r * terms, row + r, column);
   for (; column < w->columns; column += INTEGER_PANEL)

@@ -165,3 +165,12 @@ def test_a_plan_for_the_full_module_is_noted(tmp_path, capsys):
     assert "full wasm module" not in capsys.readouterr().out
     assert main(["export", saved(tmp_path, model([rare], [floats("x", [3, 3])], [floats("y", [])]))]) == 0
     assert "Note: pages load the full wasm module for it; not in the core module: det, f64\n" in capsys.readouterr().out
+
+
+def test_a_plan_for_an_unfused_module_is_noted(tmp_path, capsys):
+    graph = GraphBuilder("g")
+    x = graph.input("x", DType.FLOAT, (1, 32))
+    graph.graph.outputs = [graph.op("MatMul", x, graph.constant(np.full((32, 32), 0.1, np.float32)))]
+    webrnn.InferenceSession(graph.graph, weights="int8").export(tmp_path / "m.rnn")
+    assert main(["export", str(tmp_path / "m.rnn"), "-o", str(tmp_path / "n.rnn")]) == 0
+    assert "Note: pages load the simd module for it; not in the relaxed module: small_rows\n" in capsys.readouterr().out

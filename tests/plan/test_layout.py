@@ -56,6 +56,19 @@ def test_transpose(perm):
     check_graph(graph_of(lambda b, x: b.op("Transpose", b.op("Tanh", x), **attrs), "f 17 33 2"))
 
 
+@pytest.mark.parametrize("shape", ["8 8", "17 33", "9 7", "7 40", "n 8 19", "40 8"])
+def test_transpose_of_bytes(shape):
+    """By eights, and what is left at both edges."""
+    perm = [0, 2, 1] if "n" in shape else [1, 0]
+    check_graph(graph_of(lambda b, x: b.op("Transpose", x, perm=perm), f"u8 {shape}"))
+    check_graph(graph_of(lambda b, x: b.op("Concat", b.op("Transpose", x, perm=perm), axis=-1), f"c {shape}"))
+
+
+def test_a_byte_repeated():
+    check_graph(graph_of(lambda b, x: b.op("Expand", x, b.ints(5, 40)), "u8 1"))
+    check_graph(graph_of(lambda b, x: b.op("Expand", x, b.ints(3, 40)), "c 3 1"))
+
+
 def test_transpose_of_rank_zero_and_empty():
     on_all_kinds(lambda b, x: b.op("Transpose", x), "")
     on_all_kinds(lambda b, x: b.op("Transpose", x), "2 0 3")

@@ -186,6 +186,14 @@ def test_files_that_are_no_steps_of_a_stream(arrays, message, tmp_path):
         quantize(stateful("GRU", hidden=32).SerializeToString(), carry="auto", inputs=[tmp_path / "x.npz"])
 
 
+def test_of_many_nodes_those_are_named_that_are_called_alike():
+    data = layers(*[8] * 14).SerializeToString()
+    with pytest.raises(webrnn.OptionError, match=r"no node 'layer1x' with weights; there are .*layer1, .*, 3 more$"):
+        quantize(data, keep=["layer1x"])
+    with pytest.raises(webrnn.OptionError, match=r"no node 'layer1x' with weights; there are .*layer1, .*, 3 more$"):
+        webrnn.InferenceSession(data, weights="int8", keep=["layer1x"])
+
+
 def test_a_model_without_weights():
     found = quantize(layers(4, 4).SerializeToString())
     assert found.error == 0

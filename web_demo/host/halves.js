@@ -28,13 +28,14 @@ export function storedLength(file) {
   return length;
 }
 
-// By exponent. Nothing is as small as a float that an audio thread takes for zero.
-const UNITS = Float64Array.from({ length: 32 }, (_, exponent) => 2 ** (Math.max(exponent, 1) - 25));
+const EXPONENT = 0x7c00;
+const SHIFT = 112 << 23; // between the exponents of both
 
-function floatOf(half) {
-  const [exponent, fraction] = [(half >> 10) & 31, half & 1023];
-  let size = (exponent ? 1024 + fraction : fraction) * UNITS[exponent];
-  if (exponent === 31) size = fraction ? NaN : Infinity;
+/** Zero, a subnormal number, infinity or NaN. Not by bits: an audio thread takes subnormal floats for zeros. */
+function oddFloat(half) {
+  const fraction = half & 0x3ff;
+  let size = fraction * 2 ** -24;
+  if (half & EXPONENT) size = fraction ? NaN : Infinity;
   return half & 0x8000 ? -size : size;
 }
 
@@ -48,7 +49,11 @@ export function widen(file, plan) {
     const halves = from.getInt32(HEAD + ROW * row + 4, true);
     plan.set(file.subarray(read, read + bytes), written);
     [read, written] = [read + bytes, written + bytes];
-    for (let i = 0; i < halves; i++) to.setFloat32(written + 4 * i, floatOf(from.getUint16(read + 2 * i, true)), true);
-    [read, written] = [read + 2 * halves, written + 4 * halves];
+    for (let i = 0; i < halves; i++, read += 2, written += 4) {
+      const half = from.getUint16(read, true);
+      const exponent = half & EXPONENT;
+      if (!exponent || exponent === EXPONENT) to.setFloat32(written, oddFloat(half), true);
+      else to.setInt32(written, ((half & 0x8000) << 16) | (((half & 0x7fff) << 13) + SHIFT), true);
+    }
   }
 }

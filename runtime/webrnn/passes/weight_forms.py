@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -14,6 +14,10 @@ BYTES = {F32: 4, F16: 2, INT16: 2, INT8: 1}
 
 EVERY = "*"
 """The key of a mapping of forms that stands for all nodes without one."""
+
+
+MOST_NAMED = 10
+"""Nodes that an error names: those that are called most alike."""
 
 
 class WeightForms(NamedTuple):
@@ -51,6 +55,18 @@ def is_called(name: str, given: str) -> bool:
     return f"/{given.strip('/')}/" in f"/{name}/"
 
 
+def require_called(names: Sequence[str], forms: WeightForms) -> None:
+    """That each node that was named is one of these."""
+    for given in forms.by_name:
+        if not any(is_called(name, given) for name in names):
+            there = list(names)
+            if len(there) > MOST_NAMED:
+                from difflib import get_close_matches  # slow to import inside Pyodide
+
+                there = [*get_close_matches(given, names, MOST_NAMED, cutoff=0.0), f"{len(there) - MOST_NAMED} more"]
+            raise OptionError(f"there is no node {given!r} with weights; there are {', '.join(there) or 'none'}")
+
+
 @dataclass(slots=True)
 class WeightRow:
     """The weights of one node."""
@@ -73,10 +89,7 @@ class WeightReport:
 
     def require_names(self, forms: WeightForms) -> None:
         """That each node that was named is there."""
-        for given in forms.by_name:
-            if not any(is_called(row.name, given) for row in self.rows):
-                there = ", ".join(row.name for row in self.rows) or "none"
-                raise OptionError(f"there is no node {given!r} with weights; there are {there}")
+        require_called([row.name for row in self.rows], forms)
 
     def lines(self) -> Iterator[str]:
         """What became small, and what did not."""

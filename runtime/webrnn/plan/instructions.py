@@ -259,7 +259,7 @@ INSTRUCTIONS = (
 
     # --- integers and quantized numbers
     # x[m, k] of bytes, zero[1] or [m], packed: integer_panels, shift[n], y[m, n] = (x - zero)(weights - shift)
-    _row("integer_gemm", "x:any zero:any? packed:i8 shift:i32? y:i32! scratch:i16!", "matrix"),
+    _row("integer_gemm", "x:any zero:any? packed:i8 shift:i32? y:i32! scratch:i16!", "matrix", rare=True),
     # a[b, m, k], b[b, k, n], y[b, m, n] of integers or f64
     _row("plain_matmul", "a:any b:any y:any!", "matrix", rare=True),
 
@@ -308,7 +308,13 @@ INSTRUCTIONS = (
     ),
 
     # x[rows, n], y the same, scale[rows], zero[rows]
-    _row("dynamic_quantize", "x:f32 y:u8! scale:f32! zero:u8!", "element-wise", costs_like="DynamicQuantizeLinear"),
+    _row(
+        "dynamic_quantize",
+        "x:f32 y:u8! scale:f32! zero:u8!",
+        "element-wise",
+        costs_like="DynamicQuantizeLinear",
+        rare=True,
+    ),
 )  # fmt: skip
 
 RUN_ALONG = ("conv_rows", "depthwise", "small_rows")

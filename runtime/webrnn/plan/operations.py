@@ -146,8 +146,8 @@ OPERATIONS = (
     _binary("pow", "Pow", 1),
     _binary("prelu", "PRelu"),
     # to the nearest number, ties to even, plus the second operand; then the limits of a byte, which NaN is the lower of
-    _binary("saturate_u8", ""),
-    _binary("saturate_i8", ""),
+    _binary("saturate_u8", "")._replace(rare=True),
+    _binary("saturate_i8", "")._replace(rare=True),
 )
 
 OPERATION_CODES = {row.name: code for code, row in enumerate(OPERATIONS) if row is not RETIRED}

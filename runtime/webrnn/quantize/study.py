@@ -15,7 +15,7 @@ from webrnn.engine.streams.carry import Carry
 from webrnn.errors import OptionError, PlanError
 from webrnn.ir import Graph
 from webrnn.onnx.reader import read_model
-from webrnn.passes.weight_forms import EVERY, F16, F32, INT8, INT16, WeightForms, is_called, weight_forms
+from webrnn.passes.weight_forms import EVERY, F16, F32, INT8, INT16, is_called, require_called, weight_forms
 from webrnn.plan import file as plan_file
 
 from .differences import Difference
@@ -182,7 +182,7 @@ def quantize(
     counter = _Counter(progress)
     graph = model if isinstance(model, Graph) else _read(model, fixed)
     lab = Lab(graph, backend, tuple(disable), counter)
-    _require_names(lab, forms)
+    require_called([unit.name for unit in lab.units], forms)
     lab.begin(trial(lab.plain, [Path(file) for file in inputs], sizes, carry, steps, seed))
     asked = {unit.name: forms.of(unit.name) for unit in lab.units}
     named = {unit.name for unit in lab.units if any(is_called(unit.name, given) for given in forms.by_name)}
@@ -200,13 +200,6 @@ def _read(model: str | os.PathLike[str] | bytes, fixed: Mapping[str, Any] | None
     if plan_file.plan_bytes(model) is not None:
         raise PlanError("weights are made small when a plan is exported, not when it is loaded")
     return read_model(model, fixed)
-
-
-def _require_names(lab: Lab, forms: WeightForms) -> None:
-    for given in forms.by_name:
-        if not any(is_called(unit.name, given) for unit in lab.units):
-            there = ", ".join(unit.name for unit in lab.units) or "none"
-            raise OptionError(f"there is no node {given!r} with weights; there are {there}")
 
 
 def _row(lab: Lab, unit: Unit, form: str, asked: str) -> Row:

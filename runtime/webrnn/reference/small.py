@@ -47,9 +47,9 @@ def range_for(form: str, k: int) -> int:
 def small_matrix(weights: Array, form: str) -> SmallMatrix:
     """float32 [k, n] as integers, each column with the finest scale with which no sum overflows.
 
-    >>> small_matrix(np.float32([[1, 0], [-0.5, 0]]), "int8")
+    >>> small_matrix(np.float32([[1, 0], [-0.25, 0]]), "int8")
     SmallMatrix(weights=array([[127,   0],
-           [-64,   0]], dtype=int8), scales=array([0.00787402, 0.        ], dtype=float32), range=32767)
+           [-32,   0]], dtype=int8), scales=array([0.00787402, 0.        ], dtype=float32), range=32767)
     """
     k = weights.shape[0]
     range_ = range_for(form, k)

@@ -215,10 +215,27 @@ def _qlinear_conv(e: Emitter, node: Node) -> None:
     per_filter = e.ints(-1, *[1] * (rank - 2))
     total = _convolved(e, node, x, w, x_zero, w_zero, None)
     if bias is not None:
-        total = e.op("Add", total, e.op("Reshape", bias, per_filter))
+        total = _with_bias(e, total, bias, rank, _largest_sum(e, w, w_zero))
     scales = [e.op("Reshape", scale, e.ints()) for scale in (x_scale, y_scale)]
     by_filter = e.op("Reshape", w_scale, per_filter if e.shape(w_scale) not in ((), (1,)) else e.ints())
     _requantize(e, total, e.op("Div", e.op("Mul", scales[0], by_filter), scales[1]), y_zero, node.outputs[0])
+
+
+def _largest_sum(e: Emitter, w: Value, w_zero: Value) -> int | None:
+    """What the sums of a convolution cannot exceed, if that is known."""
+    weights, zero = e.array(w), e.array(w_zero)
+    if weights is None or zero is None or not weights.size:
+        return None
+    centred = weights.reshape(len(weights), -1).astype(np.int64) - zero.astype(np.int64).reshape(-1, 1)
+    return _LARGEST * int(np.abs(centred).sum(axis=1).max())
+
+
+def _with_bias(e: Emitter, total: Value, bias: Value, rank: int, most: int | None) -> Value:
+    """In float32 where that is exact, which vectors do in the same pass as what follows."""
+    spread, known = (-1, *[1] * (rank - 2)), e.array(bias)
+    if known is None or most is None or most + np.abs(known.astype(np.int64)).max(initial=0) >= _EXACT:
+        return e.op("Add", total, e.op("Reshape", bias, e.ints(*spread)))
+    return e.op("Add", e.cast(total, DType.FLOAT), e.constant(known.reshape(spread).astype(np.float32), "bias"))
 
 
 def _requantize(e: Emitter, total: Value, factor: Value, zero: Value, output: Value | None) -> None:
