@@ -8,11 +8,19 @@
 
 typedef int16_t vs __attribute__((vector_size(2 * VL)));
 
+INLINE vi larger_of(vi a, vi b) {
+#if defined(__clang__)
+  return __builtin_elementwise_max(a, b);
+#else
+  return (a & (a > b)) | (b & (a <= b));
+#endif
+}
+
 /* The bits of the largest magnitudes, lane by lane; those of infinity and NaN are the largest */
 INLINE vi largest_bits(const float *x, int32_t n, vi so_far) {
   int32_t i = 0;
-  for (; i + VL <= n; i += VL) so_far = __builtin_elementwise_max(so_far, vbits(vload(x + i)) & 0x7fffffff);
-  return i < n ? __builtin_elementwise_max(so_far, vbits(vload_part(x + i, n - i)) & 0x7fffffff) : so_far;
+  for (; i + VL <= n; i += VL) so_far = larger_of(so_far, vbits(vload(x + i)) & 0x7fffffff);
+  return i < n ? larger_of(so_far, vbits(vload_part(x + i, n - i)) & 0x7fffffff) : so_far;
 }
 
 /* x * factor to the nearest integers, halves to even, which have at most 16 bits: behind the sum they are the low bits. Gives
@@ -86,6 +94,7 @@ static SmallRow round_row(const float *x, const Terms *t, float range, int16_t *
  * gives the weights of the second half, and the sums of the first half are those of the whole numbers less 256 times those of
  * the second half less 128 times the sum of x, all modulo 2^32. That takes fewer instructions than widening bytes. */
 typedef int32_t mi __attribute__((vector_size(4 * ML)));
+typedef uint32_t mu __attribute__((vector_size(4 * ML))); /* what is added modulo 2^32 */
 INLINE mi mset_i(int32_t x) { return (mi)mset(0.0f) + x; }
 
 #if ML == 8
@@ -93,11 +102,11 @@ INLINE mi add_pairs(mi sum, mi x, mi w) {
 #if defined(__AVX512VNNI__)
   return (mi)_mm256_dpwssd_epi32((__m256i)sum, (__m256i)x, (__m256i)w);
 #else
-  return sum + (mi)_mm256_madd_epi16((__m256i)x, (__m256i)w);
+  return (mi)((mu)sum + (mu)_mm256_madd_epi16((__m256i)x, (__m256i)w));
 #endif
 }
 #else
-INLINE mi add_pairs(mi sum, mi x, mi w) { return pairs_add(sum, x, w); }
+INLINE mi add_pairs(mi sum, mi x, mi w) { return (mi)((mu)sum + (mu)pairs_add(mset_i(0), x, w)); }
 #endif
 INLINE mi second_half(mi w) {
   typedef int16_t words __attribute__((vector_size(4 * ML)));
@@ -164,7 +173,7 @@ INLINE void small_tile(const int rows, const int panels, const int is_wide, cons
       UNROLL for (int p = 0; p < panels; p++)
         UNROLL for (int v = 0; v < vecs; v++) {
           mi *of = sum + r * sums + p * PANEL_SUMS + v;
-          of[0] = of[0] - (of[vecs] << 8) - (int32_t)row[r].bias;
+          of[0] = (mi)((mu)of[0] - ((mu)of[vecs] << 8) - row[r].bias);
         }
   int32_t all[8 * INTEGER_PANEL];
   __builtin_memcpy(all, sum, sizeof(mi) * (size_t)(rows * sums));

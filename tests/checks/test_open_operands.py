@@ -81,6 +81,17 @@ def test_models_that_are_refused_when_they_are_opened(name, backend):
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
+def test_a_sequence_that_is_declared_with_another_type_than_it_gets(backend):
+    """What a graph says of its own values counts for nothing."""
+    model = parse_model(
+        """<ir_version: 9, opset_import: ["": 21]> g (float[3] x) => (seq(int64[3]) y)
+        { s = SequenceEmpty <dtype = 1> () y = SequenceInsert (s, x) }"""
+    )
+    (y,) = webrnn.InferenceSession(model.SerializeToString(), backend=backend).run(None, {"x": f(3)})
+    np.testing.assert_array_equal(y[0], f(3))
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("pads", [[3, 0, 0, 1], [-2, -2, -5, -5], [2**62, 0, 0, 0]])
 def test_a_loop_of_no_steps_has_no_elements_whatever_their_size_would_be(backend, pads):
     model = parse_model(

@@ -121,7 +121,7 @@ def _ask(node: Node, facts: Facts, lists: Collection[Value | None] = ()) -> Chec
             check_signature(node.op, node.domain, node.inputs, node.attrs)
             decide(c, node.domain)
             if node.op == "SequenceInsert" and not node.domain:
-                _check_element(c, node.inputs[0], operands[1])
+                _check_element(c, facts.of(node.inputs[0]), operands[1])
     except TooComplex:
         c.reads_unknown = True
     except Error as error:
@@ -129,12 +129,12 @@ def _ask(node: Node, facts: Facts, lists: Collection[Value | None] = ()) -> Chec
     return c
 
 
-def _check_element(c: Check, sequence: Value | None, element: Fact | None) -> None:
-    """That a tensor is of the type that the elements of a sequence are declared with."""
-    if sequence is None or element is None or sequence.dtype is None or element.dtype is None:
-        return
-    types = f"{sequence.dtype.text} and {element.dtype.text}"
-    c.that(sequence.dtype == element.dtype, f"the inputs have different types, {types}", kind=ModelError)
+def _check_element(c: Check, sequence: Fact, element: Fact | None) -> None:
+    """That a tensor is of the type that the elements of a sequence have."""
+    held = None if sequence.elements is None else sequence.elements.dtype
+    if held is not None and element is not None and element.dtype is not None:
+        types = f"{held.text} and {element.dtype.text}"
+        c.that(held == element.dtype, f"the inputs have different types, {types}", kind=ModelError)
 
 
 def _check_body(node: Node, facts: Facts, may_refuse: bool) -> list[Condition]:

@@ -90,10 +90,12 @@ def facts_of_inputs(values: Sequence[Value]) -> list[Fact]:
     [(x.0, 3)]
     """
     declared = {name for value in values for size in value.shape or () for name in _names(size)}
-    return [UNKNOWN if value.container else _fact_of_input(value, declared) for value in values]
+    return [_fact_of_input(value, declared) for value in values]
 
 
 def _fact_of_input(value: Value, declared: set[str]) -> Fact:
+    if value.container:
+        return Fact(elements=Fact(value.dtype)) if value.container == ("seq",) else UNKNOWN
     shape = _named_shape(value, declared)
     is_empty = value.dtype in FOLLOWED and shape is not None and 0 in shape
     return Fact(value.dtype, shape, () if is_empty and all(isinstance(size, int) for size in shape or ()) else None)
