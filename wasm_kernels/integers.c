@@ -36,6 +36,12 @@ INLINE IntegerOutput integers_from(IntegerOutput out, int32_t row, int32_t colum
   return out;
 }
 
+/* sum - shift * total, modulo 2^32 */
+INLINE vi less(vi sum, vi shift, int32_t total) {
+  typedef uint32_t vu __attribute__((vector_size(4 * VL)));
+  return (vi)((vu)sum - (vu)shift * (uint32_t)total);
+}
+
 #if VL == 16
 #include "quads.c"
 #else
@@ -119,7 +125,7 @@ INLINE void integers_to_output(const int rows, const int panels, const int16_t *
     if (rest <= 0) break;
     const vi shift = out.shift ? (vi)vload_upto((const float *)out.shift + v * VL, rest) : vset_i(0);
     UNROLL for (int row = 0; row < rows; row++)
-      vstore_upto((float *)out.y + row * out.stride + v * VL, (vf)(sums[row * vecs + v] - shift * out.totals[row]), rest);
+      vstore_upto((float *)out.y + row * out.stride + v * VL, (vf)less(sums[row * vecs + v], shift, out.totals[row]), rest);
   }
 }
 /* Rows against one panel, which stays in the nearest cache meanwhile */

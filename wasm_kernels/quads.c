@@ -59,7 +59,7 @@ INLINE void store_quads(const int rows, const int panels, const QuadRows *q, vi 
     UNROLL for (int p = 0; p < panels; p++) sums[row * panels + p] -= ones[p] * q->zeros[row];
   if (out->shift) UNROLL for (int p = 0; p < panels; p++) {
       const vi shift = (vi)vload_upto((const float *)out->shift + p * VL, out->columns - p * VL);
-      UNROLL for (int row = 0; row < rows; row++) sums[row * panels + p] -= shift * out->totals[row];
+      UNROLL for (int row = 0; row < rows; row++) sums[row * panels + p] = less(sums[row * panels + p], shift, out->totals[row]);
     }
   UNROLL for (int row = 0; row < rows; row++)
     UNROLL for (int p = 0; p < panels; p++)
