@@ -62,7 +62,7 @@ audio-realtime: setup
 
 # Real models from public packages, natively, in Node and in Chromium: right, one plan, the same bits
 real-models: setup
-	$(PY) -m tests.models.real_models
+	$(PY) -m tests.models.real_models $(if $(WEIGHTS),--weights $(WEIGHTS))
 
 # What small weights do to DTLN, NSNet2, Silero and RIANN, on a minute of speech in noise and a simulated motion: docs/small-weights.md
 quality: setup

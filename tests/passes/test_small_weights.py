@@ -5,6 +5,7 @@ import pytest
 from onnx import TensorProto, helper
 
 import webrnn
+from tests.backends import MAIN, UNFUSED
 from tests.onnx.models import model
 from webrnn.errors import OptionError, PlanError
 
@@ -208,3 +209,18 @@ def test_what_a_logarithm_is_taken_of_stays():
         assert rows["bank"].reason == "most of its weights are zeros"
     halves = webrnn.InferenceSession(_front_end("Log", full), weights="f16").weight_report
     assert all(row.form == "f16" for row in halves.rows)
+
+
+def test_bits_are_the_same_everywhere_even_where_nothing_became_small():
+    inputs = [helper.make_tensor_value_info("x", FLOAT, ["n", 16])]
+    outputs = [helper.make_tensor_value_info("y", FLOAT, None)]
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["product"]), helper.make_node("Tanh", ["product"], ["y"])]
+    data = model(nodes, inputs, outputs, [_weights("w", 16, 8)]).SerializeToString()
+    x = RNG.standard_normal((50, 16)).astype(np.float32)
+    results = {
+        backend: webrnn.InferenceSession(data, backend, weights="int8").run(None, {"x": x})[0]
+        for backend in (MAIN, UNFUSED)
+    }
+    assert np.array_equal(results[MAIN], results[UNFUSED])
+    plain = {backend: webrnn.InferenceSession(data, backend).run(None, {"x": x})[0] for backend in (MAIN, UNFUSED)}
+    assert not np.array_equal(plain[MAIN], plain[UNFUSED])

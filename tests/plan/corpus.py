@@ -20,6 +20,7 @@ from webrnn.errors import PlanError
 from webrnn.ir import WEBRNN, Graph, Node
 from webrnn.ir.scan import TraceSpec
 from webrnn.plan.file import PlanFile
+from webrnn.plan.lower import SAME_BITS
 from webrnn.plan.lowering import NotLowered
 from webrnn.plan.verify import verify
 
@@ -206,7 +207,7 @@ def _graphs() -> dict[str, tuple[Graph, frozenset[str]]]:
     }
     found = {name: (graph, frozenset[str]()) for name, graph in every.items()}
     for form in ("int8", "int16"):
-        found[f"{form} products"] = (small_graph(form), frozenset())
+        found[f"{form} products"] = (small_graph(form), frozenset({SAME_BITS}))
         found |= {f"{form} {op} sequence": (small(recurrence(op, 9), form), frozenset()) for op in GATES}
     for rule in ("linear", "gated_delta"):
         found[f"{rule} memory"] = (attention(rule, group=3), frozenset())

@@ -18,6 +18,7 @@ from webrnn.passes.base import Semantics
 from webrnn.passes.pipeline import FUSIONS, disabled_switches
 from webrnn.passes.weight_forms import WeightForms, WeightReport, weight_forms
 from webrnn.plan.file import plan_bytes
+from webrnn.plan.lower import SAME_BITS
 
 from .exporting import describe, export_plan, export_stream, load_plan
 from .feeds import checked_feed, like_feeds, own
@@ -201,6 +202,8 @@ class InferenceSession:
     ) -> Program:
         conditions = checked_again(checked(source) if conditions is None else conditions, source, graph)
         options, say = disabled_switches(self._disable), self._notes.append
+        if self._forms is not None and self._forms.has_integers:
+            options |= {SAME_BITS}
         return make_program(graph, self.backend, self._limits, optimize, source, options, say, conditions)
 
     def export(

@@ -30,6 +30,11 @@ class WeightForms(NamedTuple):
         """Of a node of this name."""
         return next((form for given, form in self.by_name.items() if is_called(name, given)), self.default)
 
+    @property
+    def has_integers(self) -> bool:
+        """Then results are to be the same bits on every build."""
+        return not {INT16, INT8}.isdisjoint((self.default, *self.by_name.values()))
+
 
 def weight_forms(weights: str | Mapping[str, str], keep: Collection[str] = ()) -> WeightForms:
     """

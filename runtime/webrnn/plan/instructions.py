@@ -315,6 +315,7 @@ INSTRUCTIONS = (
         costs_like="DynamicQuantizeLinear",
         rare=True,
     ),
+    _row("same_bits", "mark:zero", "control", unfused=True),  # a plan that has it gives the same bits everywhere
 )  # fmt: skip
 
 RUN_ALONG = ("conv_rows", "depthwise", "small_rows")

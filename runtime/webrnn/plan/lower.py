@@ -31,6 +31,8 @@ _READS_FIRST_ONLY = with_trait("first")
 _READS_TOO = {"Pad": 2}
 """Of these, another operand whose elements are read: the value of what is added."""
 
+SAME_BITS = "same_bits"
+"""The option, and the instruction that marks such a plan."""
 _CHANNELS_LAST = {"Conv", "ConvTranspose", "MaxPool", "AveragePool", "SmallConv"}
 _MOST_STEPS_BACK = 8
 """That a value is followed back to where it comes from."""
@@ -44,12 +46,14 @@ def lower(
 ) -> Draft:
     """The draft of a plan of a graph whose passes have run.
 
-    `options` switches alternatives off: "fused_sequences". `most_steps` bounds loops that only a condition ends: it
-    makes room for their outputs. How many steps a run may take is not a matter of the plan. The plan holds only for
-    sizes that meet the `conditions`.
+    `options` switches alternatives off: "fused_sequences"; with SAME_BITS the plan runs on unfused builds only.
+    `most_steps` bounds loops that only a condition ends: it makes room for their outputs. How many steps a run may take
+    is not a matter of the plan. The plan holds only for sizes that meet the `conditions`.
     """
     try:
         walk = _Walk(graph, options, most_steps)
+        if SAME_BITS in options:
+            walk.emit("same_bits")
         walk.require_conditions(conditions)
         return walk.run()
     except (NotLowered, Error):

@@ -430,6 +430,7 @@ OPERAND_RULES: dict[str, Callable[..., bool]] = {
     # --- products with what is not constant
     "pack": _pack,
     # --- small weights
+    "same_bits": lambda mark: True,
     "small_rows": small_rows,
     "small_sequence": _small_sequence,
 }
