@@ -163,21 +163,24 @@ def test_frames_that_are_known_only_while_running():
 
 def test_a_window_for_frames_of_another_length():
     graph = graph_of(
-        lambda b, x, window, length: b.op("STFT", x, b.constant(np.array(4)), window, length), "f n t", "f w", "i"
+        lambda b, x, window, length: b.op("STFT", x, b.constant(np.array(4, np.int64)), window, length),
+        "f n t",
+        "f w",
+        "i",
     )
     x, window = (np.random.default_rng(0).standard_normal(shape).astype(np.float32) for shape in ((2, 50), (16,)))
-    check_graph(graph, [x, window, np.array(16)], builds=FAST)
+    check_graph(graph, [x, window, np.array(16, np.int64)], builds=FAST)
     program = PlanProgram(plan_of(graph), kernels.load(FAST[0]))
     for length in (8, 15, 17):
         with pytest.raises(webrnn.ShapeError):
-            program.run([x, window, np.array(length)])
+            program.run([x, window, np.array(length, np.int64)])
 
 
 @pytest.mark.parametrize("attrs", [{}, {"inverse": 1}, {"onesided": 1}])
 @pytest.mark.parametrize("backend", FAST)
 def test_whether_numbers_are_complex_comes_with_the_input(backend, attrs):
     """Along an axis that comes with it too."""
-    arrays = [np.random.default_rng(0).standard_normal((2, 4, 5, 1)).astype(np.float32), np.array(1)]
+    arrays = [np.random.default_rng(0).standard_normal((2, 4, 5, 1)).astype(np.float32), np.array(1, np.int64)]
     data = proto_of("DFT", [arrays[0], None, arrays[1]], sizes=[[2, 4, 5, "parts"], None, []], **attrs)
     session, oracle = (webrnn.InferenceSession(data, backend=name) for name in (backend, "numpy"))
     for last in (1, 2) if "onesided" not in attrs else (1,):
