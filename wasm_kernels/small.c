@@ -133,17 +133,21 @@ typedef struct {
   int32_t columns, terms, is_wide; /* terms of a sum: an even number; is_wide: the weights have 16 bits */
 } SmallWeights;
 
-/* What sums of a row become, from a column on, as far as there are columns */
-NOINLINE void small_results(const int32_t *sums, int32_t count, const SmallWeights *w, int32_t column, SmallRow row) {
-  const float *scale = w->scale + column, *bias = w->bias ? w->bias + column : NULL;
+/* What the sums of one row become, as far as there are columns; rest: how many elements a load or store may touch */
+INLINE vf small_result(const int32_t *sums, float row_scale, const float *scale, const float *bias, int rest) {
+  const vi sum = vbits(vload_upto((const float *)sums, rest));
+  const vf product = __builtin_convertvector(sum, vf) * (vset(row_scale) * vload_upto(scale, rest));
+  return bias ? product + vload_upto(bias, rest) : product;
+}
+NOINLINE void small_results(const int32_t *sums, int32_t count, const SmallWeights *w, int32_t column, const SmallRow *row) {
+  const float *scale = w->scale + column, *bias = w->bias ? w->bias + column : NULL, row_scale = row->scale;
+  float *y = row->y + column;
+  int32_t i = 0;
   if (count > w->columns - column) count = w->columns - column;
-  for (int32_t i = 0; i < count; i += VL) {
-    const int rest = count - i;
-    const vi sum = vbits(vload_upto((const float *)sums + i, rest));
-    vf result = __builtin_convertvector(sum, vf) * (vset(row.scale) * vload_upto(scale + i, rest));
-    if (bias) result = result + vload_upto(bias + i, rest);
-    vstore_upto(row.y + column + i, result, rest);
-  }
+  if (bias)
+    for (; i + VL <= count; i += VL) vstore(y + i, small_result(sums + i, row_scale, scale + i, bias + i, VL));
+  for (; i + VL <= count; i += VL) vstore(y + i, small_result(sums + i, row_scale, scale + i, NULL, VL));
+  if (i < count) vstore_part(y + i, small_result(sums + i, row_scale, scale + i, bias ? bias + i : NULL, count - i), count - i);
 }
 
 /* rows x panels, the columns from `column` on; rows, panels and is_wide are compile-time constants at every call */
@@ -177,7 +181,7 @@ INLINE void small_tile(const int rows, const int panels, const int is_wide, cons
         }
   int32_t all[8 * INTEGER_PANEL];
   __builtin_memcpy(all, sum, sizeof(mi) * (size_t)(rows * sums));
-  for (int r = 0; r < rows; r++) small_results(all + r * panels * INTEGER_PANEL, panels * INTEGER_PANEL, w, column, row[r]);
+  for (int r = 0; r < rows; r++) small_results(all + r * panels * INTEGER_PANEL, panels * INTEGER_PANEL, w, column, row + r);
 }
 
 /* One row against all columns, from the first to the last or the other way round: see row_times_panels */
