@@ -93,3 +93,14 @@ def test_an_engine_that_is_missing_is_told(case: Case, monkeypatch: pytest.Monke
 
 def _no_browser(self: web.ChromiumHost, workshop: web.Workshop) -> None:
     raise BackendError("there is none")
+
+
+@pytest.mark.parametrize("variant", ["relaxed", "simd"])
+def test_small_weights_have_the_bits_of_native(host: web.Host, workshop: web.Workshop, variant: str) -> None:
+    case = make_case("gru_32", sequence("GRU", 32, 5, seed=1), tolerance=0.25)
+    for form in ("int8", "int16", "f16"):
+        runner = web.WebRunner("there", case, host, workshop, "vm", weights=form, variant=variant, warmUpMs=1)
+        like = "wasm:simd" if (form, variant) == ("f16", "simd") else "native"
+        wanted = backend_runner(case, like, weights=form).results()
+        assert [mine.tobytes() for mine in runner.results()] == [other.tobytes() for other in wanted]
+        runner.close()

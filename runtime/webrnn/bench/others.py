@@ -31,6 +31,8 @@ class Wanted:
     """The folder with models for LiteRT."""
     modules: Path | None = None
     """node_modules with onnxruntime-web."""
+    forms: tuple[str, ...] = ()
+    """Of small weights, beside float32."""
 
 
 @contextmanager
@@ -80,6 +82,7 @@ def web_makers(host: Host, workshop: Workshop, wanted: Wanted, has_pyodide: bool
     rows: list[tuple[str, dict[str, Any]]] = []
     if wanted.browser or wanted.pyodide:
         rows.append((host.name, {"engine": "vm"}))
+        rows += [(f"{host.name} {form}", {"engine": "vm", "weights": form}) for form in wanted.forms]
     if has_pyodide:
         rows.append((f"pyodide {host.name}", {"engine": "inPython", "backend": "pyodide"}))
         rows.append((f"numpy {host.name}", {"engine": "inPython", "backend": "numpy"}))

@@ -91,13 +91,13 @@ def groups(names: Sequence[str]) -> list[list[str]]:
     """The runners of each table: those of this process, peers, those of Node, those of Chromium, put together where
     they fit. All tables begin with the first runner.
 
-    >>> groups(["native", "wasm:simd", "numpy", "tract", "node", "numpy node", "chromium"])
-    [['native', 'wasm:simd', 'numpy', 'tract'], ['native', 'node', 'numpy node', 'chromium']]
+    >>> groups(["native", "native int8", "wasm:simd", "tract", "node", "node int8", "chromium"])
+    [['native', 'native int8', 'wasm:simd', 'tract'], ['native', 'node', 'node int8', 'chromium']]
     """
     families: dict[str, list[str]] = {}
     for name in names[1:]:
-        last = name.split()[-1]
-        family = last if last in HOSTS else "own" if name.split(":")[0] in OWN else "peers"
+        words = name.replace(":", " ").split()
+        family = next((word for word in words if word in HOSTS), "own" if words[0] in OWN else "peers")
         families.setdefault(family, []).append(name)
     tables: list[list[str]] = [[]]
     for members in families.values():

@@ -58,12 +58,12 @@ class Workshop:
         if modules is not None:
             _lay_down(modules / "onnxruntime-web" / "dist", self.folder / "onnxruntime-web")
 
-    def add(self, case: Case, disable: Sequence[str] = ()) -> str:
-        """The name of the model's plan, made without passes and switches of `disable`."""
+    def add(self, case: Case, disable: Sequence[str] = (), weights: str = "f32") -> str:
+        """The name of the model's plan, made without passes and switches of `disable`, with weights of this form."""
         self.add_model(case)
-        plan = self.folder / "models" / "-".join([case.name, *disable, "plan.rnn"])
+        plan = self.folder / "models" / "-".join([case.name, *disable, weights, "plan.rnn"])
         if not plan.exists():
-            session = InferenceSession(case.model, disable=disable, fixed=case.fixed)
+            session = InferenceSession(case.model, disable=disable, fixed=case.fixed, weights=weights)
             try:
                 session.export(plan)
             except Error:  # no plan for all sizes
@@ -203,13 +203,14 @@ class WebRunner:
         workshop: Workshop,
         engine: str,
         disable: Sequence[str] = (),
+        weights: str = "f32",
         **options: Any,
     ):
         if case.fixed and engine != "vm":
             raise BackendError("models with fixed inputs are not run there")
         self.name, self._host = name, host
         workshop.add_model(case)
-        plan = workshop.add(case, disable) if engine == "vm" else ""
+        plan = workshop.add(case, disable, weights) if engine == "vm" else ""
         made = host.ask("prepare", engine=engine, model=case.name, plan=plan, disable=list(disable), **options)
         self._id = made["id"]
         self._results = [

@@ -39,8 +39,11 @@ def time_models(arguments: argparse.Namespace) -> None:
     old = compare.load(arguments.compare) if arguments.compare else None
     cases = _cases(arguments, tuple(BUILT_IN))
     bench = Benchmark(effort=_effort(arguments))
-    bench.makers.update(_own(arguments.backend, _forms(arguments.weights)))
-    wanted = Wanted(arguments.browser, arguments.pyodide, arguments.peers, arguments.tflite, arguments.modules)
+    forms = _forms(arguments.weights)
+    bench.makers.update(_own(arguments.backend, forms))
+    wanted = Wanted(
+        arguments.browser, arguments.pyodide, arguments.peers, arguments.tflite, arguments.modules, tuple(forms)
+    )
     with others(wanted, bench), table.Screen(quiet=_prints_json(arguments)) as screen:
         bench.run(cases, screen.show)
     if not bench.models:
