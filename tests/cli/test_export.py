@@ -173,4 +173,7 @@ def test_a_plan_for_an_unfused_module_is_noted(tmp_path, capsys):
     graph.graph.outputs = [graph.op("MatMul", x, graph.constant(np.full((32, 32), 0.1, np.float32)))]
     webrnn.InferenceSession(graph.graph, weights="int8").export(tmp_path / "m.rnn")
     assert main(["export", str(tmp_path / "m.rnn"), "-o", str(tmp_path / "n.rnn")]) == 0
-    assert "Note: pages load the simd module for it; not in the relaxed module: small_rows\n" in capsys.readouterr().out
+    assert (
+        "Note: pages load the simd module for it; not in the relaxed module: same_bits, small_rows\n"
+        in capsys.readouterr().out
+    )

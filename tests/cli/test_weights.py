@@ -59,7 +59,7 @@ def test_run(path, tmp_path, capsys):
         main(["run", path, "--size", "steps=9", "--weights", "int8", "--keep", "cell", "--output-dir", str(tmp_path)])
         == 0
     )
-    assert np.load(tmp_path / "y.npy").tobytes() == results["f32"].tobytes()
+    np.testing.assert_allclose(np.load(tmp_path / "y.npy"), results["f32"], atol=1e-6)  # multiply-adds are not fused
 
 
 def test_plan(path, capsys):
@@ -68,7 +68,9 @@ def test_plan(path, capsys):
     assert main(["plan", path, "--weights", "int8"]) == 0
     assert capsys.readouterr().out != plain
     assert main(["plan", path, "--weights", "int8", "--keep", "cell"]) == 0
-    assert capsys.readouterr().out == plain
+    kept = capsys.readouterr().out
+    assert "same_bits" in kept
+    assert "small_" not in kept
 
 
 def test_profile(path, tmp_path, capsys):

@@ -13,7 +13,7 @@ from webrnn.onnx.reader import read_model
 from webrnn.plan.encode import compile_graph
 from webrnn.plan.file import PlanFile, plan_bytes
 from webrnn.plan.halves import stored_plan
-from webrnn.plan.lower import with_named_sizes
+from webrnn.plan.lower import SAME_BITS, with_named_sizes
 from webrnn.plan.lowering import NotLowered
 from webrnn.plan.text import plan_text
 
@@ -58,6 +58,8 @@ def _lowered(arguments: argparse.Namespace, numbers: dict[str, int]) -> bytes:
     graph = read_model(arguments.model, fixed_inputs(arguments.fixed))
     disable, forms = pass_names(arguments.disable), weights_asked_for(arguments)
     options = frozenset({"fused_sequences"} if arguments.loops else ())
+    if forms is not None and forms.has_integers:
+        options |= {SAME_BITS}
     source = graph.copy()
 
     def rewritten(graph: Graph) -> Graph:
