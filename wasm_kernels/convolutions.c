@@ -129,15 +129,21 @@ static int run_along(Vm *vm, const void *before, const expression_operands *o, c
   return error;
 }
 
+/* The terms of a window over all channels of x, in as few runs as they lie in */
+static Terms terms_of(const Tensor *x, const Steps *s) {
+  Terms t = {s->kernel[0], s->kernel[1], x->size[3], (ptrdiff_t)s->dilation[0] * x->stride[1],
+             (ptrdiff_t)s->dilation[1] * x->stride[2]};
+  if (t.inner_stride == t.run) t.run *= t.inner, t.inner = 1;
+  if (t.inner == 1 && t.outer_stride == t.run) t.run *= t.outer, t.outer = 1;
+  return t;
+}
+
 static int run_conv_rows(Vm *vm, const conv_rows_operands *o) {
   DONE_IF_EMPTY(y);
   const Tensor *x = T(x), *y = T(y);
   const Positions p = positions_of(x, y, STEPS);
   const expression_operands *then = along(vm, (const int32_t *)o, o->along, &p);
-  Terms terms = {o->kernel_h, o->kernel_w, x->size[3], (ptrdiff_t)o->dilation_h * x->stride[1],
-                 (ptrdiff_t)o->dilation_w * x->stride[2]};
-  if (terms.inner_stride == terms.run) terms.run *= terms.inner, terms.inner = 1;
-  if (terms.inner == 1 && terms.outer_stride == terms.run) terms.run *= terms.outer, terms.outer = 1;
+  const Terms terms = terms_of(x, STEPS);
   if (terms.inner == 1 && terms.outer == 1 && p.count == p.per_line && p.count < 8) { /* few rows of a product */
     matmul_in_step(p.x, p.x_step, F(packed), p.count, terms.run, (Output){p.y, p.y_step, MAYBE(bias), NULL, y->size[3]},
                    vm->step);

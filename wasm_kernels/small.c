@@ -292,10 +292,7 @@ static int run_small_rows(Vm *vm, const small_rows_operands *o) {
   const Tensor *x = T(x), *y = T(y);
   const Positions p = positions_of(x, y, STEPS);
   const expression_operands *then = along(vm, (const int32_t *)o, o->along, &p);
-  Terms terms = {o->kernel_h, o->kernel_w, x->size[3], (ptrdiff_t)o->dilation_h * x->stride[1],
-                 (ptrdiff_t)o->dilation_w * x->stride[2]};
-  if (terms.inner_stride == terms.run) terms.run *= terms.inner, terms.inner = 1;
-  if (terms.inner == 1 && terms.outer_stride == terms.run) terms.run *= terms.outer, terms.outer = 1;
+  const Terms terms = terms_of(x, STEPS);
   const int32_t k = o->kernel_h * o->kernel_w * x->size[3];
   const SmallWeights w = {(const int8_t *)T(packed)->data, F(scale), MAYBE(bias), y->size[3], even(k),
                           T(packed)->dtype == DTYPE_I16};
