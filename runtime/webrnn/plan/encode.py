@@ -13,6 +13,7 @@ from webrnn import net
 from webrnn.errors import Error, PlanError
 from webrnn.ir import Dim, Graph, SymbolicDim
 from webrnn.ir.dims import LateName, floor_division, is_late
+from webrnn.ir.timing import Timing
 
 from . import opcodes
 from .arena import assign_slots
@@ -22,6 +23,7 @@ from .instructions import CODES, ROWS, OperandRow
 from .lower import lower
 from .lowering import NotLowered
 from .operations import OPERATION_CODES
+from .stored_timing import stored_timing
 from .views import Storage, View
 
 _ALIGNMENT = 64
@@ -46,12 +48,23 @@ def encode(draft: Draft) -> bytes:
         raise PlanError(f"the graph does not fit into a plan: {net.catch(error)}") from error
 
 
-def encode_again(file: PlanFile, states: Sequence[PlanState] | None, about: Mapping[str, Any] | None) -> bytes:
-    """The same program with other states or metadata than the file has; None leaves them as they are."""
+def encode_again(
+    file: PlanFile,
+    states: Sequence[PlanState] | None,
+    about: Mapping[str, Any] | None,
+    timing: Timing | None = None,
+) -> bytes:
+    """The same program with other states or metadata than the file has; None leaves them as they are. Other states
+    have their own timing."""
     header = file.header
     tables = file.data[4 * len(opcodes.HEADER) : 4 * header["words"]]
     weights = file.data[header["data_offset"] :][: header["data_bytes"]]
-    return _file(header, tables, bytearray(weights), dict(file.meta), states, about)
+    meta = dict(file.meta)
+    if states is not None:
+        meta.pop("timing", None)
+    if timing is not None:
+        meta["timing"] = stored_timing(timing)
+    return _file(header, tables, bytearray(weights), meta, states, about)
 
 
 def _file(
