@@ -15,6 +15,10 @@ from webrnn.ir import Value
 from webrnn.ir.timing import TimedOutput, Timing
 
 
+Kept = dict[int, np.ndarray]
+"""Outputs without frames, by their place among the results."""
+
+
 class Frames:
     """The timing of a model's streams, by the places of their inputs, outputs and states."""
 
@@ -57,9 +61,18 @@ class Frames:
                 raise ShapeError(f"input {name!r} has {size} frames along axis {axis}, {first[0]!r} has {first[1]}")
             first = first or (name, size)
 
+    def strides_of(self, feeds: Mapping[str, np.ndarray]) -> int:
+        """How many strides feeds have that were checked."""
+        _, name, axis = self._inputs[0]
+        return feeds[name].shape[axis] // self.timing.stride
+
     def fed(self, states: Sequence[np.ndarray]) -> int:
         """How many strides a stream with these states was fed; 0 where that makes no difference."""
         return 0 if self.position is None else int(states[self.position][0])
+
+    def kept(self, results: Sequence[Any]) -> Kept:
+        """What a flush gives that nothing follows."""
+        return {number: np.array(results[number]) for number in self.timeless_outputs}
 
     def shown(self, results: Sequence[Any], fed: int) -> list[Any]:
         """The results of a step without the warm-up, if so many strides were fed before it."""

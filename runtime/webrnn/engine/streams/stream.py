@@ -15,7 +15,7 @@ from ..feeds import checked_feed
 from ..forking import new_lock
 from ..javascript import JsProxy, mapping_of, require_fits, sequence_of
 from .carriers import Carrier
-from .frames import Frames
+from .frames import Frames, Kept
 
 NOTHING_FED = "flush: nothing was fed yet; a flush ends a sequence, and the next step begins one"
 
@@ -77,7 +77,7 @@ class Stream:
         self._last_fed: list[tuple[str, int, tuple[int, ...], np.dtype[Any]]] | None = None
         self._last_timeless: dict[int, np.ndarray] = {}
         """What inputs without frames were fed, by place; a flush feeds it again."""
-        self._last_results: dict[int, np.ndarray] | None = None
+        self._last_results: Kept | None = None
         """The outputs without frames of the last step, if a flush needs them."""
         self._lock = new_lock(self)
 
@@ -162,8 +162,17 @@ class Stream:
         if frames.timeless:
             self._last_timeless = {place: np.array(arguments[place]) for place in frames.timeless}
         if frames.keeps_results:
-            self._last_results = {number: _copied(results[number]) for number in frames.timeless_outputs}
+            self._last_results = frames.kept(results)
         return results if fed is None else frames.shown(results, fed)
+
+    def knows(self, feeds: Mapping[str, np.ndarray], kept: Kept | None) -> None:
+        """Of a stream that goes on from a snapshot: what the last step was fed and gave, for a flush."""
+        arguments, _ = self._checked_arguments(feeds)
+        with self._lock:
+            self._last_fed = self._signature(arguments)
+            if self._frames is not None:
+                self._last_timeless = {place: arguments[place] for place in self._frames.timeless}
+                self._last_results = kept
 
     def flush(self) -> list[Any]:
         """End the sequence: the frames that are left, so that all steps and this are the whole run. The next step
