@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -223,8 +223,27 @@ class Writer:
         """A state that starts from a value of the model."""
         fact = self.facts.of(init)
         before = self.builder.value(name, fact.dtype, fact.shape)
-        self._starts.of(before, init)
+        self._starts.of(before, init, self._known_at_start)
         return before
+
+    def _known_at_start(self, value: Value) -> Value | None:
+        """The elements of a small tensor if they follow from sizes of the inputs, in the graph of what states start from."""
+        fact, b = self.facts.of(value), self._starts.builder
+        if not fact.content or fact.shape is None or fact.dtype is None:
+            return None
+        if any(size is None or mentions_strides(size) for size in fact.content):
+            return None
+        try:
+            parts = [
+                b.ints(size) if isinstance(size, int) else self._polynomial(size, self._starts)
+                for size in fact.content
+                if size is not None
+            ]
+        except BreaksTime:
+            return None
+        flat = b.op("Concat", *parts, axis=0)
+        shaped = b.op("Reshape", flat, b.constant(np.array([int(str(size)) for size in fact.shape], np.int64)))
+        return shaped if fact.dtype is DType.INT64 else b.op("Cast", shaped, to=fact.dtype)
 
     def next_state(self, before: Value, after: Value) -> None:
         result = Value(self.builder.unique_name(f"{before.name}.next"), before.dtype, before.shape)
@@ -422,24 +441,42 @@ class Writer:
 
 
 class Starts:
-    """Writes the graph that computes what states start from."""
+    """Writes the graph that computes what states start from: of the model, only what that takes.
+
+    A size that is known before a run is computed from those of the inputs, not from those of values that have frames:
+    the first step may have fewer frames than the model needs.
+    """
 
     def __init__(self, model: Graph):
-        copied = model.copy()
-        self._of = dict(zip(_values(model), _values(copied), strict=True))
         self.builder = GraphBuilder(model.name)
-        for value in self._of.values():
-            self.builder.unique_name(value.name)
-        self._copied = copied
-        self.builder.graph.constants.update(copied.constants)
-        self.builder.graph.inputs = copied.inputs
+        self._producers = model.producers()
+        self._constants = model.constants
+        self._made = {value: value.like(self.builder.unique_name(value.name)) for value in model.inputs}
+        self.builder.graph.inputs = list(self._made.values())
         self._by_state: dict[Value, Value] = {}
 
-    def of(self, state: Value, value: Value) -> None:
-        self._by_state[state] = self._of[value]
+    def of(self, state: Value, value: Value, known: Callable[[Value], Value | None]) -> None:
+        """`known` gives what is known before a run."""
+        self._by_state[state] = self._copied(value, known)
+
+    def _copied(self, value: Value, known: Callable[[Value], Value | None]) -> Value:
+        if value not in self._made:
+            made = known(value)
+            if value in self._constants:
+                made = self.builder.constant(self._constants[value], value.name, value.dtype)
+            if made is None:
+                node = self._producers[value]
+                inputs = [None if each is None else self._copied(each, known) for each in node.inputs]
+                outputs = [None if each is None else self.builder.value(each.name, each.dtype) for each in node.outputs]
+                self._made.update((old, new) for old, new in zip(node.outputs, outputs, strict=True) if old and new)
+                attrs = {name: item.copy() if isinstance(item, Graph) else item for name, item in node.attrs.items()}
+                self.builder.add(Node(node.op, inputs, outputs, attrs, node.name, node.domain))
+            else:
+                self._made[value] = made
+        return self._made[value]
 
     def size_of(self, value: Value, axis: int) -> Value:
-        return self.builder.op("Shape", self._of[value], start=axis, end=axis + 1)
+        return self.builder.op("Shape", self._made[value], start=axis, end=axis + 1)
 
     def filled(self, state: Value, start: np.ndarray, axis: int, sizes: Sequence[int | Value]) -> None:
         """One number for each place along an axis, in all other places."""
@@ -453,11 +490,5 @@ class Starts:
 
     def finish(self, states: Sequence[Value]) -> Graph:
         graph = self.builder.graph
-        graph.nodes = [*self._copied.nodes, *graph.nodes]
         graph.outputs = [self._by_state[state] for state in states]
         return graph
-
-
-def _values(graph: Graph) -> list[Value]:
-    made = [value for node in graph.nodes for value in node.outputs if value is not None]
-    return [*graph.inputs, *graph.constants, *made]
