@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -13,6 +13,7 @@ from webrnn.shapes.facts import Facts
 
 from .kinds import Along, BreaksTime, Mirror
 from .paces import FAR, STRIDES, Pace, mentions_strides
+from .starts import Starts, named_sizes, polynomial
 
 POSITION, END = "time.position", "time.end"
 """The states that say how many strides came before a step, and after how many the sequence ends."""
@@ -57,16 +58,11 @@ class Writer:
         self.graph.inputs = list(self.new.values())
         self._output_names = {value: value.name for value in model.outputs}
         self._states: list[tuple[Value, Value]] = []
-        self._starts = Starts(model)
+        self._sizes = named_sizes(model, facts, time)
+        self._starts = Starts(model, facts, self._sizes)
         self._aligned: dict[tuple[Value, int], Value] = {}
         self._cache: dict[Any, Value] = {}
         self._counts_from = next(iter(time.items()), None)
-        self._sizes: dict[str, tuple[Value, int]] = {}
-        for value in model.inputs:
-            shape = facts.shape(value)
-            for axis, size in enumerate(shape or ()):
-                if isinstance(size, SymbolicDim) and time.get(value) != axis:
-                    self._sizes.setdefault(str(size), (value, axis))
         if stride > 1:
             for value, axis in time.items():
                 self._require_strides(value, axis)
@@ -209,39 +205,16 @@ class Writer:
 
     def state(self, name: str, dtype: DType, shape: Sequence[Dim | None], start: np.ndarray, axis: int) -> Value:
         """A state that starts from one number for each place along an axis."""
-        for size in shape:
-            if size is None or mentions_strides(size):
-                raise BreaksTime("a size of what is to be kept is not known before it runs")
         before = self.builder.value(name, dtype, tuple(shape))
-        sizes = [size if isinstance(size, int) else self._polynomial(size, self._starts) for size in shape]
-        self._starts.filled(before, start, axis, sizes)
+        self._starts.filled(before, start, axis, shape)
         return before
 
     def carried(self, name: str, init: Value) -> Value:
         """A state that starts from a value of the model."""
         fact = self.facts.of(init)
         before = self.builder.value(name, fact.dtype, fact.shape)
-        self._starts.of(before, init, self._known_at_start)
+        self._starts.of(before, init)
         return before
-
-    def _known_at_start(self, value: Value) -> Value | None:
-        """The elements of a small tensor if they follow from sizes of the inputs, in the graph of what states start from."""
-        fact, b = self.facts.of(value), self._starts.builder
-        if not fact.content or fact.shape is None or fact.dtype is None:
-            return None
-        if any(size is None or mentions_strides(size) for size in fact.content):
-            return None
-        try:
-            parts = [
-                b.ints(size) if isinstance(size, int) else self._polynomial(size, self._starts)
-                for size in fact.content
-                if size is not None
-            ]
-        except BreaksTime:
-            return None
-        flat = b.op("Concat", *parts, axis=0)
-        shaped = b.op("Reshape", flat, b.constant(np.array([int(str(size)) for size in fact.shape], np.int64)))
-        return shaped if fact.dtype is DType.INT64 else b.op("Cast", shaped, to=fact.dtype)
 
     def next_state(self, before: Value, after: Value) -> None:
         result = Value(self.builder.unique_name(f"{before.name}.next"), before.dtype, before.shape)
@@ -387,43 +360,17 @@ class Writer:
             names = STRIDES.names
             kept = {monomial: factor for monomial, factor in dim.terms if not names.isdisjoint(monomial)}
             dim = SymbolicDim(kept)
-        made = self._polynomial(dim, self)
-        assert isinstance(made, Value)
-        return made
+        return polynomial(dim, self.builder, self._size_source)
 
-    def size_source(self, name: str) -> Value:
+    def _size_source(self, name: str) -> Value:
         """A named size, int64[1]."""
         if name in STRIDES.names:
             return self.strides()
-        value, axis = self._input_of(name)
         key = ("size", name)
         if key not in self._cache:
+            value, axis = self._sizes.input_of(name)
             self._cache[key] = self.builder.op("Shape", self.new[value], start=axis, end=axis + 1)
         return self._cache[key]
-
-    def _input_of(self, name: str) -> tuple[Value, int]:
-        if name not in self._sizes:
-            raise BreaksTime(f"no input says how large {name!r} is")
-        return self._sizes[name]
-
-    def _polynomial(self, dim: SymbolicDim, target: Any) -> Value:
-        builder: GraphBuilder = target.builder
-        total: Value | None = None
-        for monomial, factor in dim.terms:
-            product: Value | None = None
-            for name in monomial:
-                if target is self:
-                    source = self.size_source(name)
-                else:
-                    source = target.size_of(*self._input_of(name))
-                product = source if product is None else builder.op("Mul", product, source)
-            if product is None:
-                product = builder.ints(factor)
-            elif factor != 1:
-                product = builder.op("Mul", product, builder.ints(factor))
-            total = product if total is None else builder.op("Add", total, product)
-        assert total is not None
-        return total
 
     # Small things
 
@@ -442,57 +389,3 @@ class Writer:
         if order == tuple(range(len(order))):
             return value
         return self.builder.op("Transpose", value, perm=list(order))
-
-
-class Starts:
-    """Writes the graph that computes what states start from: of the model, only what that takes.
-
-    A size that is known before a run is computed from those of the inputs, not from those of values that have frames:
-    the first step may have fewer frames than the model needs.
-    """
-
-    def __init__(self, model: Graph):
-        self.builder = GraphBuilder(model.name)
-        self._producers = model.producers()
-        self._constants = model.constants
-        self._made = {value: value.like(self.builder.unique_name(value.name)) for value in model.inputs}
-        self.builder.graph.inputs = list(self._made.values())
-        self._by_state: dict[Value, Value] = {}
-
-    def of(self, state: Value, value: Value, known: Callable[[Value], Value | None]) -> None:
-        """`known` gives what is known before a run."""
-        self._by_state[state] = self._copied(value, known)
-
-    def _copied(self, value: Value, known: Callable[[Value], Value | None]) -> Value:
-        if value not in self._made:
-            made = known(value)
-            if value in self._constants:
-                made = self.builder.constant(self._constants[value], value.name, value.dtype)
-            if made is None:
-                node = self._producers[value]
-                inputs = [None if each is None else self._copied(each, known) for each in node.inputs]
-                outputs = [None if each is None else self.builder.value(each.name, each.dtype) for each in node.outputs]
-                self._made.update((old, new) for old, new in zip(node.outputs, outputs, strict=True) if old and new)
-                attrs = {name: item.copy() if isinstance(item, Graph) else item for name, item in node.attrs.items()}
-                self.builder.add(Node(node.op, inputs, outputs, attrs, node.name, node.domain))
-            else:
-                self._made[value] = made
-        return self._made[value]
-
-    def size_of(self, value: Value, axis: int) -> Value:
-        return self.builder.op("Shape", self._made[value], start=axis, end=axis + 1)
-
-    def filled(self, state: Value, start: np.ndarray, axis: int, sizes: Sequence[int | Value]) -> None:
-        """One number for each place along an axis, in all other places."""
-        b = self.builder
-        shape = [1] * len(sizes)
-        shape[axis] = len(start)
-        numbers = b.constant(start.reshape(shape), "start")
-        parts = [b.ints(size) if isinstance(size, int) else size for size in sizes]
-        target = b.op("Concat", *parts, axis=0)
-        self._by_state[state] = b.op("Expand", numbers, target)
-
-    def finish(self, states: Sequence[Value]) -> Graph:
-        graph = self.builder.graph
-        graph.outputs = [self._by_state[state] for state in states]
-        return graph
