@@ -14,7 +14,6 @@ from webrnn.errors import ModelError, ShapeError
 from webrnn.ir import Value
 from webrnn.ir.timing import TimedOutput, Timing
 
-
 Kept = dict[int, np.ndarray]
 """Outputs without frames, by their place among the results."""
 
@@ -33,7 +32,9 @@ class Frames:
         self.timeless = [place for place, value in fed if value.name not in timing.inputs]
         """Inputs that have no frames: they are fed with each step."""
         returned = [value.name for place, value in enumerate(outputs) if place not in given]
-        self._outputs = [(number, timing.outputs[name]) for number, name in enumerate(returned) if name in timing.outputs]
+        self._outputs = [
+            (number, timing.outputs[name]) for number, name in enumerate(returned) if name in timing.outputs
+        ]
         self.timeless_outputs = [number for number, name in enumerate(returned) if name not in timing.outputs]
         states = {inputs[before].name: number for number, (before, _) in enumerate(pairs)}
         self.end = None if timing.end is None else states[timing.end]
@@ -99,9 +100,7 @@ class Frames:
             joined[number] = np.concatenate([results[number] for results in steps], output.axis)
         return joined
 
-    def flush_arguments(
-        self, shapes: Mapping[int, tuple[tuple[int, ...], np.dtype[Any]]], n_inputs: int
-    ) -> list[Any]:
+    def flush_arguments(self, shapes: Mapping[int, tuple[tuple[int, ...], np.dtype[Any]]], n_inputs: int) -> list[Any]:
         """Zeros for a step of a flush, without memory; `shapes` are those of the inputs of another step, by place."""
         arguments: list[Any] = [None] * n_inputs
         for place, _, axis in self._inputs:
