@@ -31,7 +31,7 @@ def streamed(session, feeds, length, **options):
     parts = []
     for start in range(0, len(feeds["x"]), length):
         parts.append(stream.step({name: array[start : start + length] for name, array in feeds.items()}))
-    if hasattr(stream, "flush"):
+    if stream.timing is not None:
         parts.append(stream.flush())
     return [np.concatenate(each) for each in zip(*parts, strict=True)]
 

@@ -35,7 +35,7 @@ class GatherToSequence(ScanPass):
             return None
         new, before = Additions(graph, context), result.rewrites
         cuts: list[Node] = []
-        for inner in list(scan.body.nodes):
+        for inner in _best_first(graph, scan, context):
             picks = _find(graph, scan, inner, context)
             if picks is None:
                 continue
@@ -45,6 +45,13 @@ class GatherToSequence(ScanPass):
             elif result.fires(f"{picks.source.name} of {node.label}"):
                 _make_sequence(scan, picks, context, new, cuts)
         return [*cuts, scan.to_node()] if result.rewrites > before else None
+
+
+def _best_first(graph: Graph, scan: Scan, context: Context) -> list[Node]:
+    """Those of tensors that are known to be as long as the loop first: others may be tables, of which it reads a part."""
+    found = ((inner, _find(graph, scan, inner, context)) for inner in list(scan.body.nodes))
+    picks = [(inner, each) for inner, each in found if each is not None]
+    return [inner for inner, _ in sorted(picks, key=lambda item: not item[1].fits)]
 
 
 @dataclass(frozen=True)
