@@ -60,23 +60,24 @@ class StreamingModel:
         make_program: Callable[[Graph], Program],
         disable: Collection[str] = (),
         limits: Limits | None = None,
+        time: Mapping[str, int] | None = None,
     ) -> StreamingModel:
-        """`disable` names passes that are not to run before states are looked for."""
-        initial = None
+        """`disable` names passes that are not to run before states are looked for; `time` says which axes of the inputs
+        are time, for carry="internal"."""
+        initial = timing = None
         is_internal = carry == "internal"
         named = {} if is_internal else _named_pairs(carry, graph.inputs, graph.outputs, graph)
         counter = expose_counter(graph)
         if is_internal:
             for passes in (PLAIN_LOOPS, FOR_STREAMS):
                 run_passes(graph, passes, disable=disable)
-            exposed = expose_states(graph)
-            if not exposed.pairs:
-                raise ModelError('carry="internal": no loop of the model starts from constants')
+            exposed = expose_states(graph, time)
+            graph, timing = exposed.graph, exposed.timing
             named, initial = dict(exposed.pairs), _initial_of(exposed.initial, limits, bool(counter))
         inputs = [value.like(value.name) for value in graph.inputs]
         outputs = [value.like(value.name) for value in graph.outputs]
         pairs = resolve({**named, **counter}, inputs, outputs)
-        return StreamingModel(make_program(graph.copy()), inputs, outputs, pairs, initial, graph)
+        return StreamingModel(make_program(graph.copy()), inputs, outputs, pairs, initial, graph, timing=timing)
 
     @staticmethod
     def of_plan(
