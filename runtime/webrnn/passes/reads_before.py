@@ -1,8 +1,8 @@
 """What a loop reads some frames before that of its step, it remembers.
 
 Requires: facts from infer_shapes.
-Ensures: a Gather in a Scan's body that picks from a tensor with one element for each step the one a known number of
-places before that of the step is gone; states hand on the elements of the last steps. Before there are so many, it picks
+Ensures: a Gather in a Scan's body that picks from a tensor with one element for each step that of the step, or the one
+a known number of places before it, is gone; states hand on the elements of the last steps. Before there are so many, it picks
 the first element, or its result is not used: the index is cut by Max, Clip, Relu or Where, or a Where takes something
 else. So a stream needs no other frames than those of its steps.
 Declines: "before the first frame it reads the last one", "it reads further back than MOST_FRAMES".
@@ -42,7 +42,7 @@ class ReadsBefore(ScanPass):
                 continue
             if read.back > MOST_FRAMES:
                 result.declines_at(inner, "it reads further back than MOST_FRAMES")
-            elif read.first_from is None and not _is_unused(scan, inner, read.back, Conditions(graph, scan, context)):
+            elif not _is_known(scan, read, Conditions(graph, scan, context)):
                 result.declines_at(inner, "before the first frame it reads the last one")
             elif result.fires(f"{read.source.name} of {node.label}"):
                 _remember(scan, read, context, around)
@@ -74,7 +74,7 @@ def _find(graph: Graph, scan: Scan, node: Node, context: Context) -> _Read | Non
     if steps is None or length_of(source, axis, context.facts) != steps:
         return None
     found = _places_back(graph, scan, node.inputs[1], context)
-    if found is None or found[0] < 1:
+    if found is None or found[0] < 0:
         return None
     return _Read(node, source, axis, places == (1,), *found)
 
@@ -121,6 +121,11 @@ def _back(numbers: Iterations, place: Value | None) -> int | None:
 def _is_zero(numbers: Iterations, value: Value | None) -> bool:
     found = numbers.affine(value)
     return found is not None and found.factor == 0 and found.offset == 0
+
+
+def _is_known(scan: Scan, read: _Read, conditions: Conditions) -> bool:
+    """Whether it never reads frames before the first, or nothing depends on them."""
+    return read.back == 0 or read.first_from is not None or _is_unused(scan, read.node, read.back, conditions)
 
 
 def _is_unused(scan: Scan, node: Node, steps: int, conditions: Conditions) -> bool:
