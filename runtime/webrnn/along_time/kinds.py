@@ -75,6 +75,8 @@ class Along:
     """What the frames of the whole run are that come before the first of the stream, each filled with one number."""
     mirror: Mirror | None = None
     """Frames around it that are not made yet: whoever reads it makes them. The delay and the length count them."""
+    head: int | None = None
+    """It has the first so many frames only. In the stream there are all of them, and nobody reads the others."""
     fault: Fault | None = None
     """Why none of this can be relied on."""
 

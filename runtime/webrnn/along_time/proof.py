@@ -260,6 +260,8 @@ def _first_fault(graph: Graph, analysis: Analysis) -> Fault | None:
 
 
 def _reason_against_output(along: Along, value: Value, analysis: Analysis) -> str | None:
+    if along.head is not None:
+        return f"the output {value.name!r} is the first {along.head} frames of a sequence"
     if along.counts:
         return f"the output {value.name!r} is the number of frames of a step"
     if along.axis is None or along.is_pure:

@@ -10,9 +10,9 @@ from webrnn.ir import Dim, Value
 
 from .kinds import Along, BreaksTime
 from .moves import Move, move
-from .paces import Pace
+from .paces import FAR, Pace
 from .view import NodeView
-from .writer import FAR, Writer
+from .writer import Writer
 
 _LOWEST = float("-inf")
 

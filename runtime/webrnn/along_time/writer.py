@@ -12,14 +12,12 @@ from webrnn.ir import Dim, DType, Graph, GraphBuilder, Node, SymbolicDim, Value
 from webrnn.shapes.facts import Facts
 
 from .kinds import Along, BreaksTime, Mirror
-from .paces import STRIDES, Pace, mentions_strides
+from .paces import FAR, STRIDES, Pace, mentions_strides
 
 POSITION, END = "time.position", "time.end"
 """The states that say how many strides came before a step, and after how many the sequence ends."""
 NEVER = 2**40
 """More strides than any sequence has; their frames can still be counted in 64 bits."""
-FAR = 2**31 - 1
-
 Order = tuple[int, ...]
 
 
@@ -201,15 +199,15 @@ class Writer:
         n_frames = self.builder.op("Add", self.size_of(pace), self.scalar(n_before + more))
         own = self.builder.op("Range", self.scalar(0), self.builder.op("Squeeze", n_frames), self.scalar(1))
         index = self.builder.op("Add", own, moved)
-        index = self.builder.op("Max", self.builder.op("Min", index, self.builder.op("Sub", n_frames, self.scalar(1))), self.scalar(0))
+        index = self.builder.op(
+            "Max", self.builder.op("Min", index, self.builder.op("Sub", n_frames, self.scalar(1))), self.scalar(0)
+        )
         gathered = self.builder.op("Gather", buffer, index, axis=axis)
         return self.cut(gathered, axis, more, FAR) if more else gathered
 
     # States
 
-    def state(
-        self, name: str, dtype: DType, shape: Sequence[Dim | None], start: np.ndarray, axis: int
-    ) -> Value:
+    def state(self, name: str, dtype: DType, shape: Sequence[Dim | None], start: np.ndarray, axis: int) -> Value:
         """A state that starts from one number for each place along an axis."""
         for size in shape:
             if size is None or mentions_strides(size):
@@ -258,7 +256,9 @@ class Writer:
         strides = self.builder.op("Div", frames, self.builder.ints(self.stride))
         whole = self.builder.op("Mul", strides, self.builder.ints(self.stride))
         self._cache.setdefault("strides", strides)
-        self.new[value] = self.builder.op("Slice", self.new[value], self.builder.ints(0), whole, self.builder.ints(axis))
+        self.new[value] = self.builder.op(
+            "Slice", self.new[value], self.builder.ints(0), whole, self.builder.ints(axis)
+        )
 
     def size_of(self, pace: Pace) -> Value:
         """How many frames a step has, int64[1]."""
@@ -298,21 +298,25 @@ class Writer:
             self._cache[key] = tests[0] if len(tests) == 1 else b.op("And", *tests)
         return self._cache[key]
 
-    def masked(self, value: Value, along: Along, left: bool, right: bool, pad: float, source: Value | None = None) -> Value:
+    def masked(
+        self, value: Value, along: Along, left: bool, right: bool, pad: float, source: Value | None = None
+    ) -> Value:
         """The frames of a step, those that are no frames of the whole run filled with a number."""
         new = source or self.read(value)
         if not left and not right:
             return new
         fact = self.facts.of(value)
-        if fact.dtype is None or fact.shape is None or along.axis is None:
-            raise BreaksTime("the shape or the type of what is to be kept is not known before it runs")
-        mask = self._shaped(self.valid(along, left, right), along.axis, len(fact.shape))
+        if fact.dtype is None or along.axis is None:
+            raise BreaksTime("the type of what is to be kept is not known before it runs")
+        mask = self.beside(value, self.valid(along, left, right), along.axis)
         filled = self.builder.constant(np.array(pad, fact.dtype.array_type), "pad", fact.dtype)
         return self.builder.op("Where", mask, new, filled)
 
-    def _shaped(self, mask: Value, axis: int, rank: int) -> Value:
-        """[streams, frames] beside a tensor with frames on an axis: streams are on the first of the others."""
-        b = self.builder
+    def beside(self, value: Value, mask: Value, axis: int) -> Value:
+        """[streams, frames] beside a value with frames on an axis: streams are on the first of the others."""
+        b, rank = self.builder, self.facts.of(value).rank
+        if rank is None:
+            raise BreaksTime("the rank of what is to be kept is not known before it runs")
         if rank == 1:
             return b.op("Reshape", mask, b.ints(-1))
         if axis == 0:

@@ -81,7 +81,9 @@ class Averages:
             values = b.op("Where", b.op("Unsqueeze", valid, b.ints(2)), values, b.constant(np.float32(0)))
         history = b.input("history", DType.FLOAT, (batch, self.width - 1, CHANNELS))
         joined = b.op("Concat", history, values, axis=1)
-        self._state(b, "history", b.op("Slice", joined, b.ints(1 - self.width), b.ints(2**31), b.ints(1)), history.shape)
+        self._state(
+            b, "history", b.op("Slice", joined, b.ints(1 - self.width), b.ints(2**31), b.ints(1)), history.shape
+        )
         y = values
         for back in range(self.width):
             windowed = b.op("Slice", joined, b.ints(back), b.op("Add", b.ints(back), n), b.ints(1))

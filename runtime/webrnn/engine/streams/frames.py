@@ -33,7 +33,9 @@ class Frames:
         self.timeless = [place for place, value in fed if value.name not in timing.inputs]
         """Inputs that have no frames: they are fed with each step."""
         returned = [value.name for place, value in enumerate(outputs) if place not in given]
-        self._outputs = [(number, timing.outputs[name]) for number, name in enumerate(returned) if name in timing.outputs]
+        self._outputs = [
+            (number, timing.outputs[name]) for number, name in enumerate(returned) if name in timing.outputs
+        ]
         self.timeless_outputs = [number for number, name in enumerate(returned) if name not in timing.outputs]
         states = {inputs[before].name: number for number, (before, _) in enumerate(pairs)}
         self.end = None if timing.end is None else states[timing.end]
@@ -54,7 +56,7 @@ class Frames:
         stride, first = self.timing.stride, None
         for place, name, axis in self._inputs:
             size = arguments[place].shape[axis]
-            if size % stride or not size:
+            if size % stride or (not size and self.position is not None):
                 takes = f"a multiple of {stride}" if size else f"at least {stride}"
                 raise ShapeError(f"input {name!r} has {size} frames along axis {axis}; a step takes {takes}")
             if first is not None and size != first[1]:
@@ -99,9 +101,7 @@ class Frames:
             joined[number] = np.concatenate([results[number] for results in steps], output.axis)
         return joined
 
-    def flush_arguments(
-        self, shapes: Mapping[int, tuple[tuple[int, ...], np.dtype[Any]]], n_inputs: int
-    ) -> list[Any]:
+    def flush_arguments(self, shapes: Mapping[int, tuple[tuple[int, ...], np.dtype[Any]]], n_inputs: int) -> list[Any]:
         """Zeros for a step of a flush, without memory; `shapes` are those of the inputs of another step, by place."""
         arguments: list[Any] = [None] * n_inputs
         for place, _, axis in self._inputs:

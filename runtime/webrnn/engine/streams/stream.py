@@ -225,7 +225,9 @@ class Stream:
         """What a flush from these states gives. The states themselves stay as they are."""
         fed = frames.fed(states)
         if frames.keeps_results and self._last_results is None:
-            raise ModelError("flush: outputs without frames are those of the last step, and there was none since load()")
+            raise ModelError(
+                "flush: outputs without frames are those of the last step, and there was none since load()"
+            )
         ending = list(states)
         if frames.end is not None:
             ending[frames.end] = np.full_like(states[frames.end], fed)
