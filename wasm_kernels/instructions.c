@@ -89,6 +89,66 @@ static int run_gather(Vm *vm, const gather_operands *o) {
              : OK;
 }
 
+/* Frames of a stream from `from` on, counted from the first of its history: what the ring keeps, and behind it the new ones */
+typedef struct {
+  const uint8_t *ring, *rows;
+  int64_t first; /* the slot of the first frame of the history */
+  int64_t slots, history, bytes;
+} Frames;
+
+static uint8_t *take_frames(const Frames *f, int64_t from, int64_t count, uint8_t *to) {
+  while (count > 0) {
+    const int is_new = from >= f->history;
+    int64_t slot = f->first + from, run = is_new ? count : f->history - from;
+    if (slot >= f->slots) slot -= f->slots;
+    if (!is_new && run > f->slots - slot) run = f->slots - slot;
+    if (run > count) run = count;
+    copy_bytes(to, is_new ? f->rows + (from - f->history) * f->bytes : f->ring + slot * f->bytes, run * f->bytes);
+    to += run * f->bytes, from += run, count -= run;
+  }
+  return to;
+}
+
+static int check_ring(Vm *vm, const ring_operands *o) {
+  const Tensor *ring = T(ring), *rows = T(rows), *next = T(next), *windows = T(windows), *position = T(position);
+  ASK(is_dense(ring, 3) && is_dense(rows, 3) && is_dense(next, 3) && is_dense(windows, 3) && same_sizes(ring, next));
+  ASK(ring->dtype == rows->dtype && ring->dtype == next->dtype && ring->dtype == windows->dtype);
+  ASK(ring->size[0] == rows->size[0] && ring->size[2] == rows->size[2]);
+  ASK(ring->size[0] == windows->size[0] && ring->size[2] == windows->size[2] && fits((int64_t)ring->size[2] * ITEM[ring->dtype]));
+  ASK(o->rate >= 0 && o->history >= 0 && o->history <= ring->size[1] && ring->size[1] > 0);
+  ASK(o->kernel > 0 && o->dilation > 0 && o->stride > 0 && windows->size[1] % o->kernel == 0);
+  ASK(position->contiguous && position->count > 0 && ring->size[0] % position->count == 0);
+  const int64_t last = (int64_t)(windows->size[1] / o->kernel - 1) * o->stride + (int64_t)(o->kernel - 1) * o->dilation;
+  ASK(last < (int64_t)o->history + rows->size[1]);
+  return OK;
+}
+
+/* Windows are taken before frames are written: the ring and the next one may be the same memory, which is not copied then. */
+static int run_ring(Vm *vm, const ring_operands *o) {
+  const Tensor *ring = T(ring), *rows = T(rows);
+  const int64_t slots = ring->size[1], n = rows->size[1], bytes = (int64_t)ring->size[2] * ITEM[ring->dtype];
+  const int64_t count = T(windows)->size[1] / o->kernel, each = ring->size[0] / T(position)->count;
+  Frames f = {(const uint8_t *)ring->data, (const uint8_t *)rows->data, 0, slots, o->history, bytes};
+  uint8_t *next = (uint8_t *)T(next)->data, *windows = (uint8_t *)T(windows)->data;
+  DONE_IF_EMPTY(ring);
+  for (int32_t b = 0; b < ring->size[0]; b++, f.ring += slots * bytes, f.rows += n * bytes, next += slots * bytes) {
+    int64_t at = ((const int64_t *)T(position)->data)[b / each] % slots * (o->rate % slots) % slots;
+    if (at < 0) at += slots;
+    f.first = at >= f.history ? at - f.history : at - f.history + slots;
+    const int is_run = o->dilation == 1, is_one_run = is_run && o->stride == o->kernel;
+    for (int64_t w = 0; w < count; w = is_one_run ? count : w + 1)
+      for (int32_t k = 0; k < o->kernel; k = is_run ? o->kernel : k + 1)
+        windows = take_frames(&f, w * o->stride + (int64_t)k * o->dilation,
+                              is_one_run ? count * o->kernel : is_run ? o->kernel : 1, windows);
+    if (next != f.ring) copy_bytes(next, f.ring, slots * bytes);
+    const int64_t kept = n < slots ? n : slots, slot = (at + (n - kept)) % slots;
+    const int64_t run = kept < slots - slot ? kept : slots - slot;
+    copy_bytes(next + slot * bytes, f.rows + (n - kept) * bytes, run * bytes);
+    copy_bytes(next, f.rows + (n - kept + run) * bytes, (kept - run) * bytes);
+  }
+  return OK;
+}
+
 /* --- products -------------------------------------------------------------------------------------------------------- */
 
 static int check_gemm(Vm *vm, const gemm_operands *o) {
