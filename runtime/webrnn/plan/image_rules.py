@@ -29,7 +29,8 @@ def ring(
     if not position.is_contiguous or position.count < 1 or outer % position.count:
         return False
     last = (windows.shape[1] // kernel - 1) * stride + (kernel - 1) * dilation
-    return fits(inner * ITEM_BYTES[DTYPES.index(kept.dtype)]) and last < history + rows.shape[1]
+    frames = history + rows.shape[1]
+    return fits(inner * ITEM_BYTES[DTYPES.index(kept.dtype)]) and fits(frames) and last < frames
 
 
 def _has_channels_last(t: BoundTensor) -> bool:
