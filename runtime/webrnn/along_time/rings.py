@@ -24,8 +24,7 @@ class History:
     operand: Value
     """What the node reads along time in place of the new frames, in their layout."""
     stride: int
-    """With which stride and dilation it does, without padding."""
-    dilation: int
+    """With which stride it does, with a dilation of 1 and without padding."""
     state: Value
     """An input of the graph."""
     following: Value
@@ -72,31 +71,24 @@ def keep_history(
     stride: int = 1,
     name: str = "history",
 ) -> History:
-    """Windows of the last `history` frames and of new ones: as many as there are strides in the new frames.
+    """Windows of the last `history` frames and of new ones: one for each `stride` new frames.
 
     `shape` and `dtype` are those of the new frames, `time` is their axis that counts them, `position` how many strides
     of the stream were before them, int64[1], and `rate` how many frames each of these was. The first window begins with
     the first frame of the history. Without a kernel this is a delay of `history` frames.
     """
-    rank = len(shape)
-    axes = _axes(rank, time)
-    slots = slots_of(history, rate)
+    axes, slots = _axes(len(shape), time), slots_of(history, rate)
     sizes = [shape[axis] for axis in axes]
     state = b.input(name, dtype, (sizes[0], slots, *sizes[2:]))
     following, windows = b.value(f"{name}.next", dtype, state.shape), b.value(f"{name}.windows")
-    is_spread = kernel > 1 and dilation > 1
-    steps = {"kernel": kernel, "dilation": dilation, "stride": stride} if is_spread else {"more": kernel - stride}
-    if kernel == 1:
-        steps = {"stride": stride}
+    lies_side_by_side = kernel > 1 and dilation == 1  # in the stream itself, where windows overlap
+    steps = {"more": kernel - stride} if lies_side_by_side else {"kernel": kernel, "dilation": dilation, "stride": stride}
     attrs = {"axis": 1, "rate": rate, "history": history, **steps}
-    is_moved = axes != tuple(range(rank))
+    is_moved = axes != tuple(sorted(axes))
     rows = b.op("Transpose", frames, perm=list(axes)) if is_moved else frames
     b.add(Node("Ring", [state, rows, position], [following, windows], attrs, name, WEBRNN))
-    back = [axes.index(axis) for axis in range(rank)]
-    operand = b.op("Transpose", windows, perm=back) if is_moved else windows
-    if kernel == 1:
-        stride = 1
-    return History(operand, kernel if is_spread else stride, 1, state, following, axes, slots)
+    operand = b.op("Transpose", windows, perm=[axes.index(axis) for axis in sorted(axes)]) if is_moved else windows
+    return History(operand, stride if lies_side_by_side else kernel, state, following, axes, slots)
 
 
 def _axes(rank: int, time: int) -> tuple[int, ...]:

@@ -118,7 +118,7 @@ def ring(c: Check) -> None:
     steps = {name: c.attribute(name, 1) for name in ("kernel", "dilation", "stride")}
     for name, number in {**steps, "axis": axis}.items():
         c.that(number >= 1, f"{number} must be at least 1", name)
-    for name in ("history", "rate", "more"):
+    for name in ("history", "rate"):
         c.that(c.attribute(name, 0) >= 0, f"{c.attribute(name)} is negative", name)
     kept, rows = c.shape(0), c.shape(1)
     if kept is None or rows is None:
@@ -136,6 +136,7 @@ def ring(c: Check) -> None:
     if frames is not None:
         count = floor_divide(frames, steps["stride"]) + c.attribute("more", 0)
         needed = (count - 1) * steps["stride"] + (steps["kernel"] - 1) * steps["dilation"] + 1
+        c.at_least(count, 0, f"{count} windows")
         c.at_least(frames + history, needed, f"windows need {needed} frames, there are {frames + history}")
 
 
