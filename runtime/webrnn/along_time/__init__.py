@@ -1,11 +1,11 @@
-"""Which models run by frames exactly as they run whole sequences, and which node of the others is in the way.
+"""A model for whole sequences as a stream of frames, exactly, or which node is in the way.
 
-A proof, not a guess: `prove` follows the axis of time from the inputs through every node to the outputs. What has no
-rule, or a rule that does not hold, is refused.
+`streamed` follows the axis of time from the inputs through every node to the outputs. What looks at several frames keeps
+those that came before as states; what has no rule, or a rule that does not hold, is refused.
 """
 
 from __future__ import annotations
 
-from .proof import Proof, data_dependent, prove
+from .proof import Streamed, data_dependent, streamed
 
-__all__ = ["Proof", "data_dependent", "prove"]
+__all__ = ["Streamed", "data_dependent", "streamed"]

@@ -1,6 +1,8 @@
 """One walk over a graph: for each value, how it depends on frames, given which axes of the inputs are time.
 
-Sizes are taken to be at least 1: what a model does to no frames at all is not looked at.
+Nodes of the outermost graph get a `Move`, which says what they become in a stream: those that look at several frames one
+of their own, all others are copied, with operands that are equally late. Inside branches and loops all nodes work frame
+by frame. Sizes are taken to be at least 1: what a model does to no frames at all is not looked at.
 """
 
 from __future__ import annotations
@@ -10,18 +12,20 @@ from dataclasses import replace
 
 import numpy as np
 
-from webrnn.ir import Dim, Graph, Node, Scan, Symbol, SymbolicDim, Value, is_scan
+from webrnn.ir import Dim, Graph, Node, Scan, Value, is_scan
 from webrnn.ops.sets import SIZES
 from webrnn.shapes.facts import Fact, Facts, fact_of_array, facts_of_inputs
-from webrnn.shapes.infer import infer_node
+from webrnn.shapes.infer import infer_node, step_count
 
+from . import layout_moves, window_moves  # noqa: F401: they fill the table of moves
+from .copies import copied
 from .kinds import COUNTS, LAST, TIMELESS, Along, BreaksTime, Fault, join
-from .layout_rules import reshape_target
+from .loop_moves import loop_move
 from .loops import inner_loop, time_loop, walks_along_time
+from .moves import MOVES, Move
+from .paces import STRIDES, mentions_strides
+from .shapes import SHAPES_OF_MANY
 from .view import NodeView, rule_of
-
-FRAMES = Symbol("number of frames")
-"""No model can give a size this name by accident that matters: it is used for the axes of time only."""
 
 _REASONS = {
     "Attention": "attention looks at all frames",
@@ -37,20 +41,35 @@ _REASONS = {
 class Analysis:
     """What is found for one choice of time: `along` of each value, and the loops that walk along time."""
 
-    def __init__(self, graph: Graph, time: Mapping[Value, int], fed: frozenset[Value] = frozenset()):
-        """`fed` are the values that depend on what the inputs contain, not only on their sizes."""
+    def __init__(
+        self,
+        graph: Graph,
+        time: Mapping[Value, int],
+        fed: frozenset[Value] = frozenset(),
+        stride: int = 1,
+        opened: bool = False,
+    ):
+        """`fed` are the values that depend on what the inputs contain, not only on their sizes. With `opened` the axes of
+        time have any size, also where the model declares a number."""
         self.facts = Facts()
         self.along: dict[Value, Along] = {}
         self.constants: dict[Value, np.ndarray] = {}
-        self.fed = fed
+        self.fills: dict[Value, float] = {}
+        """Values that do not depend on frames and are one number everywhere."""
+        self.fed, self.stride = fed, stride
+        self.moves: dict[Node, Move] = {}
         self.walking: list[Node] = []
         """Loops that walk along time, those with a fault too."""
         sizes = [_size(value, axis) for value, axis in time.items()]
-        self.frames: Dim = sizes[0] if sizes and isinstance(sizes[0], int) else FRAMES
+        is_fixed = bool(sizes) and isinstance(sizes[0], int) and not opened
+        self.frames: Dim = sizes[0] if is_fixed and sizes[0] is not None else stride * STRIDES
+        """How many there are where a node looks, in the whole run; inside a loop or branch those that it is handed."""
+        self._delay = 0
+        """By how much all operands of a loop or branch are late."""
         inputs = []
         for value, fact in zip(graph.inputs, facts_of_inputs(graph.inputs), strict=True):
             axis = time.get(value)
-            self.along[value] = TIMELESS if axis is None else Along(axis)
+            self.along[value] = TIMELESS if axis is None else Along(axis, length=self.frames)
             if axis is not None and fact.shape is not None:
                 fact = replace(fact, shape=(*fact.shape[:axis], self.frames, *fact.shape[axis + 1 :]))
             inputs.append(fact)
@@ -66,6 +85,7 @@ class Analysis:
             self.along[value] = TIMELESS
         for node in graph.nodes:
             self._infer(node)
+            self._fill(node)
             for made, along in zip(node.outputs, self._node(node, is_outermost), strict=True):
                 if made is not None:
                     self.along[made] = self._checked(node, made, along)
@@ -73,17 +93,28 @@ class Analysis:
     def of(self, value: Value | None) -> Along:
         return TIMELESS if value is None else self.along[value]
 
-    def view(self, node: Node, operands: Sequence[Along]) -> NodeView:
-        return NodeView(node, operands, self.facts, self.constants, self.frames)
+    def view(self, node: Node, operands: Sequence[Along], frames: Dim | None = None) -> NodeView:
+        here = self.frames if frames is None else frames
+        return NodeView(node, operands, self.facts, self.constants, here, self.fills)
+
+    def _fill(self, node: Node) -> None:
+        """Note a result that is one number everywhere."""
+        source = node.inputs[0] if node.inputs else None
+        number: float | None = None
+        if node.op == "ConstantOfShape":
+            number = float(np.asarray(node.attrs.get("value", 0)).reshape(-1)[0])
+        elif source is not None and node.op in ("Expand", "Reshape", "Unsqueeze", "Squeeze", "Transpose", "Identity"):
+            number = self.view(node, []).fill_of(source)
+        if number is not None and node.outputs[0] is not None:
+            self.fills[node.outputs[0]] = number
 
     def _infer(self, node: Node) -> None:
         infer_node(node, self.facts)
-        if node.op == "Reshape" and not node.domain and node.outputs[0] is not None and len(node.inputs) > 1:
-            target = self.facts.of(node.inputs[1]).content
-            if target is not None:
-                before = self.facts.of(node.inputs[0])
-                shape = reshape_target(before.shape, target, bool(node.attrs.get("allowzero", 0)))
-                self.facts.set(node.outputs[0], replace(self.facts.of(node.outputs[0]), shape=shape))
+        made = node.outputs[0] if node.outputs else None
+        rule = None if node.domain else SHAPES_OF_MANY.get(node.op)
+        shape = None if rule is None else rule(node, self.facts)
+        if shape is not None and made is not None:
+            self.facts.set(made, replace(self.facts.of(made), shape=shape))
 
     def _node(self, node: Node, is_outermost: bool) -> Sequence[Along]:
         operands = [self.of(value) for value in node.inputs]
@@ -95,7 +126,7 @@ class Analysis:
                 return self._result(node, operands, is_outermost)
             except BreaksTime as broken:
                 fault = Fault(node.label, node.op, broken.reason)
-                return [Along(axis=broken.axis, fault=fault)] * len(node.outputs)
+                return [Along(axis=broken.axis, fault=fault, length=_common(operands, self.frames))] * len(node.outputs)
         return [replace(along, fault=fault) for along in self._behind_fault(node, operands, is_outermost)]
 
     def _behind_fault(self, node: Node, operands: Sequence[Along], is_outermost: bool) -> Sequence[Along]:
@@ -103,9 +134,51 @@ class Analysis:
         try:
             return self._result(node, [operand.sound() for operand in operands], is_outermost)
         except BreaksTime as broken:
-            return [Along(axis=broken.axis)] * len(node.outputs)
+            return [Along(axis=broken.axis, length=_common(operands, self.frames))] * len(node.outputs)
 
     def _result(self, node: Node, operands: Sequence[Along], is_outermost: bool) -> Sequence[Along]:
+        if not is_outermost:
+            return [self._stamped(along) for along in self._by_frames(node, operands, False)]
+        rule = None if node.domain else MOVES.get(node.op)
+        if rule is not None and any(operand.axis is not None for operand in operands):
+            found = rule(self.view(node, operands, _common(operands, self.frames)))
+            if found is not None:
+                self.moves[node] = found
+                return found.results
+        return self._copied(node, operands)
+
+    def _copied(self, node: Node, operands: Sequence[Along]) -> Sequence[Along]:
+        """A node of the outermost graph that works frame by frame, on operands that are equally late."""
+        ready = copied(node, operands)
+        outer = self.frames, self._delay
+        self.frames, self._delay = self._frames_of(node, operands), ready.delay
+        try:
+            results = [self._stamped(along) for along in self._by_frames(node, ready.operands, True)]
+        finally:
+            frames, (self.frames, self._delay) = self.frames, outer
+        if ready.is_kept:
+            results = [replace(along, start=ready.start, mirror=ready.mirror) for along in results]
+        if is_scan(node) and node in self.walking:
+            self.moves[node] = loop_move(node, results, ready.delay, frames)
+        else:
+            self.moves[node] = Move(results, ready.write(node, self.of, self.facts, results))
+        return results
+
+    def _frames_of(self, node: Node, operands: Sequence[Along]) -> Dim:
+        """How many frames the operands of a node have, or the steps of a loop that takes none of them."""
+        if is_scan(node) and not any(operand.axis is not None for operand in operands):
+            steps = step_count(Scan.of(node).n_steps, self.facts)
+            if mentions_strides(steps) and steps is not None:
+                return steps
+        lengths = {operand.length for operand in operands if operand.axis is not None and not operand.uniform}
+        if len(lengths) > 1:
+            raise BreaksTime("sequences of different lengths meet")
+        return _common(operands, self.frames)
+
+    def _stamped(self, along: Along) -> Along:
+        return along if along.axis is None else replace(along, length=self.frames, delay=self._delay)
+
+    def _by_frames(self, node: Node, operands: Sequence[Along], is_outermost: bool) -> Sequence[Along]:
         n_outputs = len(node.outputs)
         if is_scan(node):
             return self._scan(node, operands, is_outermost)
@@ -131,19 +204,16 @@ class Analysis:
         """What is computed from sizes only."""
         fact = self.facts.of(value)
         if fact.content is not None and None not in fact.content:
-            return COUNTS if any(self._mentions_frames(size) for size in fact.content) else TIMELESS
-        if fact.shape is None or any(size is None or self._mentions_frames(size) for size in fact.shape):
+            return COUNTS if any(mentions_strides(size) for size in fact.content) else TIMELESS
+        if fact.shape is None or any(size is None or mentions_strides(size) for size in fact.shape):
             raise BreaksTime("it counts frames, or its size depends on their number")
         return COUNTS
-
-    def _mentions_frames(self, dim: Dim | None) -> bool:
-        return isinstance(dim, SymbolicDim) and not FRAMES.names.isdisjoint(dim.names)
 
     def _checked(self, node: Node, value: Value, along: Along) -> Along:
         shape = self.facts.shape(value)
         if along.fault is not None or shape is None:
             return along
-        if any(self._mentions_frames(size) for axis, size in enumerate(shape) if axis != along.axis):
+        if any(mentions_strides(size) for axis, size in enumerate(shape) if axis != along.axis):
             return Along(fault=Fault(node.label, node.op, "another axis of its result depends on the number of frames"))
         return along
 
@@ -184,6 +254,12 @@ class Analysis:
                 inner = along.fault
                 raise BreaksTime(f"inside it, node {inner.node!r} ({inner.op}): {inner.reason}")
         return found
+
+
+def _common(operands: Sequence[Along], default: Dim) -> Dim:
+    """How many frames the operands have, those first that are not the same everywhere."""
+    timed = sorted((operand for operand in operands if operand.axis is not None), key=lambda along: along.uniform)
+    return timed[0].length if timed else default
 
 
 def _size(value: Value, axis: int) -> Dim | None:

@@ -16,6 +16,14 @@ class Fault:
     reason: str
 
 
+class NeedsStride(Exception):
+    """A step has to take `factor` times as many frames for a node to give whole frames."""
+
+    def __init__(self, factor: int):
+        super().__init__(factor)
+        self.factor = factor
+
+
 class BreaksTime(Exception):
     """Raised by a rule whose node looks at more than one frame. `axis` is where frames still are, if that is known."""
 
@@ -25,12 +33,30 @@ class BreaksTime(Exception):
 
 
 @dataclass(frozen=True, slots=True)
+class Mirror:
+    """Frames around a sequence that repeat others of it: the first and the last ("edge"), or all but these turned round
+    ("reflect")."""
+
+    mode: str
+    before: int
+    after: int
+
+    @property
+    def reach(self) -> int:
+        """The number, all counted, of the frame that the first one repeats."""
+        return self.before * (2 if self.mode == "reflect" else 1)
+
+
+@dataclass(frozen=True, slots=True)
 class Along:
     """What is known of one value.
 
-    Without an axis it does not depend on frames. With one, what it has at place t depends on frame t of the inputs and
-    on carried states, and on nothing else. The axis may count other things too: it has `outer * frames * inner` places,
-    as after a Reshape of [batch, time, n] to [batch * time, n].
+    Without an axis it does not depend on frames. With one, its frame t depends on frames of the inputs up to some frame
+    and on carried states, and on nothing else. The axis may count other things too: it has `outer * frames * inner`
+    places, as after a Reshape of [batch, time, n] to [batch * time, n].
+
+    Frame j of the stream is frame j - `delay` of the whole run. A negative delay says that frames are known before the
+    stream begins, because they are padding: `start` has them.
     """
 
     axis: int | None = None
@@ -42,6 +68,15 @@ class Along:
     """It depends on the number of frames, and on nothing else of them."""
     last: bool = False
     """It is what comes after the last frame of a step: the final state of a loop, the last element of a trace."""
+    length: Dim = 1
+    """How many frames there are in the whole run."""
+    delay: int = 0
+    start: tuple[float, ...] = ()
+    """What the frames of the whole run are that come before the first of the stream, each filled with one number."""
+    mirror: Mirror | None = None
+    """Frames around it that are not made yet: whoever reads it makes them. The delay and the length count them."""
+    head: int | None = None
+    """It has the first so many frames only. In the stream there are all of them, and nobody reads the others."""
     fault: Fault | None = None
     """Why none of this can be relied on."""
 
@@ -54,8 +89,24 @@ class Along:
         """Whether its axis counts frames only."""
         return self.axis is not None and self.outer == 1 and self.inner == 1
 
+    @property
+    def is_settled(self) -> bool:
+        """Whether all its frames come in the stream."""
+        return self.delay >= 0 and self.mirror is None
+
+    @property
+    def earliest(self) -> int:
+        """The smallest delay with which all its frames can come in the stream."""
+        if self.mirror is None:
+            return max(0, self.delay)
+        return max(0, self.delay + self.mirror.reach)
+
     def at(self, axis: int) -> Along:
         return replace(self, axis=axis)
+
+    def settled(self, delay: int) -> Along:
+        """The same, later."""
+        return self if self.axis is None else replace(self, delay=delay, start=(), mirror=None)
 
     def sound(self) -> Along:
         return replace(self, fault=None)

@@ -8,10 +8,8 @@ from webrnn.ir import WEBRNN, Dim, Shape
 from webrnn.ir.dims import quotient
 
 from .kinds import LAST, TIMELESS, Along, BreaksTime
+from .paces import FAR, Pace, mentions_strides
 from .view import NodeView, meeting, product, reshaped, rule
-
-_FAR = 2**31 - 1
-"""No axis has so many elements: exporters write this or more for "to the end"."""
 
 
 @rule("Identity")
@@ -125,13 +123,16 @@ def _repeated(view: NodeView, shape: Shape, is_uniform: Callable[[int], bool]) -
     """A value that does not depend on frames, as often as there are frames."""
     if None in shape:
         raise BreaksTime("a size of its result is only known when it runs")
-    axes = [axis for axis, size in enumerate(shape) if view.mentions_frames(size)]
+    axes = [axis for axis, size in enumerate(shape) if mentions_strides(size)]
     if not axes:
         return TIMELESS
     size = shape[axes[0]]
     shares = None if size is None else quotient(size, view.frames)
-    if len(axes) > 1 or shares is None or view.mentions_frames(shares) or not is_uniform(axes[0]):
+    if len(axes) > 1 or size is None or not is_uniform(axes[0]):
         raise BreaksTime("the shape of its result depends on the number of frames")
+    if shares is None or mentions_strides(shares):
+        Pace.of(size)
+        shares = 1
     return Along(axes[0], shares, 1, uniform=True)
 
 
@@ -156,7 +157,7 @@ def slice_(view: NodeView) -> Sequence[Along]:
     if step < 0:
         raise BreaksTime("it turns the sequence round in time", time)
     length = view.shape(0)[time]
-    to_the_end = end == length or (isinstance(end, int) and end >= (length if isinstance(length, int) else _FAR))
+    to_the_end = end == length or (isinstance(end, int) and end >= (length if isinstance(length, int) else FAR))
     if start == 0 and step == 1 and to_the_end:
         return [operand]
     if to_the_end and operand.is_pure and _is_last(start, view.frames):

@@ -1,7 +1,8 @@
-"""Which axis is time, and the proof that a model by frames gives what it gives for whole sequences.
+"""Which axis is time, and the stream that a model for whole sequences is along it.
 
-Time is the axis that loops with states of their own walk along. Where they walk along two axes of an input and one of
-them is of a fixed size, time is the other one; where that does not decide either, the model is refused.
+Time is what the caller says, or the axis that loops with states of their own walk along. Where they walk along two axes of
+an input and one of them is of a fixed size, time is the other one; without such loops it is the axis whose size is open
+and has a name for time, or the only open one that is not the batch. Where that does not decide, the model is refused.
 """
 
 from __future__ import annotations
@@ -13,44 +14,129 @@ from itertools import islice, product
 
 from webrnn.errors import ModelError
 from webrnn.ir import Dim, Graph, Node, Scan, SymbolicDim, Value, is_scan
+from webrnn.ir.timing import TimedOutput, Timing
 from webrnn.ops.sets import SIZES
 
 from .analysis import Analysis
-from .kinds import Along, Fault
+from .kinds import Along, BreaksTime, Fault, NeedsStride
+from .needs import needed_frames
+from .paces import Pace
+from .writer import StreamGraph, Writer
 
 _ADVICE = "run whole sequences, or export the model with its state as inputs and outputs"
 _MOST_CHOICES = 64
+_LONGEST_STRIDE = 2**20
 _BATCH = re.compile(r"batch|^(n|b|bs|streams?)$", re.IGNORECASE)
-_TIME = re.compile(r"time|frame|step|seq|len|^[tl]$", re.IGNORECASE)
+_TIME = re.compile(r"time|frame|step|seq|len|sampl|audio|signal|^[tl]$", re.IGNORECASE)
 """What exporters call the sizes of these axes."""
 
 
 @dataclass(frozen=True)
-class Proof:
-    """That a model runs by frames as it runs whole sequences."""
+class Streamed:
+    """A model as a stream of frames that gives what the whole run gives."""
 
-    time: dict[Value, int]
-    """The axis of time of each input that has one."""
-    loops: list[Node]
-    """The loops that walk along it: their states are to be carried, and those of no other loop."""
+    step: StreamGraph
+    timing: Timing
 
 
-def prove(graph: Graph) -> Proof:
-    """Raises naming the node where frames depend on more than the states of loops; no loops if none has states."""
+def streamed(graph: Graph, time: Mapping[str, int] | None = None) -> Streamed | None:
+    """The stream of a model, or None if nothing says what its frames are. Raises naming the node where frames depend on
+    more than can be carried."""
     fed = frozenset(data_dependent(graph))
-    hidden = [node for node in graph.nodes if is_scan(node) and _has_hidden(node, fed)]
-    if not hidden:
-        return Proof({}, [])
-    found = _find_walks(graph, hidden, fed)
-    time = {value: _choose(value, axes) for value, axes in found.items() if axes}
-    if not time:
-        raise _without_walk(graph, hidden, fed)
-    analysis = _analyse(graph, time, fed)
+    chosen = _given(graph, time) if time else _find_time(graph, fed)
+    if not chosen:
+        return None
+    analysis = _with_stride(graph, chosen, fed, opened=bool(time))
     fault = _first_fault(graph, analysis)
     if fault is not None:
         raise _refusal(fault)
-    loops = [node for node in analysis.walking if not _outputs_fault(node, analysis)]
-    return Proof(time, loops)
+    return _written(graph, chosen, analysis)
+
+
+def _given(graph: Graph, time: Mapping[str, int]) -> dict[Value, int]:
+    inputs = {value.name: value for value in graph.inputs}
+    chosen = {}
+    for name, axis in time.items():
+        if name not in inputs:
+            raise ModelError(f"time: the model has no input {name!r}; it has {list(inputs)}")
+        rank = None if inputs[name].shape is None else len(inputs[name].shape or ())
+        if rank is None or not -rank <= axis < rank:
+            raise ModelError(f"time: the input {name!r} has no axis {axis}")
+        chosen[inputs[name]] = axis % rank
+    return chosen
+
+
+def _find_time(graph: Graph, fed: frozenset[Value]) -> dict[Value, int]:
+    hidden = [node for node in graph.nodes if is_scan(node) and _has_hidden(node, fed)]
+    if hidden:
+        found = _find_walks(graph, hidden, fed)
+        chosen = {value: _choose(value, axes) for value, axes in found.items() if axes}
+        if chosen:
+            return chosen
+    chosen = {}
+    for value in graph.inputs:
+        axis = None if value.container else _open_axis(value)
+        if axis is not None:
+            chosen[value] = axis
+    if hidden and (not chosen or not _moves_by_frames(graph, chosen, fed)):
+        raise _without_walk(graph, hidden, fed)
+    return chosen
+
+
+def _open_axis(value: Value) -> int | None:
+    """The axis whose size is open and has a name for time, or that is the only open one that is not the batch."""
+    shape = value.shape or ()
+    opened = [axis for axis, size in enumerate(shape) if not isinstance(size, int) and not _is_named(size, _BATCH)]
+    named = [axis for axis in opened if _is_named(shape[axis], _TIME)]
+    for option in (named, opened):
+        if len(option) == 1:
+            return option[0]
+    return None
+
+
+def _moves_by_frames(graph: Graph, time: dict[Value, int], fed: frozenset[Value]) -> bool:
+    return _first_fault(graph, _with_stride(graph, dict(time), fed, False)) is None
+
+
+def _with_stride(graph: Graph, time: dict[Value, int], fed: frozenset[Value], opened: bool) -> Analysis:
+    """With the smallest stride for which all nodes give whole frames."""
+    stride = 1
+    while True:
+        try:
+            return _analyse(graph, time, fed, stride, opened)
+        except NeedsStride as needed:
+            stride *= needed.factor
+            if stride > _LONGEST_STRIDE:
+                raise ModelError(f'carry="internal": a step would have to take {stride} frames: {_ADVICE}') from None
+
+
+def _written(graph: Graph, time: Mapping[Value, int], analysis: Analysis) -> Streamed:
+    delays, outputs = {}, {}
+    is_fixed = isinstance(analysis.frames, int)
+    for value in graph.outputs:
+        along = analysis.of(value)
+        if along.axis is None:
+            continue
+        if isinstance(along.length, int):
+            outputs[value.name] = TimedOutput(along.axis, along.length)
+            continue
+        pace = Pace.of(along.length)
+        delays[value] = max(0, along.delay, -pace.extra)
+        outputs[value.name] = TimedOutput(along.axis, pace.rate, delays[value], pace.extra)
+    flushes = any(output.delay + output.extra > 0 for output in outputs.values())
+    needed = needed_frames(graph, analysis.along, analysis.moves)
+    writer = Writer(graph, analysis.along, analysis.facts, time, analysis.stride, needed, flushes)
+    for value, array in graph.constants.items():
+        writer.constant_of(value, array)
+    for node in graph.nodes:
+        try:
+            analysis.moves[node].write(writer)
+        except BreaksTime as broken:
+            raise _refusal(Fault(node.label, node.op, broken.reason)) from None
+    step = writer.finish(graph, delays)
+    stride = int(str(analysis.frames)) if is_fixed else analysis.stride
+    inputs = {value.name: axis for value, axis in time.items()}
+    return Streamed(step, Timing(stride, inputs, outputs, step.end))
 
 
 def data_dependent(graph: Graph) -> set[Value]:
@@ -75,11 +161,22 @@ def _find_walks(graph: Graph, hidden: list[Node], fed: frozenset[Value]) -> dict
         if value.container or value.shape is None:
             continue
         for axis in range(len(value.shape)):
-            analysis = Analysis(graph, _with_same_names(graph, {value: axis}), fed)
+            analysis = _trial(graph, _with_same_names(graph, {value: axis}), fed)
             walking = [node for node in analysis.walking if node in hidden]
             if walking:
                 found.setdefault(value, {})[axis] = walking
     return found
+
+
+def _trial(graph: Graph, time: dict[Value, int], fed: frozenset[Value]) -> Analysis:
+    stride = 1
+    while True:
+        try:
+            return Analysis(graph, time, fed, stride)
+        except NeedsStride as needed:
+            stride *= needed.factor
+            if stride > _LONGEST_STRIDE:
+                return Analysis(graph, {}, fed)
 
 
 def _choose(value: Value, axes: Mapping[int, list[Node]]) -> int:
@@ -117,7 +214,7 @@ def _is_named(size: Dim | None, pattern: re.Pattern[str]) -> bool:
     return isinstance(size, SymbolicDim) and pattern.search(str(size)) is not None
 
 
-def _analyse(graph: Graph, time: dict[Value, int], fed: frozenset[Value]) -> Analysis:
+def _analyse(graph: Graph, time: dict[Value, int], fed: frozenset[Value], stride: int, opened: bool) -> Analysis:
     """With time in the inputs where loops do not find it: where its size has the same name, or where it fits."""
     time.update(_with_same_names(graph, time))
     sizes = {value.shape[axis] for value, axis in time.items() if value.shape is not None}
@@ -130,7 +227,7 @@ def _analyse(graph: Graph, time: dict[Value, int], fed: frozenset[Value]) -> Ana
     first = None
     for choice in islice(product(*options), _MOST_CHOICES):
         chosen = {**time, **{value: axis for value, axis in choice if axis is not None}}
-        analysis = Analysis(graph, chosen, fed)
+        analysis = Analysis(graph, chosen, fed, stride, opened)
         if _first_fault(graph, analysis) is None:
             time.update(chosen)
             return analysis
@@ -163,18 +260,16 @@ def _first_fault(graph: Graph, analysis: Analysis) -> Fault | None:
 
 
 def _reason_against_output(along: Along, value: Value, analysis: Analysis) -> str | None:
+    if along.head is not None:
+        return f"the output {value.name!r} is the first {along.head} frames of a sequence"
     if along.counts:
         return f"the output {value.name!r} is the number of frames of a step"
     if along.axis is None or along.is_pure:
         return None
     shape = analysis.facts.shape(value)
-    if along.uniform and shape is not None and shape[along.axis] == analysis.frames:
+    if along.uniform and shape is not None and shape[along.axis] == along.length:
         return None
     return f"an axis of the output {value.name!r} counts frames and others together"
-
-
-def _outputs_fault(node: Node, analysis: Analysis) -> bool:
-    return any(analysis.of(value).fault is not None for value in node.outputs)
 
 
 def _without_walk(graph: Graph, hidden: list[Node], fed: frozenset[Value]) -> ModelError:
@@ -183,7 +278,7 @@ def _without_walk(graph: Graph, hidden: list[Node], fed: frozenset[Value]) -> Mo
     faults = []
     for value in graph.inputs:
         for axis in range(len(value.shape or ())):
-            analysis = Analysis(graph, _with_same_names(graph, {value: axis}), fed)
+            analysis = _trial(graph, _with_same_names(graph, {value: axis}), fed)
             is_open = not isinstance((value.shape or ())[axis], int)
             faults += [
                 (along.fault.node in labels, is_open, along.fault) for along in analysis.along.values() if along.fault

@@ -7,14 +7,14 @@ where it cannot tell.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from math import prod
 from typing import TypeAlias
 
 import numpy as np
 
-from webrnn.ir import Dim, Node, Shape, SymbolicDim, Value
+from webrnn.ir import Dim, Node, Shape, Value
 from webrnn.ir.dims import quotient
 from webrnn.ops.registry import Registry
 from webrnn.shapes.facts import Fact, Facts
@@ -29,7 +29,10 @@ class NodeView:
     facts: Facts
     constants: dict[Value, np.ndarray]
     frames: Dim
-    """How many frames there are: a name that nothing else has, or a number if the model is for that number only."""
+    """How many frames there are: a multiple of the strides and some more, or a number if the model is for that number
+    only."""
+    fills: Mapping[Value, float] = field(default_factory=dict)
+    """Values that are one number everywhere."""
 
     def fact(self, index: int) -> Fact:
         return self.facts.of(self.node.inputs[index]) if self.has(index) else Fact()
@@ -85,12 +88,14 @@ class NodeView:
         value = self.node.inputs[index]
         return repr(value.name) if value is not None else str(index)
 
-    def mentions_frames(self, dim: Dim | None) -> bool:
-        return (
-            isinstance(dim, SymbolicDim)
-            and isinstance(self.frames, SymbolicDim)
-            and bool(self.frames.names & dim.names)
-        )
+    def fill_of(self, value: Value | None) -> float | None:
+        """The number that a value is everywhere."""
+        if value is None or value in self.fills:
+            return None if value is None else self.fills[value]
+        array = self.constants.get(value)
+        if array is None or array.size == 0 or array.dtype.kind not in "fiub" or (array != array.flat[0]).any():
+            return None
+        return float(array.flat[0])
 
     def is_same_for_all_frames(self, index: int, axis: int, broadcasts: bool = True) -> bool:
         """Whether an operand that does not depend on frames is the same at all places of an axis beside them."""

@@ -16,6 +16,7 @@ import numpy as np
 
 from webrnn.errors import Error, LimitError, PlanError
 from webrnn.ir import Graph, Value
+from webrnn.ir.timing import Timing
 
 from .exporting import load_plan
 from .limits import Limits
@@ -63,7 +64,7 @@ def try_plan(
 
 
 def try_stream(data: bytes, backend: str, limits: Limits, model: StreamingModel, shapes: Shapes | None) -> list[str]:
-    """The same for the plan of a stream: its first steps."""
+    """The same for the plan of a stream: its first steps, and the flush of a stream with frames."""
     limits = _shorter(limits)
     plan = load_plan(data, backend, limits)
     loaded = StreamingModel.of_plan(plan, *plan.signature(), "auto" if plan.file.states else {})
@@ -74,7 +75,8 @@ def try_stream(data: bytes, backend: str, limits: Limits, model: StreamingModel,
     def steps(streams: StreamingModel, arguments: list[Any]) -> Results:
         stream = streams.stream()
         feeds = {value.name: argument for (_, value), argument in zip(fed, arguments, strict=True)}
-        return [stream.step(feeds) for _ in range(_STEPS)]
+        results = [stream.step(feeds) for _ in range(_STEPS)]
+        return results if stream.timing is None else [*results, stream.flush()]
 
     def taken_by_model(arguments: list[Any]) -> bool:
         every: list[Any] = [None] * len(model.inputs)
@@ -89,7 +91,7 @@ def try_stream(data: bytes, backend: str, limits: Limits, model: StreamingModel,
 
     return _try(
         [value for _, value in fed], shapes, lambda arguments: steps(loaded, arguments),
-        lambda arguments: steps(model, arguments), taken_by_model,
+        lambda arguments: steps(model, arguments), taken_by_model, model.timing,
     )  # fmt: skip
 
 
@@ -119,10 +121,11 @@ def _try(
     by_plan: Callable[[list[Any]], Results],
     by_session: Callable[[list[Any]], Results],
     taken_by_model: Callable[[list[Any]], bool],
+    timing: Timing | None = None,
 ) -> list[str]:
     refused: list[str] = []
     reason: Error | None = None
-    for arguments in _made_up(inputs, shapes):
+    for arguments in _made_up(inputs, shapes, timing):
         try:
             found = by_plan(arguments)
         except LimitError as error:
@@ -150,8 +153,8 @@ def _try(
     return [f"the plan was not tried: {why}"]
 
 
-def _made_up(inputs: Sequence[Value], shapes: Shapes | None) -> Iterator[list[Any]]:
-    """Arguments of different sizes: random ones, then zeros and ones, which more models take."""
+def _made_up(inputs: Sequence[Value], shapes: Shapes | None, timing: Timing | None) -> Iterator[list[Any]]:
+    """Arguments of different sizes: random ones, then zeros and ones, which more models take. Frames are strides."""
     given = [
         Value(value.name, value.dtype, tuple(shapes[value.name]) if shapes and value.name in shapes else value.shape)
         for value in inputs
@@ -161,7 +164,7 @@ def _made_up(inputs: Sequence[Value], shapes: Shapes | None) -> Iterator[list[An
     rng = np.random.default_rng(0)
     random = (
         [random_input(value, sizes, rng) for value in given]
-        for sizes in _choices_of_sizes(given)
+        for sizes in _choices_of_sizes(given, timing)
         if _n_elements(given, sizes) <= _MOST_ELEMENTS
     )
     first = list(islice(random, _MOST_ATTEMPTS))
@@ -170,8 +173,19 @@ def _made_up(inputs: Sequence[Value], shapes: Shapes | None) -> Iterator[list[An
         yield from ([make(argument) for argument in arguments] for arguments in first)
 
 
-def _choices_of_sizes(values: Sequence[Value]) -> Iterator[dict[str, int]]:
-    """Numbers for the sizes that are open. Those without a name may have to be the same, or may not be."""
+def _choices_of_sizes(values: Sequence[Value], timing: Timing | None) -> Iterator[dict[str, int]]:
+    """Numbers for the sizes that are open, those of time in whole strides."""
+    strides = {
+        open_sizes(value).get(timing.inputs[value.name], ""): timing.stride
+        for value in values
+        if timing is not None and value.name in timing.inputs
+    }
+    for sizes in _choices_of_numbers(values):
+        yield {name: number * strides.get(name, 1) for name, number in sizes.items()}
+
+
+def _choices_of_numbers(values: Sequence[Value]) -> Iterator[dict[str, int]]:
+    """Those without a name may have to be the same, or may not be."""
     names = list(dict.fromkeys(name for value in values for name in open_sizes(value).values()))
     yield dict.fromkeys(names, 1)
     for size in _SIZES if names else ():

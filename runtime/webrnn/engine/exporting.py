@@ -46,7 +46,7 @@ def export_stream(
     if shapes is not None:
         shapes = {**model.state_shapes(shapes), **shapes}
     plan = _plan(model.program, model.inputs, shapes, notes)
-    return stored_plan(encode_again(plan.file, model.stored_states(shapes), about))
+    return stored_plan(encode_again(plan.file, model.stored_states(shapes), about, model.timing))
 
 
 def _plan(

@@ -127,16 +127,19 @@ class InferenceSession:
 
     def _after_fork(self, was_held: bool) -> None: ...
 
-    def stream(self, carry: Carry = "auto", check_finite: bool = False) -> Stream:
+    def stream(
+        self, carry: Carry = "auto", check_finite: bool = False, time: Mapping[str, int] | None = None
+    ) -> Stream:
         """A stream: the state lives between calls of `step`.
 
         `carry` says which output is which input in the next step: {"h_in": "h_out"}; "auto" finds the pairs by names
         and by the graph, and raises where it is not sure (`stream.carry` says which, `find_states` why); "internal"
-        carries the states of loops that start from constants, and refuses a model that by frames would give something
-        else than for the whole sequence.
+        runs a model for whole sequences by frames, and refuses one that cannot give exactly what it gives for the whole
+        sequence. `time` says then which axis of an input is time ({"x": 1}), where the model does not say it, and opens
+        an axis of fixed size.
         With `check_finite` a step whose results are not finite raises.
         """
-        return self._streaming(carry).stream(check_finite)
+        return self._streaming(carry, time).stream(check_finite)
 
     def find_states(self) -> FoundStates:
         """The pairs that carry="auto" finds, each with its reason, and what it is not sure of."""
@@ -144,26 +147,34 @@ class InferenceSession:
 
         return find_states(self.inputs, self.outputs, self._source)
 
-    def pool(self, max_streams: int = 64, carry: Carry = "auto", max_batch: int | None = None) -> StreamPool:
-        """Many streams, one batched run a tick; `carry` as for `stream`.
+    def pool(
+        self,
+        max_streams: int = 64,
+        carry: Carry = "auto",
+        max_batch: int | None = None,
+        time: Mapping[str, int] | None = None,
+    ) -> StreamPool:
+        """Many streams, one batched run a tick; `carry` and `time` as for `stream`.
 
         More streams than `max_batch` are run in several batches. A model whose streams cannot be put side by side is
         run one stream after the other (`pool.batched` says which, `pool.reason` why).
         """
         from .streams.pool import StreamPool
 
-        model = self._streaming(carry)
+        model = self._streaming(carry, time)
         return StreamPool(model, max_streams, self._batched(model), max_batch)
 
-    def _streaming(self, carry: Carry) -> StreamingModel:
+    def _streaming(self, carry: Carry, time: Mapping[str, int] | None = None) -> StreamingModel:
         """The model with these states carried. It is made once, so that all its streams share the weights."""
-        key = carry if isinstance(carry, str) else tuple(carry.items())
+        if time and carry != "internal":
+            raise OptionError('time= is for carry="internal": other states are carried whatever the axes mean')
+        key = carry if isinstance(carry, str) else tuple(carry.items()), tuple((time or {}).items())
         with self._lock:
             if key not in self._streaming_models:
-                self._streaming_models[key] = self._new_streaming(carry)
+                self._streaming_models[key] = self._new_streaming(carry, time)
             return self._streaming_models[key]
 
-    def _new_streaming(self, carry: Carry) -> StreamingModel:
+    def _new_streaming(self, carry: Carry, time: Mapping[str, int] | None) -> StreamingModel:
         from .streams.streaming import StreamingModel
 
         if isinstance(self._program, PlanProgram):
@@ -175,7 +186,7 @@ class InferenceSession:
             return self._streaming_program(graph, source)
 
         assert self._source is not None
-        return StreamingModel.of_graph(self._source.copy(), carry, make_program, self._disable, self._limits)
+        return StreamingModel.of_graph(self._source.copy(), carry, make_program, self._disable, self._limits, time)
 
     def _batched(self, model: StreamingModel) -> Batched | str:
         from .streams.batching import find_batched
@@ -212,11 +223,12 @@ class InferenceSession:
         shapes: Mapping[str, Sequence[int]] | None = None,
         carry: Carry | None = None,
         about: Mapping[str, Any] | None = None,
+        time: Mapping[str, int] | None = None,
     ) -> list[str]:
         """Write the plan of the model to a file, by convention `.rnn`, which runs without the model and without Python.
 
-        `shapes` gives the shapes of inputs for a model that has no plan for all sizes, or fixes them. With `carry`, as
-        for `stream`, it is the program of a stream, and the file says which input takes which output, and from what the
+        `shapes` gives the shapes of inputs for a model that has no plan for all sizes, or fixes them. With `carry` and
+        `time`, as for `stream`, it is the program of a stream, and the file says which input takes which output, and from what the
         states start; with "internal" the states are inputs and outputs of the plan. `about` is any JSON object, for
         whoever loads the file.
 
@@ -229,7 +241,7 @@ class InferenceSession:
             data = export_plan(self._program, self.inputs, shapes, about, self._notes)
             said = try_plan(data, self.backend, self._limits, self._program, self.inputs, shapes, self._source)
         else:
-            model = self._streaming(carry)
+            model = self._streaming(carry, time)
             data = export_stream(model, shapes, about, self._notes)
             said = try_stream(data, self.backend, self._limits, model, shapes)
         with open(path, "wb") as file:

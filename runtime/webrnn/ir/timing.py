@@ -37,11 +37,18 @@ class Timing:
     end: str | None = None
     """The state, int64[1], that says after how many strides the sequence ends: more than there will ever be, until a
     flush sets it. Without one nothing that is shown depends on the end."""
+    position: str = "time.position"
+    """The state, int64[1], that counts the strides so far. A stream with a delay or an end has it."""
 
     @property
     def delay(self) -> int:
         """By how many frames of the inputs the outputs are behind, the latest of them."""
         return max((-(-output.delay * self.stride // output.rate) for output in self.outputs.values()), default=0)
+
+    @property
+    def warm_up(self) -> int:
+        """After how many strides no step has frames that are not shown."""
+        return max((-(-output.delay // output.rate) for output in self.outputs.values()), default=0)
 
     @property
     def flush_strides(self) -> int:

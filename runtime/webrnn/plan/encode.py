@@ -13,6 +13,7 @@ from webrnn import net
 from webrnn.errors import Error, PlanError
 from webrnn.ir import Dim, Graph, SymbolicDim
 from webrnn.ir.dims import LateName, floor_division, is_late
+from webrnn.ir.timing import Timing
 
 from . import opcodes
 from .arena import assign_slots
@@ -22,6 +23,7 @@ from .instructions import CODES, ROWS, OperandRow
 from .lower import lower
 from .lowering import NotLowered
 from .operations import OPERATION_CODES
+from .stored_timing import stored_timing
 from .views import Storage, View
 
 _ALIGNMENT = 64
@@ -46,12 +48,23 @@ def encode(draft: Draft) -> bytes:
         raise PlanError(f"the graph does not fit into a plan: {net.catch(error)}") from error
 
 
-def encode_again(file: PlanFile, states: Sequence[PlanState] | None, about: Mapping[str, Any] | None) -> bytes:
-    """The same program with other states or metadata than the file has; None leaves them as they are."""
+def encode_again(
+    file: PlanFile,
+    states: Sequence[PlanState] | None,
+    about: Mapping[str, Any] | None,
+    timing: Timing | None = None,
+) -> bytes:
+    """The same program with other states or metadata than the file has; None leaves them as they are. Other states
+    have their own timing."""
     header = file.header
     tables = file.data[4 * len(opcodes.HEADER) : 4 * header["words"]]
     weights = file.data[header["data_offset"] :][: header["data_bytes"]]
-    return _file(header, tables, bytearray(weights), dict(file.meta), states, about)
+    meta = dict(file.meta)
+    if states is not None:
+        meta.pop("timing", None)
+    if timing is not None:
+        meta["timing"] = stored_timing(timing)
+    return _file(header, tables, bytearray(weights), meta, states, about)
 
 
 def _file(
@@ -108,6 +121,7 @@ class _Encoder:
     def __init__(self, draft: Draft):
         self.draft = draft
         self.symbols: dict[str, int] = {}
+        self.multiples = _multiples([size for port in draft.inputs for size in port.shape])
         self.late: dict[str, int] = {}
         self.sizes: dict[tuple[int, int, int], int] = {}
         self.tensors: dict[View, int] = {}
@@ -177,6 +191,12 @@ class _Encoder:
         definition = floor_division(name)
         if definition is not None:
             return self._size_row("quotient", self._size(definition[0]), definition[1])
+        if name in self.multiples:
+            shown, factor = self.multiples[name]
+            return self._size_row("quotient", self._named(shown), factor)
+        return self._named(name)
+
+    def _named(self, name: str) -> int:
         return self._size_row("symbol", self.symbols.setdefault(name, len(self.symbols)), 0)
 
     def _size_row(self, kind: str, a: int, b: int) -> int:
@@ -328,6 +348,17 @@ class _Encoder:
             "external": port.external,
         }
         return row
+
+
+def _multiples(sizes: Sequence[Dim]) -> dict[str, tuple[str, int]]:
+    """Names that inputs say only by a multiple, 2*m: what hosts see is the multiple, and m is a quotient of it."""
+    found: dict[str, tuple[str, int]] = {}
+    for size in sizes:
+        (names, factor), *others = size.terms if isinstance(size, SymbolicDim) else [((), 0)]
+        if len(names) == 1 and not others and not is_late(size) and floor_division(names[0]) is None:
+            found.setdefault(names[0], (str(size), factor))
+    plain = {str(size) for size in sizes if isinstance(size, SymbolicDim) and str(size) in size.names}
+    return {name: said for name, said in found.items() if said[1] > 1 and not plain & {name, said[0]}}
 
 
 def _words(numbers: list[int]) -> bytes:

@@ -18,6 +18,7 @@ from webrnn.ir.dims import floor_divide
 
 from . import opcodes
 from .halves import widened
+from .stored_timing import read_timing
 
 ELEMENT_TYPES = {
     "f32": DType.FLOAT, "i64": DType.INT64, "bool": DType.BOOL, "i32": DType.INT32, "f16": DType.FLOAT16,
@@ -105,6 +106,8 @@ class PlanFile:
             raise PlanError("the plan does not name its symbols")
         self.states: list[PlanState] = _read_states(meta.get("states", []), self)
         """Which input takes which output in the next step, as chosen at export."""
+        self.timing = read_timing(meta.get("timing"), self.inputs, self.outputs, self.states)
+        """How the frames of the stream relate to those of the whole run, if the file says it."""
         self.about: dict[str, Any] = meta.get("about", {})
         """What the exporter said about the model, for its own use."""
         if not isinstance(self.about, dict):

@@ -14,6 +14,7 @@ from ..forking import Abandoned, new_lock
 from ..javascript import mapping_of
 from .batching import Batched
 from .carriers import Shapes
+from .frames import Frames, Kept
 from .resident import ResidentBatch, Stage
 from .stream import Stream
 from .streaming import StreamingModel
@@ -49,6 +50,14 @@ class StreamPool:
         carried, given = {before for before, _ in model.pairs}, {after for _, after in model.pairs}
         self._fed = [(index, value) for index, value in enumerate(model.inputs) if index not in carried]
         self._returned = [index for index in range(len(model.outputs)) if index not in given]
+        timing = model.timing
+        self._frames = None if timing is None else Frames(timing, model.inputs, model.outputs, model.pairs)
+        self._warming: dict[int, int] = {}
+        """How many strides streams were fed whose results may have frames that are not shown."""
+        self._last: dict[int, Stage] = {}
+        """Where the last feeds of a stream are."""
+        self._kept: dict[int, Kept] = {}
+        """What streams gave without frames in their last tick, if a flush needs it."""
         self._open: dict[int, int] = {}
         """The slot of each stream."""
         self._free = list(range(max_streams))[::-1]
@@ -89,8 +98,14 @@ class StreamPool:
                 raise ModelError(f"the pool is full: {self.max_streams} streams are open")
             handle, self._next_handle = self._next_handle, self._next_handle + 1
             self._open[handle] = self._free.pop()
-            self._fresh.add(handle)
+            self._begins(handle)
             return handle
+
+    def _begins(self, handle: int) -> None:
+        """Of a stream that has no states yet."""
+        self._fresh.add(handle)
+        if self._frames is not None and self._frames.warm_up:
+            self._warming[handle] = 0
 
     def close(self, handle: int) -> None:
         """End a stream; what was submitted for it is dropped."""
@@ -101,8 +116,8 @@ class StreamPool:
             stage = self._submitted.pop(handle, None)
             if stage is not None:
                 stage.handles.remove(handle)
-            self._where.pop(handle, None)
-            self._streams.pop(handle, None)
+            for table in (self._where, self._streams, self._warming, self._last, self._kept):
+                table.pop(handle, None)  # type: ignore[attr-defined]
 
     def submit(self, handle: int, feeds: Mapping[str, Any]) -> None:
         """Hand in what a stream gets in the next tick, as for `Stream.step`. The feeds are copied."""
@@ -116,6 +131,24 @@ class StreamPool:
                 stage = self._stage = self._checked(slot, feeds)
             stage.handles.append(handle)
             self._submitted[handle] = stage
+
+    def flush(self, handle: int) -> Outputs:
+        """End the sequence of a stream: the frames that are left, as of `Stream.flush`. The stream stays open; what is
+        submitted next begins a new sequence. If it raises, the stream is as it was."""
+        with self._lock:
+            slot = self._slot(handle)
+            if handle in self._submitted:
+                raise ModelError(f"stream {handle} has feeds for the next tick: tick() before flush()")
+            stream = self._streams.get(handle)
+            if stream is None:
+                stream = self._model.stream()
+                if handle not in self._fresh:
+                    stream.load(self._snapshot(handle))
+                    stream.knows(self._last[handle].feeds(slot), self._kept.get(handle))
+            results = stream.flush()
+            self._where.pop(handle, None)
+            self._begins(handle)
+            return results
 
     def tick(self) -> dict[int, Outputs]:
         """Run all streams that have feeds. If it raises, no state has changed and nothing is submitted any more."""
@@ -161,6 +194,11 @@ class StreamPool:
             arrays.append(checked_feed(value, feeds[value.name], sizes))
             if self._batched is not None and arrays[-1].shape[self._batched.inputs[index]] != 1:
                 raise ShapeError(f"input {value.name!r} has shape {arrays[-1].shape}: a submission is of one stream")
+        if self._frames is not None:
+            arguments: list[Any] = [None] * len(self._model.inputs)
+            for (index, _), array in zip(self._fed, arrays, strict=True):
+                arguments[index] = array
+            self._frames.check(arguments)
         shapes = tuple(array.shape for array in arrays)
         stage = self._stages.get(shapes)
         if stage is None:
@@ -182,6 +220,9 @@ class StreamPool:
             for first in range(0, len(handles), self.max_batch):
                 some = tuple(handles[first : first + self.max_batch])
                 results.update(zip(some, self._batch_for(some, stage, used).run(), strict=True))
+        strides = self._cut(results, submitted) if self._warming else {}
+        if self._frames is not None and self._frames.keeps_results:
+            self._kept.update((handle, self._frames.kept(outputs)) for handle, outputs in results.items())
         at = [1 - batch.at for batch in used]
         try:
             for batch, there in zip(used, at, strict=True):
@@ -190,9 +231,32 @@ class StreamPool:
             for batch, there in zip(used, at, strict=True):
                 batch.at = 1 - there
             raise
-        self._fresh.difference_update(submitted)
+        self._fed_more(submitted, strides)
         self._forget_batches(keep=max(MOST_BATCHES, len(used)))
         return results if list(results) == list(submitted) else {handle: results[handle] for handle in submitted}
+
+    def _cut(self, results: dict[int, Outputs], submitted: Mapping[int, Stage]) -> dict[int, int]:
+        """Take the warm-up out of results: how many strides each of these streams was fed then."""
+        assert self._frames is not None
+        fed = {}
+        for handle in self._warming.keys() & results.keys():
+            before = self._warming[handle]
+            results[handle] = [result.copy() for result in self._frames.shown(results[handle], before)]
+            arrays = submitted[handle].feeds(self._open[handle])
+            fed[handle] = before + self._frames.strides_of(arrays)
+        return fed
+
+    def _fed_more(self, submitted: Mapping[int, Stage], strides: Mapping[int, int]) -> None:
+        """The states of these streams have moved on."""
+        self._fresh.difference_update(submitted)
+        if self._frames is None:
+            return
+        self._last.update(submitted)
+        for handle, fed in strides.items():
+            if fed < self._frames.warm_up:
+                self._warming[handle] = fed
+            else:
+                del self._warming[handle]
 
     def _batch_for(self, handles: tuple[int, ...], stage: Stage, used: list[ResidentBatch]) -> ResidentBatch:
         """A batch that has the states of these streams; it is then one of the used ones."""
@@ -291,6 +355,7 @@ class StreamPool:
         try:
             firsts = self._first_states(example)
             states = [[_noise_like(state, rng) for state in firsts] for _ in range(TRIED_STREAMS)]
+            fed = self._spread(states)
             noise = Stage([value for _, value in self._fed], list(example.values()), TRIED_STREAMS)
             for slot in range(TRIED_STREAMS):
                 noise.put(slot, {name: _noise_like(array, rng) for name, array in example.items()})
@@ -306,11 +371,22 @@ class StreamPool:
                 outputs = alone.step(noise.feeds(slot))
                 after = self._rows_of([alone.state[name] for name in names])
                 ours = [*results[slot], *(state[slot] for state in batch.states())]
+                if fed:
+                    ours[: len(outputs)] = self._frames.shown(results[slot], fed[slot])
                 if not all(map(_same, ours, [*outputs, *after])):
                     return False
         except Error:  # noise is not what this model takes
             return False
         return True
+
+    def _spread(self, states: list[list[np.ndarray]]) -> list[int]:
+        """Let streams that are tried be at different places, the first at its start: the strides of each."""
+        if self._frames is None or self._frames.position is None:
+            return []
+        fed = [0, *range(self._frames.warm_up, self._frames.warm_up + len(states) - 1)]
+        for each, strides in zip(states, fed, strict=True):
+            each[self._frames.position] = np.full_like(each[self._frames.position], strides)
+        return fed
 
     def _part(self, reason: str) -> None:
         """From now on each stream runs alone."""
@@ -333,7 +409,7 @@ class StreamPool:
             for handle in results:
                 self._streams[handle].load(before.get(handle, {}))
             raise
-        self._fresh.difference_update(submitted)
+        self._fed_more(submitted, {})
         return results
 
 

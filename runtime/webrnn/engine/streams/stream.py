@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from webrnn.errors import ModelError, PlanError, ShapeError
 from webrnn.ir import Value
+from webrnn.ir.timing import Timing
 
 from ..feeds import checked_feed
 from ..forking import new_lock
 from ..javascript import JsProxy, mapping_of, require_fits, sequence_of
 from .carriers import Carrier
+from .frames import Frames, Kept
+
+NOTHING_FED = "flush: nothing was fed yet; a flush ends a sequence, and the next step begins one"
 
 Initial = Callable[[Sequence[Any]], list[np.ndarray]]
 """What the states start from, given the arguments of the first step (None in the place of states)."""
@@ -48,6 +52,7 @@ class Stream:
         carriers: Sequence[Carrier],
         initial: Initial,
         check_finite: bool = False,
+        timing: Timing | None = None,
     ):
         """`carriers`: the first that takes the shapes of the feeds is used."""
         self._inputs, self._outputs, self._pairs = list(inputs), list(outputs), list(pairs)
@@ -64,6 +69,16 @@ class Stream:
         self._now: tuple[Carrier, Any] | list[np.ndarray] | None = None
         """The states: those that a carrier has, and where; or arrays that no carrier has yet; None is the start. A step
         counts once this is assigned."""
+        self.timing = timing
+        """How its frames relate to those of the whole run; None if it is not known to have any."""
+        self._frames = Frames(timing, inputs, outputs, pairs) if timing is not None else None
+        self._may_warm_up = timing is not None
+        """Whether the next step may give frames that are not shown: it looks, unless it is known that it does not."""
+        self._last_fed: list[tuple[str, int, tuple[int, ...], np.dtype[Any]]] | None = None
+        self._last_timeless: dict[int, np.ndarray] = {}
+        """What inputs without frames were fed, by place; a flush feeds it again."""
+        self._last_results: Kept | None = None
+        """The outputs without frames of the last step, if a flush needs them."""
         self._lock = new_lock(self)
 
     def _after_fork(self, was_held: bool) -> None:
@@ -80,12 +95,23 @@ class Stream:
         """What a step returns."""
         return [self._outputs[index].name for index in self._returned]
 
+    @property
+    def stride(self) -> int:
+        """A step takes a multiple of so many frames."""
+        return 1 if self.timing is None else self.timing.stride
+
+    @property
+    def delay(self) -> int:
+        """By how many frames of the inputs the outputs are behind."""
+        return 0 if self.timing is None else self.timing.delay
+
     def step(
         self, feeds: Mapping[str, Any], out: Sequence[np.ndarray] | None = None, borrow: bool = False
     ) -> list[Any]:
         """One step: the outputs that are not carried.
 
-        They are new arrays; or, with `out`, these arrays, filled; or, with `borrow`, views that the next step, `reset`
+        Frames that are not ready are not among them: in the first steps of a stream with a `delay` the axis of time is
+        shorter, and may have length 0. They are new arrays; or, with `out`, these arrays, filled; or, with `borrow`, views that the next step, `reset`
         or `load` overwrites.
 
         Inside Pyodide feeds may be JavaScript's, as for `run`, and `out` a list of typed arrays. With `borrow` a page
@@ -98,26 +124,132 @@ class Stream:
                 arguments = self._arguments(feeds)
                 now = self._now
                 carrier, at = now if type(now) is tuple else self._prepared
+                fed = self._warmed_by(carrier.states(at)) if self._may_warm_up else None
                 try:
                     outputs, at = carrier.step(arguments, at)
                 except PlanError:  # in a branch that is taken now it does not hold for these sizes
                     if carrier is self._carriers[-1]:
                         raise
                     carrier, outputs, at = self._step_by_last(carrier.states(at), arguments)
+                results = [outputs[index] for index in self._returned]
+                if self._frames is not None:
+                    results = self._shown(self._frames, results, fed, arguments)
                 if self._check_finite:
-                    self._require_finite(outputs)
+                    self._require_finite(results, outputs, fed is not None)
                 if out is not None:
-                    results = self._filled(outputs, out)
-                elif borrow:
-                    results = [outputs[index] for index in self._returned]
-                else:
-                    results = [_copied(outputs[index]) for index in self._returned]
+                    results = self._filled(results, out)
+                elif not borrow:
+                    results = [_copied(result) for result in results]
                 after = self._now = (carrier, at)
             return results
         except BaseException:
             if after is not None:  # a signal: the results do not get to the caller
                 self._take_back(now, after)
             raise
+
+    def _warmed_by(self, states: Sequence[np.ndarray]) -> int | None:
+        """How many strides were fed before a step from these states; None if that is enough to show all that it gives,
+        as it is from then on."""
+        assert self._frames is not None
+        fed = self._frames.fed(states)
+        if fed < self._frames.warm_up:
+            return fed
+        self._may_warm_up = False
+        return None
+
+    def _shown(self, frames: Frames, results: list[Any], fed: int | None, arguments: list[Any]) -> list[Any]:
+        """The results of a step without its warm-up. What a flush will need is kept."""
+        if frames.timeless:
+            self._last_timeless = {place: np.array(arguments[place]) for place in frames.timeless}
+        if frames.keeps_results:
+            self._last_results = frames.kept(results)
+        return results if fed is None else frames.shown(results, fed)
+
+    def knows(self, feeds: Mapping[str, np.ndarray], kept: Kept | None) -> None:
+        """Of a stream that goes on from a snapshot: what the last step was fed and gave, for a flush."""
+        arguments, _ = self._checked_arguments(feeds)
+        with self._lock:
+            self._last_fed = self._signature(arguments)
+            if self._frames is not None:
+                self._last_timeless = {place: arguments[place] for place in self._frames.timeless}
+                self._last_results = kept
+
+    def flush(self) -> list[Any]:
+        """End the sequence: the frames that are left, so that all steps and this are the whole run. The next step
+        begins a new sequence, as after `reset`.
+
+        Inputs without frames are what they were in the last step. Outputs without frames are those of the whole run.
+        """
+        frames, before = self._frames, None
+        if frames is None:
+            raise ModelError("flush: it is not known that this stream has frames; no step has kept any back")
+        try:
+            with self._lock:
+                known = _states_of(self._now)
+                if known is None:
+                    raise ModelError(NOTHING_FED)
+                if frames.position is not None and not frames.fed(known):
+                    raise ModelError(NOTHING_FED)
+                arguments = self._flush_arguments(frames)
+                states = self._now = [state.copy() for state in known]
+                self._seen = None  # a carrier that had the states takes others
+                results = self._flushed(frames, states, arguments)
+                before, self._now, self._may_warm_up = states, None, True
+            return results
+        except BaseException:
+            if before is not None:  # a signal
+                with self._lock:
+                    self._now = before if self._now is None else self._now
+            raise
+
+    def _flush_arguments(self, frames: Frames) -> list[Any]:
+        shapes = {index: (shape, dtype) for _, index, shape, dtype in self._last_fed or self._declared_feeds(frames)}
+        arguments = frames.flush_arguments(shapes, len(self._inputs))
+        for place in frames.timeless:
+            arguments[place] = self._last_timeless[place]
+        return arguments
+
+    def _declared_feeds(self, frames: Frames) -> list[tuple[str, int, tuple[int, ...], np.dtype[Any]]]:
+        """For a stream that goes on from a snapshot and has not been fed."""
+        found = []
+        for name, index in self._fed.items():
+            value = self._inputs[index]
+            axis = frames.timing.inputs.get(name)
+            sizes = tuple(0 if place == axis else size for place, size in enumerate(value.shape or ()))
+            if axis is None or value.dtype is None or not all(isinstance(size, int) for size in sizes):
+                raise ModelError(f"flush: this stream was not fed yet, and how large {name!r} is has to be known")
+            found.append((name, index, sizes, value.dtype.array_type))
+        return found
+
+    def _flushed(self, frames: Frames, states: list[np.ndarray], arguments: list[Any]) -> list[Any]:
+        """What a flush from these states gives. The states themselves stay as they are."""
+        fed = frames.fed(states)
+        if frames.keeps_results and self._last_results is None:
+            raise ModelError(
+                "flush: outputs without frames are those of the last step, and there was none since load()"
+            )
+        ending = list(states)
+        if frames.end is not None:
+            ending[frames.end] = np.full_like(states[frames.end], fed)
+        shapes = [np.shape(argument) for argument in arguments]
+        for (place, _), state in zip(self._pairs, states, strict=True):
+            shapes[place] = state.shape
+        carrier, at = self._started(tuple(shapes), ending)
+        steps = []
+        for _ in range(frames.flush_steps):
+            try:
+                outputs, at = carrier.step(arguments, at)
+            except PlanError:
+                if carrier is self._carriers[-1]:
+                    raise
+                carrier, outputs, at = self._step_by_last(carrier.states(at), arguments)
+            steps.append([_copied(outputs[index]) for index in self._returned])
+        results = [_copied(result) for result in frames.rest(frames.joined(steps), fed)]
+        for number in frames.timeless_outputs if frames.keeps_results else ():
+            results[number] = (self._last_results or {})[number]
+        if self._check_finite:
+            self._require_finite(results, [], False)
+        return results
 
     def _take_back(self, before: Any, after: tuple[Carrier, Any]) -> None:
         """Undo a step, unless another thread has gone on from it."""
@@ -129,14 +261,17 @@ class Stream:
     def state(self) -> dict[str, np.ndarray]:
         """A snapshot: a copy of each state by the name of its input. Empty before the first step, unless loaded."""
         with self._lock:
-            states = _states_of(self._now) or []
-            return {name: state.copy() for name, state in zip(self._state_names, states, strict=False)}
+            return {name: state.copy() for name, state in self._named_states()}
+
+    def _named_states(self) -> Iterator[tuple[str, np.ndarray]]:
+        return zip(self._state_names, _states_of(self._now) or [], strict=False)
 
     def load(self, state: Mapping[str, Any]) -> None:
         """Go on from a snapshot. An empty one is the start."""
         with self._lock:
             states = self._checked_state(state) if state else None
-            self._seen = None
+            self._seen = self._last_results = None
+            self._may_warm_up = self._frames is not None
             self._now = states
 
     def reset(self) -> None:
@@ -146,8 +281,14 @@ class Stream:
     def fork(self) -> Stream:
         """Another stream that goes on from where this one is."""
         carriers = [carrier.fork() for carrier in self._carriers]
-        twin = Stream(self._inputs, self._outputs, self._pairs, carriers, self._initial, self._check_finite)
-        twin.load(self.state)
+        twin = Stream(
+            self._inputs, self._outputs, self._pairs, carriers, self._initial, self._check_finite, self.timing
+        )
+        with self._lock:
+            states = {name: state.copy() for name, state in self._named_states()}
+            last = self._last_fed, self._last_timeless, self._last_results
+        twin.load(states)
+        twin._last_fed, twin._last_timeless, twin._last_results = last
         return twin
 
     def _arguments(self, feeds: Mapping[str, Any]) -> list[Any]:
@@ -182,6 +323,8 @@ class Stream:
             if name not in feeds:
                 raise ShapeError(f"input {name!r} is missing")
             arguments[index] = checked_feed(self._inputs[index], feeds[name], sizes)
+        if self._frames is not None:
+            self._frames.check(arguments)
         return arguments, sizes
 
     def _start(self, arguments: list[Any], sizes: dict[str, int]) -> None:
@@ -196,7 +339,7 @@ class Stream:
         if known is not None:  # a carrier that has them may take others
             self._now = states
         self._prepared = self._started(tuple(shapes), states)
-        self._seen = self._signature(arguments)
+        self._seen = self._last_fed = self._signature(arguments)
 
     def _signature(self, arguments: list[Any]) -> list[tuple[str, int, tuple[int, ...], np.dtype[Any]]]:
         return [(name, index, arguments[index].shape, arguments[index].dtype) for name, index in self._fed.items()]
@@ -216,32 +359,44 @@ class Stream:
         sizes: dict[str, int] = {}
         return [np.array(checked_feed(self._inputs[b], state[self._inputs[b].name], sizes)) for b, _ in self._pairs]
 
-    def _filled(self, outputs: list[Any], out: Sequence[np.ndarray]) -> list[Any]:
+    def _filled(self, results: list[Any], out: Sequence[np.ndarray]) -> list[Any]:
         out = sequence_of(out)
-        if len(out) != len(self._returned):
-            raise ShapeError(f"out has {len(out)} arrays, a step returns {len(self._returned)}")
-        for target, index in zip(out, self._returned, strict=True):
+        if len(out) != len(results):
+            raise ShapeError(f"out has {len(out)} arrays, a step returns {len(results)}")
+        for target, result, index in zip(out, results, self._returned, strict=True):
             if isinstance(target, JsProxy):
-                require_fits(target, outputs[index], self._outputs[index].name)
+                require_fits(target, result, self._outputs[index].name)
                 continue
             if not isinstance(target, np.ndarray):
                 raise ShapeError(f"out for {self._outputs[index].name!r} is a {type(target).__name__}, not an array")
-            if target.shape != outputs[index].shape or target.dtype != outputs[index].dtype:
+            if target.shape != result.shape or target.dtype != result.dtype:
                 raise ShapeError(
                     f"out for {self._outputs[index].name!r} is {target.dtype}{list(target.shape)}, the step gives "
-                    f"{outputs[index].dtype}{list(outputs[index].shape)}"
+                    f"{result.dtype}{list(result.shape)}"
                 )
-        for target, index in zip(out, self._returned, strict=True):
+        for target, result in zip(out, results, strict=True):
             if isinstance(target, JsProxy):
-                target.assign(outputs[index].reshape(-1))
+                target.assign(result.reshape(-1))
             else:
-                target[...] = outputs[index]
+                target[...] = result
         return list(out)
 
-    def _require_finite(self, outputs: list[Any]) -> None:
-        for value, output in zip(self._outputs, outputs, strict=True):
-            if output.dtype.kind == "f" and not np.isfinite(output).all():
-                raise ModelError(f"output {value.name!r} is not finite; the stream is as it was before this step")
+    def _require_finite(self, results: list[Any], outputs: list[Any], warms_up: bool) -> None:
+        """Of results, and of the states among the outputs. In a stream with frames a history may have infinities that
+        pad the sequence, and in the warm-up anything."""
+        names = self.output_names
+        for name, result in zip(names, results, strict=True):
+            if result.dtype.kind == "f" and not np.isfinite(result).all():
+                raise ModelError(f"output {name!r} is not finite; the stream is as it was before this step")
+        for _, after in self._pairs if outputs and not warms_up else ():
+            state, is_fine = outputs[after], np.isfinite if self._frames is None else _is_number
+            if state.dtype.kind == "f" and not is_fine(state).all():
+                name = self._outputs[after].name
+                raise ModelError(f"output {name!r} is not finite; the stream is as it was before this step")
+
+
+def _is_number(array: np.ndarray) -> np.ndarray:
+    return ~np.isnan(array)
 
 
 def _states_of(now: tuple[Carrier, Any] | list[np.ndarray] | None) -> list[np.ndarray] | None:

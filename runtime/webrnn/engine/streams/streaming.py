@@ -10,6 +10,7 @@ import numpy as np
 
 from webrnn.errors import ModelError, PlanError
 from webrnn.ir import Graph, SymbolicDim, Value
+from webrnn.ir.timing import Timing
 from webrnn.onnx.random import expose_counter
 from webrnn.passes import run_passes
 from webrnn.passes.pipeline import PLAIN_LOOPS
@@ -42,12 +43,15 @@ class StreamingModel:
         initial: Initial | None,
         graph: Graph | None = None,
         starts: Mapping[str, np.ndarray] | None = None,
+        timing: Timing | None = None,
     ):
         """What states start from is computed (`initial`), or stored (`starts`, by input), or zeros."""
         self.program, self.inputs, self.outputs, self.pairs, self.initial = program, inputs, outputs, pairs, initial
         self.graph = graph
         """Before the passes, its states inputs and outputs; None for a plan from a file."""
         self._starts = starts or {}
+        self.timing = timing
+        """How the frames of its streams relate to those of the whole run, if that is known."""
 
     @staticmethod
     def of_graph(
@@ -56,22 +60,23 @@ class StreamingModel:
         make_program: Callable[[Graph], Program],
         disable: Collection[str] = (),
         limits: Limits | None = None,
+        time: Mapping[str, int] | None = None,
     ) -> StreamingModel:
-        """`disable` names passes that are not to run before states are looked for."""
-        initial = None
+        """`disable` names passes that are not to run before states are looked for; `time` says which axes of the inputs
+        are time, for carry="internal"."""
+        initial = timing = None
         is_internal = carry == "internal"
         named = {} if is_internal else _named_pairs(carry, graph.inputs, graph.outputs, graph)
         counter = expose_counter(graph)
         if is_internal:
             run_passes(graph, PLAIN_LOOPS, disable=disable)
-            exposed = expose_states(graph)
-            if not exposed.pairs:
-                raise ModelError('carry="internal": no loop of the model starts from constants')
+            exposed = expose_states(graph, time)
+            graph, timing = exposed.graph, exposed.timing
             named, initial = dict(exposed.pairs), _initial_of(exposed.initial, limits, bool(counter))
         inputs = [value.like(value.name) for value in graph.inputs]
         outputs = [value.like(value.name) for value in graph.outputs]
         pairs = resolve({**named, **counter}, inputs, outputs)
-        return StreamingModel(make_program(graph.copy()), inputs, outputs, pairs, initial, graph)
+        return StreamingModel(make_program(graph.copy()), inputs, outputs, pairs, initial, graph, timing=timing)
 
     @staticmethod
     def of_plan(
@@ -82,8 +87,9 @@ class StreamingModel:
                 'carry="internal" is chosen when a plan is exported: session.export(..., carry="internal")'
             )
         states = program.file.states
+        stored = {state.input: state.output for state in states}
         if carry == "auto" and states:
-            carry = {state.input: state.output for state in states}
+            carry = stored
         starts = {state.input: state.start for state in states if state.start is not None}
         return StreamingModel(
             program,
@@ -92,6 +98,7 @@ class StreamingModel:
             resolve(_named_pairs(carry, inputs, outputs), inputs, outputs),
             None,
             starts=starts,
+            timing=program.file.timing if carry == stored else None,
         )
 
     @cached_property
@@ -155,7 +162,9 @@ class StreamingModel:
         return self.initial(arguments)
 
     def stream(self, check_finite: bool = False) -> Stream:
-        return Stream(self.inputs, self.outputs, self.pairs, self._carriers(), self.first_states, check_finite)
+        return Stream(
+            self.inputs, self.outputs, self.pairs, self._carriers(), self.first_states, check_finite, self.timing
+        )
 
     def _carriers(self) -> list[Carrier]:
         """What may carry the states, the best first; the last takes all that the model takes."""

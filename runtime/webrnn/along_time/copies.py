@@ -1,0 +1,91 @@
+"""Nodes that work frame by frame: in a stream they are what they are, on operands that are equally late."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from webrnn.ir import DType, Node, Value
+from webrnn.ops.sets import ELEMENTWISE, RESHAPES, SIZES
+from webrnn.shapes.facts import Facts
+
+from .kinds import Along, BreaksTime, Mirror
+from .paces import mentions_strides
+from .view import SIZE_OPERANDS
+from .writer import Writer
+
+_REARRANGING = frozenset({*RESHAPES, "Transpose", "Identity"})
+"""These keep what is in each frame, also in those before the first of the stream."""
+
+
+_BY_ELEMENTS = ELEMENTWISE | {"Identity", "Transpose"}
+
+
+@dataclass(frozen=True)
+class Ready:
+    """Operands that are equally late."""
+
+    operands: list[Along]
+    delay: int
+    is_kept: bool = False
+    """Whether frames that come before the stream stay what they are."""
+    start: tuple[float, ...] = ()
+    mirror: Mirror | None = None
+
+    def write(
+        self, node: Node, of: Callable[[Value | None], Along], facts: Facts, results: Sequence[Along]
+    ) -> Callable[[Writer], None]:
+        def write(writer: Writer) -> None:
+            writer.write(node, [self._operand(writer, node, index, of, facts) for index in range(len(node.inputs))])
+
+        return write
+
+    def _operand(
+        self, writer: Writer, node: Node, index: int, of: Callable[[Value | None], Along], facts: Facts
+    ) -> Value | None:
+        value = node.inputs[index]
+        if value is None:
+            return None
+        along = of(value)
+        if not node.domain and node.op in SIZES:
+            return writer.read(value)
+        if along.axis is not None:
+            return writer.read(value) if self.is_kept else writer.at(value, self.delay)
+        if index in SIZE_OPERANDS.get((node.domain, node.op), ()):
+            return self._sizes(writer, node, index, value, along, facts)
+        return writer.read(value)
+
+    def _sizes(self, writer: Writer, node: Node, index: int, value: Value, along: Along, facts: Facts) -> Value:
+        """What an operand says of sizes, said of a step."""
+        fact = facts.of(value)
+        if not along.counts:
+            return writer.read(value)
+        if node.op == "Reshape":
+            shape = facts.of(node.outputs[0]).shape or ()
+            timed = [axis for axis, size in enumerate(shape) if mentions_strides(size)]
+            if len(timed) == 1 and None not in shape:
+                return writer.sizes([-1 if axis == timed[0] else size for axis, size in enumerate(shape)])
+        if fact.content is None:
+            raise BreaksTime("it uses a number that depends on the number of frames, and how is not known")
+        sizes = writer.sizes(fact.content)
+        if fact.shape == ():
+            sizes = writer.builder.op("Squeeze", sizes, writer.builder.ints(0))
+        wanted = fact.dtype
+        if wanted is not None and wanted is not DType.INT64:
+            sizes = writer.builder.op("Cast", sizes, to=int(wanted))
+        return sizes
+
+
+def copied(node: Node, operands: Sequence[Along]) -> Ready:
+    timed = [operand for operand in operands if operand.axis is not None and not operand.uniform]
+    heads = {operand.head for operand in timed}
+    if heads - {None} and (len(heads) > 1 or node.domain or node.op not in _BY_ELEMENTS):
+        raise BreaksTime(f"it takes the first {max(head or 0 for head in heads)} frames of the sequence")
+    if len(timed) == 1 and node.op in _REARRANGING and not node.domain:
+        (along,) = timed
+        return Ready(list(operands), along.delay, True, along.start, along.mirror)
+    delay = max((along.earliest for along in timed), default=0)
+    for along in timed:
+        if not along.is_pure and not (along.is_settled and along.delay == delay):
+            raise BreaksTime("frames that are to be kept share an axis with others", along.axis)
+    return Ready([operand.settled(delay) for operand in operands], delay)

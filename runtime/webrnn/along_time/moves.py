@@ -1,0 +1,43 @@
+"""What a node becomes in a stream, and the table of rules for nodes that look at several frames.
+
+`@move("Name")` puts a function in the table: it takes a `NodeView` of a node of the outermost graph, with an operand that
+has frames, and gives a `Move`, or None if the node works frame by frame, so that its rule along time says all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeAlias
+
+from .kinds import Along
+from .view import NodeView
+
+if TYPE_CHECKING:
+    from .writer import Writer
+
+Reads: TypeAlias = Callable[[int], int]
+"""If so many frames of a result are needed, beyond its rate: how many frames of an operand are, beyond its rate."""
+
+
+@dataclass(frozen=True)
+class Move:
+    results: Sequence[Along]
+    write: Callable[[Writer], None]
+    """Adds nodes to the stream, and says what stands there for the results of the node."""
+    reads: dict[int, Reads] = field(default_factory=dict)
+    """By operand with frames; where it says nothing, all frames are needed."""
+
+
+MoveRule: TypeAlias = Callable[[NodeView], Move | None]
+
+MOVES: dict[str, MoveRule] = {}
+"""By op of ONNX's own domain."""
+
+
+def move(*names: str) -> Callable[[MoveRule], MoveRule]:
+    def register(rule: MoveRule) -> MoveRule:
+        MOVES.update(dict.fromkeys(names, rule))
+        return rule
+
+    return register

@@ -1,0 +1,251 @@
+"""Ops that slide a window along time: convolutions, pooling, framing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from webrnn.ir import Dim, Value
+
+from .kinds import Along, BreaksTime
+from .moves import Move, move
+from .paces import FAR, Pace
+from .view import NodeView
+from .writer import Writer
+
+_LOWEST = float("-inf")
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Frame i of the result reads `extent` frames of the operand, from frame `i * step - before`."""
+
+    extent: int
+    step: int = 1
+    before: int = 0
+
+    def delay(self, along: Along) -> int:
+        """Of the result: a frame is there when the last frame that it reads is."""
+        newest = self.extent - 1 - self.before
+        if along.mirror is not None:
+            newest = max(newest, along.mirror.reach)
+        return max(0, (along.delay + newest) // self.step)
+
+    def history(self, along: Along) -> int:
+        """How many frames before those of a step the windows of the step begin; negative if they begin later."""
+        return self.before - along.delay + self.delay(along) * self.step
+
+    def reads(self, needed: int) -> int:
+        return (needed - 1) * self.step - self.before + self.extent
+
+    def result(self, along: Along, axis: int, length: Dim) -> Along:
+        return Along(axis, length=length, delay=self.delay(along))
+
+    def frames(self, writer: Writer, value: Value, along: Along, pad: float, order: tuple[int, ...] | None) -> Value:
+        """The frames that the windows of a step see: windows begin with the first and are `step` apart."""
+        at_start = self.before > 0 and along.delay > 0
+        at_end = writer.needs_end(value)
+        if along.mirror is not None:
+            if at_start or (at_end and self.reads_behind_mirror(writer, value, along)):
+                raise BreaksTime("it pads what is padded by frames of its own already")
+            frames = writer.buffer(value, along, self.history(along))
+        else:
+            masked = writer.masked(value, along, at_start, at_end, pad)
+            frames = writer.buffer(value, along, self.history(along), pad, order, masked)
+        late = self.history(along) - (self.extent - 1)
+        return frames if late <= 0 or along.axis is None else writer.cut(frames, along.axis, 0, -late)
+
+    @staticmethod
+    def reads_behind_mirror(writer: Writer, value: Value, along: Along) -> bool:
+        return writer.needed.get(value, 0) > Pace.of(along.length).extra
+
+
+def _checked_length(view: NodeView, axis: int, step: int) -> Dim:
+    """The length of the result, which has a frame for every `step` frames of the operand."""
+    rate = Pace.of(view.operands[0].length).every(step)
+    length = view.output_shape()[axis]
+    if length is None or Pace.of(length).rate != rate:
+        raise BreaksTime("how many frames its result has is not known before it runs", axis)
+    return length
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """What the attributes of a convolution or a pooling say of each axis of places."""
+
+    extents: list[int]
+    steps: list[int]
+    pads: list[list[int]]
+    """Before and after."""
+
+
+def _places(view: NodeView, kernel: Sequence[Dim | None]) -> Places:
+    attrs, n = view.node.attrs, view.rank(0) - 2
+    if any(not isinstance(size, int) for size in kernel):
+        raise BreaksTime("how many frames it looks at is only known when it runs", view.time_of(0))
+    dilations = attrs.get("dilations") or [1] * n
+    steps = list(attrs.get("strides") or [1] * n)
+    extents = [(int(str(size)) - 1) * by + 1 for size, by in zip(kernel, dilations, strict=True)]
+    given = attrs.get("pads") or [0] * 2 * n
+    pads = [[given[place], given[place + n]] for place in range(n)]
+    mode = attrs.get("auto_pad", "NOTSET")
+    if mode in ("SAME_UPPER", "SAME_LOWER"):
+        pads = [_same(view.shape(0)[2 + i], extents[i], steps[i], mode) for i in range(n)]
+    elif mode == "VALID":
+        pads = [[0, 0] for _ in range(n)]
+    return Places(extents, steps, pads)
+
+
+def _same(size: Dim | None, extent: int, step: int, mode: str) -> list[int]:
+    """As many places as there are strides, the last one begun counted."""
+    if isinstance(size, int):
+        rest = size
+    elif size is not None:
+        pace = Pace.of(size)
+        pace.every(step)
+        rest = pace.extra
+    elif step == 1:
+        rest = 0
+    else:
+        raise BreaksTime("how much it pads is only known when it runs")
+    total = max(0, (-(-rest // step) - 1) * step + extent - rest)
+    return [total // 2, total - total // 2] if mode == "SAME_UPPER" else [total - total // 2, total // 2]
+
+
+def _channels_last(rank: int) -> tuple[int, ...]:
+    return (0, *range(2, rank), 1)
+
+
+def _without_time(attrs: dict[str, Any], places: Places, place: int) -> dict[str, Any]:
+    """Attributes that pad all axes but that of time."""
+    pads = [[0, 0] if index == place else pad for index, pad in enumerate(places.pads)]
+    kept = {name: item for name, item in attrs.items() if name not in ("auto_pad", "pads", "ceil_mode")}
+    return {**kept, "pads": [pad[0] for pad in pads] + [pad[1] for pad in pads]}
+
+
+@move("Conv", "ConvInteger", "MaxPool", "AveragePool", "LpPool")
+def window(view: NodeView) -> Move | None:
+    """[batch, channels, *places]"""
+    op, attrs, time = view.node.op, view.node.attrs, view.time_of(0)
+    is_pool = op.endswith("Pool")
+    if time < 2:
+        return None
+    view.only(0)
+    if len(view.node.outputs) > 1 and view.node.outputs[1] is not None:
+        raise BreaksTime("its indices count over all frames", time)
+    if not view.operands[0].is_pure:
+        raise BreaksTime("its axis of time counts frames and others together", time)
+    kernel = attrs["kernel_shape"] if is_pool else attrs.get("kernel_shape") or view.shape(1)[2:]
+    places, place = _places(view, kernel), time - 2
+    before = places.pads[place][0]
+    if op == "ConvInteger" and view.has(2) and any(places.pads[place]):
+        raise BreaksTime("it pads with a zero point along time", time)
+    slid = Window(places.extents[place], places.steps[place], before)
+    along = view.operands[0]
+    length = _checked_length(view, time, slid.step)
+    if attrs.get("ceil_mode") and any(step > 1 for index, step in enumerate(places.steps) if index != place):
+        raise BreaksTime("it rounds up the number of its windows", time)
+    if op == "AveragePool":
+        _require_full_windows(view, places, place, slid, length)
+    pad = _LOWEST if op == "MaxPool" else 0.0
+    order = _channels_last(view.rank(0))
+
+    def write(writer: Writer) -> None:
+        value = view.node.inputs[0]
+        assert value is not None
+        frames = slid.frames(writer, value, along, pad, order)
+        others = [None if each is None else writer.read(each) for each in view.node.inputs[1:]]
+        writer.write(view.node, [frames, *others], _without_time(attrs, places, place))
+
+    return Move([slid.result(along, time, length)], write, {0: slid.reads})
+
+
+def _require_full_windows(view: NodeView, places: Places, place: int, slid: Window, length: Dim) -> None:
+    """A mean over fewer frames at the ends would need other divisors there."""
+    own = Pace.of(view.operands[0].length)
+    behind = slid.reads(Pace.of(length).extra) - own.extra
+    counts_padding = view.node.attrs.get("count_include_pad", 0)
+    if counts_padding and behind <= places.pads[place][1]:
+        return
+    if slid.before > 0 or behind > 0:
+        raise BreaksTime(
+            "at the ends it takes the mean of fewer frames (count_include_pad=1, or no padding, is the same everywhere)",
+            place + 2,
+        )
+
+
+@move("STFT")
+def stft(view: NodeView) -> Move | None:
+    """[batch, signal, 1 or 2] -> [batch, frames, bins, 2]"""
+    view.only(0)
+    if view.time_of(0) != 1 or not view.operands[0].is_pure:
+        return None
+    (step,) = view.ints(1, "steps")
+    if view.has(3):
+        (extent,) = view.ints(3, "frame lengths")
+    else:
+        size = view.shape(2)[0]
+        if not isinstance(size, int):
+            raise BreaksTime("how many frames it looks at is only known when it runs", 1)
+        extent = size
+    slid, along = Window(extent, step), view.operands[0]
+    length = _checked_length(view, 1, step)
+
+    def write(writer: Writer) -> None:
+        value = view.node.inputs[0]
+        assert value is not None
+        frames = slid.frames(writer, value, along, 0.0, None)
+        others = [None if each is None else writer.read(each) for each in view.node.inputs[1:]]
+        writer.write(view.node, [frames, *others])
+
+    return Move([slid.result(along, 1, length)], write, {0: slid.reads})
+
+
+@move("ConvTranspose")
+def conv_transpose(view: NodeView) -> Move | None:
+    """Frame o of the result sums the frames i for which i * step is from o - extent + 1 to o, before it is cut."""
+    attrs, time = view.node.attrs, view.time_of(0)
+    if time < 2:
+        return None
+    view.only(0)
+    if not view.operands[0].is_pure:
+        raise BreaksTime("its axis of time counts frames and others together", time)
+    n, place = view.rank(0) - 2, time - 2
+    if attrs.get("output_shape"):
+        raise BreaksTime("its output_shape may add or cut frames", time)
+    kernel = attrs.get("kernel_shape") or view.shape(1)[2:]
+    if attrs.get("auto_pad", "NOTSET") not in ("NOTSET", "VALID"):
+        raise BreaksTime("nothing is known of how it pads (auto_pad)", time)
+    places = _places(view, kernel)
+    extent, step, before = places.extents[place], places.steps[place], places.pads[place][0]
+    along = view.operands[0]
+    length = view.output_shape()[time]
+    rate = Pace.of(along.length).rate
+    if length is None or Pace.of(length).rate != rate * step:
+        raise BreaksTime("how many frames its result has is not known before it runs", time)
+    settled = along.settled(along.earliest)
+    history = max(0, -(-extent // step) - 1)
+
+    def write(writer: Writer) -> None:
+        value = view.node.inputs[0]
+        assert value is not None
+        frames = writer.at(value, settled.delay)
+        at_start = settled.delay > 0 and history > 0
+        frames = writer.masked(value, settled, at_start, writer.needs_end(value), 0.0, frames)
+        frames = writer.buffer(value, settled, history, 0.0, _channels_last(view.rank(0)), frames)
+        others = [None if each is None else writer.read(each) for each in view.node.inputs[1:]]
+        more = list(attrs.get("output_padding") or [0] * n)
+        more[place] = max(0, step - extent)
+        made = {**_without_time(attrs, places, place), "output_padding": more}
+        (whole,) = writer.write(view.node, [frames, *others], made)
+        behind = max(0, extent - step)
+        result, *_ = view.node.outputs
+        assert result is not None
+        if history or behind:
+            writer.new[result] = writer.cut(whole, time, history * step, -behind if behind else FAR)
+
+    def reads(needed: int) -> int:
+        return (needed + before - 1) // step + 1
+
+    return Move([Along(time, length=length, delay=settled.delay * step + before)], write, {0: reads})
