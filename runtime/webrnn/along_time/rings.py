@@ -1,100 +1,84 @@
-"""Histories of a stream: the frames that a node still needs of those that were, as a state that is a ring.
+"""Long histories are rings: frame j of the stream is in slot j mod slots of the state.
 
-The state of a history of H frames is `[first axis, slots, other axes ...]`, channels last, with a few slots more than H.
-Frame j of the stream is in slot j mod slots. So a step writes its own frames and moves none: what it overwrites is
-needed by nobody any more, also if it fails and is tried again. See `reference/rings.py` for the op.
+A step writes its own frames and moves none. A ring has a few slots more than the history has frames, so that what a step
+overwrites is needed by nobody any more, also if the step fails and is tried again: before and after the step it is the
+same memory. See `reference/rings.py` for the op.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from webrnn.ir import WEBRNN, DType, GraphBuilder, Node, Shape, Value
+from webrnn.ir import WEBRNN, Node, Value
 
-SLACK_PART = 32
-"""One slot more for each of so many frames of history: as many frames may come in a step that moves none."""
+from .kinds import BreaksTime
 
+if TYPE_CHECKING:
+    from .writer import Writer
 
-@dataclass(frozen=True, slots=True)
-class History:
-    """What a history is in the graph."""
-
-    operand: Value
-    """What the node reads along time in place of the new frames, in their layout."""
-    stride: int
-    """With which stride it does, with a dilation of 1 and without padding."""
-    state: Value
-    """An input of the graph."""
-    following: Value
-    """What that is in the next step."""
-    axes: tuple[int, ...]
-    """The axes of the frames in the order of the state's."""
-    slots: int
-
-    def start(self, frames: np.ndarray) -> np.ndarray:
-        """What the state starts from, of its rank: `frames` in the layout of the new ones, of size 1 where all elements
-        are the same."""
-        moved = frames.transpose(self.axes)
-        if moved.shape[1] == 1:
-            return moved
-        spare = np.zeros_like(moved, shape=(moved.shape[0], self.slots - moved.shape[1], *moved.shape[2:]))
-        return np.concatenate([spare, moved], 1)
+_MOST_ROOM = 8
+"""A ring has room for at most a frame more for each so many frames of its history."""
+_ROOM = 64
+"""It has room for one for each so many: so many frames may come in a step that moves none."""
 
 
 def slots_of(history: int, rate: int) -> int:
-    """How many frames a ring has room for, if a stride of the stream brings `rate` frames.
+    """How many frames the state of a history has, if a stride of the stream brings `rate` frames.
 
-    With room for a stride more than the history, a state has one place in memory; without, it has two, of which each
-    step copies one to the other. So rings have that room, unless it would take more than half of the history.
+    A ring needs room for a stride more than the history. A history that is too short for that is no ring: it has two
+    places in memory, and each step copies it from one to the other.
 
-    >>> slots_of(256, 1), slots_of(2, 1), slots_of(240, 160)
-    (264, 3, 240)
+    >>> slots_of(256, 1), slots_of(8, 1), slots_of(2, 1), slots_of(240, 160)
+    (260, 9, 2, 240)
     """
-    room = max(rate, history // SLACK_PART // rate * rate)
-    return history + (room if 2 * room <= history else 0)
+    room = max(rate, history // _ROOM // rate * rate)
+    return history + (room if _MOST_ROOM * room <= history else 0)
 
 
-def keep_history(
-    b: GraphBuilder,
-    frames: Value,
-    shape: Shape,
-    dtype: DType,
-    time: int,
-    history: int,
-    position: Value,
+def is_ring(history: int, rate: int, rank: int) -> bool:
+    """Whether the history of a value is kept as a ring."""
+    return history > 0 and rank > 1 and slots_of(history, rate) > history
+
+
+def order_of(rank: int, axis: int) -> tuple[int, ...]:
+    """The axes of a value with frames on an axis in the order of its history's: what counts sequences is the first, the
+    channels of convolutions are the last."""
+    first = 0 if axis else 1
+    others = [place for place in range(rank) if place not in (first, axis)]
+    return (first, axis, *others[1:], others[0]) if axis > 1 else (first, axis, *others)
+
+
+def keep_ring(
+    writer: Writer,
+    value: Value,
+    axis: int,
+    new: Value,
+    start: Sequence[float],
     rate: int,
-    *,
-    kernel: int = 1,
-    dilation: int = 1,
-    stride: int = 1,
-    name: str = "history",
-) -> History:
-    """Windows of the last `history` frames and of new ones: one for each `stride` new frames.
+    order: tuple[int, ...] | None = None,
+    **steps: int,
+) -> Value:
+    """Windows of the frames that came before and of the new ones, in the layout of the new ones.
 
-    `shape` and `dtype` are those of the new frames, `time` is their axis that counts them, `position` how many strides
-    of the stream were before them, int64[1], and `rate` how many frames each of these was. The first window begins with
-    the first frame of the history. Without a kernel this is a delay of `history` frames.
+    `start` is what the history is before the stream begins, a number for each of its frames. `steps` are attributes of
+    Ring: kernel, dilation, stride and more. The first window begins with the first frame of the history.
     """
-    axes, slots = _axes(len(shape), time), slots_of(history, rate)
-    sizes = [shape[axis] for axis in axes]
-    state = b.input(name, dtype, (sizes[0], slots, *sizes[2:]))
-    following, windows = b.value(f"{name}.next", dtype, state.shape), b.value(f"{name}.windows")
-    lies_side_by_side = kernel > 1 and dilation == 1  # in the stream itself, where windows overlap
-    steps = {"more": kernel - stride} if lies_side_by_side else {"kernel": kernel, "dilation": dilation, "stride": stride}
-    attrs = {"axis": 1, "rate": rate, "history": history, **steps}
-    is_moved = axes != tuple(sorted(axes))
-    rows = b.op("Transpose", frames, perm=list(axes)) if is_moved else frames
-    b.add(Node("Ring", [state, rows, position], [following, windows], attrs, name, WEBRNN))
-    operand = b.op("Transpose", windows, perm=[axes.index(axis) for axis in sorted(axes)]) if is_moved else windows
-    return History(operand, stride if lies_side_by_side else kernel, state, following, axes, slots)
-
-
-def _axes(rank: int, time: int) -> tuple[int, ...]:
-    """The axes of frames as a ring has them: one that counts sequences, time, and the channels of convolutions last."""
-    first = 0 if time else 1
-    others = [axis for axis in range(rank) if axis not in (first, time)]
-    if time >= 2:
-        others = [*others[1:], others[0]]
-    return (first, time, *others)
+    fact = writer.facts.of(value)
+    if fact.shape is None or fact.dtype is None:
+        raise BreaksTime("the shape or the type of what is to be kept is not known before it runs")
+    order = order or order_of(len(fact.shape), axis)
+    at, history = order.index(axis), len(start)
+    slots = slots_of(history, rate)
+    shape = [slots if place == axis else fact.shape[place] for place in order]
+    filled = np.array([*[start[0]] * (slots - history), *start], fact.dtype.array_type)
+    b = writer.builder
+    before = writer.state(f"{value.name}.before", fact.dtype, shape, filled, at)
+    after, windows = b.value(f"{value.name}.after"), b.value(f"{value.name}.windows")
+    rows = writer.transposed(new, order)
+    attrs = {"axis": at, "rate": rate, "history": history, **steps}
+    b.add(Node("Ring", [before, rows, writer.position()], [after, windows], attrs, value.name, WEBRNN))
+    writer.next_state(before, after)
+    return writer.transposed(windows, tuple(np.argsort(order).tolist()))
