@@ -13,6 +13,7 @@ from webrnn.shapes.facts import Facts
 
 from .kinds import Along, BreaksTime, Mirror
 from .paces import FAR, STRIDES, Pace, mentions_strides
+from .rings import is_ring, keep_ring
 from .starts import Starts, named_sizes, polynomial
 
 POSITION, END = "time.position", "time.end"
@@ -125,6 +126,9 @@ class Writer:
         by = delay - along.delay
         axis = along.axis
         assert axis is not None
+        start = self._start(along, by, 0.0)
+        if along.mirror is None and self._is_ring(value, along, by):
+            return keep_ring(self, value, axis, self.read(value), start, Pace.of(along.length).rate)
         buffer = self.buffer(value, along, by)
         return self.cut(buffer, axis, 0, -by) if by else buffer
 
@@ -149,8 +153,26 @@ class Writer:
             return self._mirrored(value, along, n_before, new)
         if n_before <= 0:
             return self.cut(new, axis, -n_before, FAR) if n_before else new
-        start = [*[pad] * (n_before - len(along.start)), *along.start[-n_before:]]
+        start = self._start(along, n_before, pad)
+        if self._is_ring(value, along, n_before):
+            return keep_ring(self, value, axis, new, start, Pace.of(along.length).rate, order, more=n_before)
         return self._with_history(value, axis, new, n_before, start, order)
+
+    def spread(
+        self, value: Value, along: Along, n_before: int, pad: float, order: Order, source: Value, **steps: int
+    ) -> Value | None:
+        """The windows of a step side by side, as `keep_ring` takes them; None if the history is short."""
+        if along.axis is None or along.mirror is not None or not self._is_ring(value, along, n_before):
+            return None
+        start, rate = self._start(along, n_before, pad), Pace.of(along.length).rate
+        return keep_ring(self, value, along.axis, source, start, rate, order, **steps)
+
+    def _is_ring(self, value: Value, along: Along, n_before: int) -> bool:
+        return is_ring(n_before, Pace.of(along.length).rate, self.facts.of(value).rank or 0)
+
+    def _start(self, along: Along, n_before: int, pad: float) -> list[float]:
+        """What frames before the stream are, the last so many."""
+        return [*[pad] * (n_before - len(along.start)), *along.start[len(along.start) - n_before :]]
 
     def _with_history(
         self, value: Value, axis: int, new: Value, n_before: int, start: Sequence[float], order: Order | None
@@ -162,11 +184,10 @@ class Writer:
         shape = [n_before if place == axis else fact.shape[place] for place in order]
         filled = np.array(start, fact.dtype.array_type)
         before = self.state(f"{value.name}.before", fact.dtype, shape, filled, order.index(axis))
-        frames = self.transposed(before, tuple(np.argsort(order).tolist()))
-        buffer = self.builder.op("Concat", frames, new, axis=axis)
-        after = self.transposed(self.cut(buffer, axis, -n_before, FAR), order)
-        self.next_state(before, after)
-        return buffer
+        at = order.index(axis)
+        buffer = self.builder.op("Concat", before, self.transposed(new, order), axis=at)
+        self.next_state(before, self.cut(buffer, at, -n_before, FAR))
+        return self.transposed(buffer, tuple(np.argsort(order).tolist()))
 
     def _mirrored(self, value: Value, along: Along, n_before: int, new: Value) -> Value:
         """The frames of a step and those before it, with those around the sequence made of others."""
@@ -227,6 +248,10 @@ class Writer:
             before = self._cache[name]
             self.next_state(before, self.builder.op("Add", before, self.strides()) if name == POSITION else before)
         return self._cache[name]
+
+    def position(self) -> Value:
+        """How many strides came before the step, int64[1]."""
+        return self._counter(POSITION, 0)
 
     # Which frames there are
 
