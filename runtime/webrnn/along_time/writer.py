@@ -172,7 +172,7 @@ class Writer:
 
     def _start(self, along: Along, n_before: int, pad: float) -> list[float]:
         """What frames before the stream are, the last so many."""
-        return [*[pad] * (n_before - len(along.start)), *along.start[len(along.start) - n_before :]]
+        return [*[pad] * (n_before - len(along.start)), *along.start[max(0, len(along.start) - n_before) :]]
 
     def _with_history(
         self, value: Value, axis: int, new: Value, n_before: int, start: Sequence[float], order: Order | None
