@@ -14,7 +14,7 @@ from examples.denoise_wav import denoise_samples, with_noise
 from tests.models.fetch import model_path, speech_path
 from webrnn.audio import plans, read_wav
 from webrnn.engine.kernels import loading as kernels
-from webrnn.ir import WEBRNN, DType, GraphBuilder, Node, Value
+from webrnn.ir import WEBRNN, DType, GraphBuilder, Node, Symbol, Value
 from webrnn.plan import opcodes
 
 RATE, SECONDS = 16000, 10
@@ -49,6 +49,30 @@ def write(folder: Path) -> None:
     _save(folder / "silero.f32", np.array([frames(chunk) for chunk in chunks]))
     for name, small in SMALL.items():
         write_small(folder / f"{name}.rnn", *small)
+    write_timed(folder, noisy[:RATE])
+
+
+def write_timed(folder: Path, samples: np.ndarray) -> None:
+    """Models for whole signals that look ahead: a filter by strides of 4 samples, and the mean of 8 samples every 4."""
+    for name in ("smooth", "smooth_fixed", "levels"):
+        b = GraphBuilder(name)
+        x = b.input("x", DType.FLOAT, (1, 1, 64 if name == "smooth_fixed" else Symbol("T")))
+        kernel = b.constant(np.float32([[[0.1, 0.2, 0.3, 0.2, 0.2]]]))
+        y = b.op("Conv", x, kernel, pads=[2, 2])
+        if name == "levels":
+            y = b.op("AveragePool", b.op("Abs", y), kernel_shape=[8], strides=[4], pads=[4, 0], count_include_pad=1)
+        else:
+            held = b.op("MaxPool", y, kernel_shape=[4], strides=[4])
+            held = b.op("ConvTranspose", held, b.constant(np.full((1, 1, 4), 0.5, np.float32)), strides=[4])
+            y = b.op("Add", held, b.op("Conv", y, kernel, pads=[2, 2]))
+        b.graph.outputs = [b.op("Identity", y, output=b.value("y", DType.FLOAT))]
+        says = dict(kind="analyser" if name == "levels" else "filter", sample_rate=RATE, input="x", output="y")
+        hop = {"smooth": {"hop": 160}, "levels": {"hop": 8}}.get(name, {})
+        session = webrnn.InferenceSession(b.graph)
+        session.export(folder / f"{name}.rnn", carry="internal", time={"x": 2}, about={"audio": {**says, **hop}})
+        stream = session.stream("internal", time={"x": 2})
+        (begun,), (rest,) = stream.step({"x": samples[None, None]}), stream.flush()
+        _save(folder / f"{name}.f32", np.concatenate([begun, rest], 2))
 
 
 def _save(file: Path, array: np.ndarray) -> None:
