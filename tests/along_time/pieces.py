@@ -415,6 +415,19 @@ PLAIN = {
     )
 }
 
+HISTORIES = {
+    piece.__name__: piece
+    for piece in (
+        causal_conv,
+        padded_conv,
+        average_pool,
+        shifted_by_slice,
+        shifted_by_pad,
+        every_other_frame_zero,
+    )
+}
+"""Pieces of which a frame depends on some frames around it."""
+
 NEEDS_MORE = {
     piece.__name__: piece
     for piece in (
@@ -422,11 +435,6 @@ NEEDS_MORE = {
         backwards_by_hand,
         frame_before,
         step_number,
-        causal_conv,
-        padded_conv,
-        average_pool,
-        shifted_by_slice,
-        shifted_by_pad,
         flipped,
         flipped_lstm,
         go_backwards,
@@ -442,11 +450,10 @@ NEEDS_MORE = {
         divided_by_length,
         positions,
         last_frame_everywhere,
-        every_other_frame_zero,
         layer_norm_over_time,
     )
 }
-"""Pieces of which a frame depends on other frames, in a way that is not a state of a plain loop."""
+"""Pieces of which a frame depends on frames that come later, or on all that came before."""
 
 
 def build(pieces: list[Callable[[Builder, str], str]], rng: np.random.Generator, **options: Any) -> ModelProto:

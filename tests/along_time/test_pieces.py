@@ -5,7 +5,7 @@ import pytest
 
 import webrnn
 
-from .pieces import BY_COUNTER, NEEDS_MORE, PLAIN, RECURRENT, build
+from .pieces import BY_COUNTER, HISTORIES, NEEDS_MORE, PLAIN, RECURRENT, build
 
 FRAMES, BATCH = 8, 2
 
@@ -22,22 +22,23 @@ def time_axes(session):
     return {value.name: value.shape.index("time") for value in session.get_inputs() if "time" in value.shape}
 
 
-def by_chunks(session, feeds, lengths, axes):
+def by_chunks(session, feeds, rng, axes):
+    """What steps of random lengths and the flush behind them give."""
     stream = session.stream(carry="internal")
     start, results = 0, []
-    for length in lengths:
+    for length in random_lengths(rng, FRAMES // stream.stride):
+        end = start + length * stream.stride
         chunk = {
-            name: array.take(range(start, start + length), axes[name]) if name in axes else array
-            for name, array in feeds.items()
+            name: array.take(range(start, end), axes[name]) if name in axes else array for name, array in feeds.items()
         }
         results.append(stream.step(chunk))
-        start += length
-    return results
+        start = end
+    return [*results, stream.flush()]
 
 
-def random_lengths(rng):
-    cuts = np.sort(rng.choice(np.arange(1, FRAMES), rng.integers(1, 5), replace=False))
-    return np.diff([0, *cuts, FRAMES])
+def random_lengths(rng, count):
+    cuts = np.sort(rng.choice(np.arange(1, count), rng.integers(1, min(5, count)), replace=False))
+    return np.diff([0, *cuts, count])
 
 
 def largest_difference(proto, rng, batch=BATCH, backend="numpy", disable=()):
@@ -45,15 +46,17 @@ def largest_difference(proto, rng, batch=BATCH, backend="numpy", disable=()):
     feeds = feeds_of(session, rng, batch)
     (whole,) = session.run(None, feeds)
     axes = time_axes(session)
-    parts = [result[0] for result in by_chunks(session, feeds, random_lengths(rng), axes)]
-    return np.abs(np.concatenate(parts, axis=axes["x"]) - whole).max()
+    parts = [result[0] for result in by_chunks(session, feeds, rng, axes)]
+    streamed = np.concatenate(parts, axis=axes["x"])
+    assert streamed.shape == whole.shape
+    return np.abs(streamed - whole).max()
 
 
-@pytest.mark.parametrize("name", [*PLAIN, *RECURRENT, *BY_COUNTER])
+@pytest.mark.parametrize("name", [*PLAIN, *RECURRENT, *BY_COUNTER, *HISTORIES])
 @pytest.mark.parametrize("batch", [1, "batch"])
 def test_piece_that_works_by_frames(name, batch):
     rng = np.random.default_rng(1)
-    pieces = [RECURRENT["gru"], (PLAIN | RECURRENT | BY_COUNTER)[name], RECURRENT["lstm"]]
+    pieces = [RECURRENT["gru"], (PLAIN | RECURRENT | BY_COUNTER | HISTORIES)[name], RECURRENT["lstm"]]
     difference = largest_difference(build(pieces, rng, batch=batch), rng, 1 if batch == 1 else BATCH)
     assert difference < 1e-5
 
@@ -74,7 +77,7 @@ def test_piece_that_needs_more_than_a_frame_is_refused(name, place):
 @pytest.mark.parametrize("seed", range(16))
 def test_random_stacks_are_exact(seed):
     rng = np.random.default_rng(seed)
-    plain = [PLAIN[name] for name in rng.choice(list(PLAIN), rng.integers(0, 4))]
+    plain = [(PLAIN | HISTORIES)[name] for name in rng.choice([*PLAIN, *HISTORIES], rng.integers(0, 4))]
     pieces = [*plain, *(RECURRENT[name] for name in rng.choice(list(RECURRENT), rng.integers(1, 3)))]
     rng.shuffle(pieces)
     batch = 1 if rng.random() < 0.3 else "batch"
@@ -101,8 +104,16 @@ def test_random_stacks_with_a_piece_that_needs_more_are_refused(seed):
     assert raised.value.node
 
 
-@pytest.mark.parametrize("names", [("gru", "dense", "lstm"), ("over_features", "gru"), ("walking_loop", "layer_norm")])
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("gru", "dense", "lstm"),
+        ("padded_conv", "gru", "causal_conv"),
+        ("over_features", "gru"),
+        ("walking_loop", "layer_norm"),
+    ],
+)
 def test_native_is_exact_to_the_bit(names):
     rng = np.random.default_rng(5)
-    pieces = [(PLAIN | RECURRENT)[name] for name in names]
+    pieces = [(PLAIN | RECURRENT | HISTORIES)[name] for name in names]
     assert largest_difference(build(pieces, rng), rng, backend="native") == 0

@@ -8,7 +8,7 @@ import webrnn
 from tests.engine.stream_models import hidden_state, stateful
 from tests.models.fetch import model_path
 from tests.onnx.models import floats, graph, initializer, integers, model
-from webrnn.along_time import prove
+from webrnn.along_time import streamed
 from webrnn.onnx.reader import read_model
 
 from .pieces import NEEDS_MORE, RECURRENT, WIDTH, Builder, build, cell, early_exit, over_features, recurrent
@@ -38,7 +38,6 @@ def one_output(b, value, **outputs):
 @pytest.mark.parametrize(
     ("piece", "node", "reason"),
     [
-        ("padded_conv", "causal", "looks at 3 frames at a time"),
         ("next_frame_by_counter", "own_loop", "uses the number of the step"),
         ("backwards_by_hand", "own_loop", "runs backwards in time"),
         ("step_number", "own_loop", "uses the number of the step"),
@@ -57,13 +56,13 @@ def test_what_is_said_of_a_node_that_needs_more(piece, node, reason):
 
 @pytest.mark.parametrize("use", ["stream", "pool", "export"])
 def test_pools_and_export_refuse_the_same(use, tmp_path):
-    s = webrnn.InferenceSession(build([NEEDS_MORE["padded_conv"], RECURRENT["gru"]], RNG).SerializeToString())
+    s = webrnn.InferenceSession(build([NEEDS_MORE["bidirectional"], RECURRENT["gru"]], RNG).SerializeToString())
     uses = {
         "stream": lambda: s.stream(carry="internal"),
         "pool": lambda: s.pool(carry="internal"),
         "export": lambda: s.export(tmp_path / "m.rnn", carry="internal"),
     }
-    with pytest.raises(webrnn.ModelError, match=r"node 'causal'.*3 frames"):
+    with pytest.raises(webrnn.ModelError, match=r"node 'gru_layer_reverse'.*backwards"):
         uses[use]()
     assert not (tmp_path / "m.rnn").exists()
 
@@ -324,17 +323,13 @@ def test_a_loop_in_a_branch_is_refused():
     assert "'inside'" in said.message
 
 
-@pytest.mark.parametrize("proto", [stateful("GRU"), stateful("Scan")])
-def test_a_model_without_states_of_its_own_has_nothing_to_prove(proto):
-    assert prove(read_model(proto.SerializeToString())).loops == []
-
-
 def test_a_real_model():
-    proof = prove(read_model(model_path("nsnet2_16k")))
-    assert {value.name: axis for value, axis in proof.time.items()} == {"input": 1}
-    assert len(proof.loops) == 2
+    found = streamed(read_model(model_path("nsnet2_16k")))
+    assert found.timing.inputs == {"input": 1}
+    assert (found.timing.stride, found.timing.delay, found.timing.end) == (1, 0, None)
+    assert len(found.step.pairs) == 2
 
 
 def test_names_of_axes():
-    proof = prove(read_model(hidden_state("LSTM", with_final=True).SerializeToString()))
-    assert {value.name: axis for value, axis in proof.time.items()} == {"x": 0}
+    found = streamed(read_model(hidden_state("LSTM", with_final=True).SerializeToString()))
+    assert found.timing.inputs == {"x": 0}

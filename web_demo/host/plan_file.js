@@ -151,15 +151,16 @@ export class PlanFile {
   }
 
   #port(row) {
-    const { name, dtype, shape, sizes, external } = row ?? {};
+    const { name, dtype, shape, sizes, external, over } = row ?? {};
     if (typeof name !== "string") throw new PlanError(DAMAGED);
     const fits =
       typeof dtype === "string" && Object.hasOwn(TYPES, dtype) && Array.isArray(shape) && Array.isArray(sizes) &&
       sizes.length === shape.length && shape.length <= MOST_AXES &&
       sizes.every((size, axis) => within(size, 0, this.rows.length - 1) && isShown(shape[axis], this.rows[size])) &&
-      within(external, 0, this.externals - 1);
+      within(external, 0, this.externals - 1) &&
+      (over === undefined || (within(over?.[0], 0, this.externals - 1) && within(over[1], 0, this.rows.length - 1)));
     if (!fits) throw new PlanError(`the metadata of '${name}' are damaged`);
-    return { name, shape, sizes, external, isLate: sizes.some((size) => this.isLate[size]), ...TYPES[dtype] };
+    return { name, shape, sizes, external, over, isLate: sizes.some((size) => this.isLate[size]), ...TYPES[dtype] };
   }
 
   #readExternals(buffers) {

@@ -70,6 +70,7 @@ export class Slot {
     this.axes = port.shape;
     this.sizes = port.sizes;
     this.external = port.external;
+    this.over = port.over; // of an output: the external of an input whose place it may have, and the size that says when
     this.isLate = port.isLate;
     this.Array = port.Array;
     this.tag = port.Array.name;

@@ -280,7 +280,7 @@ export class Stream {
     if (this.#vm === null) return;
     this.#enter();
     const { heap } = this.#vm;
-    for (const block of [...this.#blocks, this.#tables, this.#addresses]) heap.release(block);
+    for (const block of new Set([...this.#blocks, this.#tables, this.#addresses])) heap.release(block);
     this.#vm = null;
   }
 
@@ -591,8 +591,15 @@ export class Stream {
       this.#vm.reserveArena(arenaBytes);
       const fits = (block, bytes) => block?.bytes >= bytes;
       const room = (bytes) => (this.#isResized ? bytes + (bytes >> 1) : bytes); // states that grow will do so again
-      blocks = this.#neededBytes(sizes, shapes, tables).map((bytes, external) =>
-        fits(this.#blocks[external], bytes) ? this.#blocks[external] : allocate(room(bytes)));
+      const needed = this.#neededBytes(sizes, shapes, tables);
+      const kept = this.#keptInPlace(sizes, needed);
+      const isShared = (block, external) => this.#blocks.indexOf(block) !== external; // with the input before it
+      blocks = needed.map((bytes, external) => {
+        if (kept.has(external)) return null;
+        const block = this.#blocks[external];
+        return fits(block, bytes) && !isShared(block, external) ? block : allocate(Math.max(room(bytes), block?.bytes ?? 0));
+      });
+      for (const [to, from] of kept) blocks[to] = blocks[from];
     } catch (error) {
       for (const block of made) heap.release(block);
       throw error;
@@ -609,6 +616,14 @@ export class Stream {
     this.#refreshViews();
     this.#blocks.forEach((block, external) => (this.#words[external] = block.address));
     this.#symbols = symbols;
+  }
+
+  /** The externals of next states, and those of the states whose places they have: where a step overwrites nothing that is
+   * still needed if it fails. */
+  #keptInPlace(sizes, needed) {
+    const isKept = ({ external, partner: { external: next, over } }) =>
+      over?.[0] === external && sizes[over[1]] >= 0 && needed[external] === needed[next];
+    return new Map(this.#states.filter(isKept).map(({ external, partner }) => [partner.external, external]));
   }
 
   /** Bytes of the block of each external: as many as the program and the host use, and those of a state as many as the other. */
@@ -634,7 +649,7 @@ export class Stream {
         if (blocks[external] !== this.#blocks[external]) heap.copy(this.#blocks[external], blocks[external]);
       }
     }
-    this.#blocks.forEach((block, external) => block !== blocks[external] && heap.release(block));
+    for (const block of new Set(this.#blocks)) if (!blocks.includes(block)) heap.release(block);
     this.#blocks = blocks;
   }
 

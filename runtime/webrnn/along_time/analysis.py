@@ -12,25 +12,20 @@ from dataclasses import replace
 
 import numpy as np
 
-from webrnn.ir import Dim, Graph, Node, Scan, Shape, Value, is_scan
-from webrnn.ir.dims import floor_divide, is_nonnegative
+from webrnn.ir import Dim, Graph, Node, Scan, Value, is_scan
 from webrnn.ops.sets import SIZES
 from webrnn.shapes.facts import Fact, Facts, fact_of_array, facts_of_inputs
-from webrnn.shapes.infer import infer_node, step_count
+from webrnn.shapes.infer import infer_node
 
 from . import layout_moves, window_moves  # noqa: F401: they fill the table of moves
 from .copies import copied
-from .kinds import COUNTS, LAST, TIMELESS, Along, BreaksTime, Fault, NeedsStride, join
-from .layout_rules import reshape_target
+from .kinds import COUNTS, LAST, TIMELESS, Along, BreaksTime, Fault, join
 from .loop_moves import loop_move
-from .loops import inner_loop, time_loop, walks_along_time
+from .loops import inner_loop, steps_of, time_loop, walks_along_time
 from .moves import MOVES, Move
-from .paces import STRIDES, longer_by, mentions_strides
+from .paces import STRIDES, mentions_strides
+from .shapes import SHAPES_OF_MANY
 from .view import NodeView, rule_of
-from .writer import FAR
-
-_MOST_FRAMES_IN_ONE = 4096
-"""A Reshape may make one of so many frames."""
 
 _REASONS = {
     "Attention": "attention looks at all frames",
@@ -116,10 +111,9 @@ class Analysis:
     def _infer(self, node: Node) -> None:
         infer_node(node, self.facts)
         made = node.outputs[0] if node.outputs else None
-        if node.domain or made is None or node.op not in ("Reshape", "Slice"):
-            return
-        shape = _reshaped(node, self.facts) if node.op == "Reshape" else _sliced(node, self.facts)
-        if shape is not None:
+        rule = None if node.domain else SHAPES_OF_MANY.get(node.op)
+        shape = None if rule is None else rule(node, self.facts)
+        if shape is not None and made is not None:
             self.facts.set(made, replace(self.facts.of(made), shape=shape))
 
     def _node(self, node: Node, is_outermost: bool) -> Sequence[Along]:
@@ -173,7 +167,7 @@ class Analysis:
     def _frames_of(self, node: Node, operands: Sequence[Along]) -> Dim:
         """How many frames the operands of a node have, or the steps of a loop that takes none of them."""
         if is_scan(node) and not any(operand.axis is not None for operand in operands):
-            steps = step_count(Scan.of(node).n_steps, self.facts)
+            steps = steps_of(Scan.of(node), self.facts)
             if mentions_strides(steps) and steps is not None:
                 return steps
         lengths = {operand.length for operand in operands if operand.axis is not None and not operand.uniform}
@@ -260,40 +254,6 @@ class Analysis:
                 inner = along.fault
                 raise BreaksTime(f"inside it, node {inner.node!r} ({inner.op}): {inner.reason}")
         return found
-
-
-def _reshaped(node: Node, facts: Facts) -> Shape | None:
-    """The shape of the result of a Reshape, given that no size is 0."""
-    before, target = facts.of(node.inputs[0]).shape, facts.of(node.inputs[1]).content
-    if target is None:
-        return None
-    shape = reshape_target(before, target, bool(node.attrs.get("allowzero", 0)))
-    if None in shape and before is not None and any(mentions_strides(size) for size in before):
-        for factor in range(2, _MOST_FRAMES_IN_ONE):
-            longer = [longer_by(size, factor) for size in before]
-            if None not in reshape_target(tuple(longer), [longer_by(size, factor) for size in target], False):
-                raise NeedsStride(factor)
-    return shape
-
-
-def _sliced(node: Node, facts: Facts) -> Shape | None:
-    """The shape of the result of a Slice, given that there are enough frames to cut."""
-    (before, starts, ends), made = (facts.of(value) for value in node.inputs[:3]), facts.shape(node.outputs[0])
-    axes = facts.of(node.inputs[3]).ints if len(node.inputs) > 3 and node.inputs[3] is not None else None
-    if before.shape is None or made is None or starts.content is None or ends.content is None:
-        return None
-    shape = list(made)
-    steps = facts.of(node.inputs[4]).ints if len(node.inputs) > 4 else None
-    for place, axis in enumerate(range(len(starts.content)) if axes is None else axes):
-        size, start, end = before.shape[axis], starts.content[place], ends.content[place]
-        step = 1 if steps is None else steps[place]
-        if not mentions_strides(size) or size is None or start is None or end is None or step < 1:
-            continue
-        first = size + start if isinstance(start, int) and start < 0 else start
-        last = (size if end >= FAR else size + end if end < 0 else end) if isinstance(end, int) else end
-        if mentions_strides(last) and not is_nonnegative(last - size - 1):
-            shape[axis] = floor_divide(last - first + step - 1, step)
-    return tuple(shape)
 
 
 def _common(operands: Sequence[Along], default: Dim) -> Dim:

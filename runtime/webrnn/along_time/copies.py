@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from webrnn.ir import DType, Node, Value
-from webrnn.ops.sets import RESHAPES, SIZES
+from webrnn.ir import DType, Node, Scan, Value, is_scan
+from webrnn.ops.sets import ELEMENTWISE, RESHAPES, SIZES
 from webrnn.shapes.facts import Facts
 
 from .kinds import Along, BreaksTime, Mirror
-from .paces import mentions_strides
+from .paces import Pace, mentions_strides
 from .view import SIZE_OPERANDS
 from .writer import Writer
 
 _REARRANGING = frozenset({*RESHAPES, "Transpose", "Identity"})
 """These keep what is in each frame, also in those before the first of the stream."""
+
+
+_BY_ELEMENTS = ELEMENTWISE | {"Identity", "Transpose"}
 
 
 @dataclass(frozen=True)
@@ -52,9 +55,7 @@ class Ready:
             return self._sizes(writer, node, index, value, along, facts)
         return writer.read(value)
 
-    def _sizes(
-        self, writer: Writer, node: Node, index: int, value: Value, along: Along, facts: Facts
-    ) -> Value:
+    def _sizes(self, writer: Writer, node: Node, index: int, value: Value, along: Along, facts: Facts) -> Value:
         """What an operand says of sizes, said of a step."""
         fact = facts.of(value)
         if not along.counts:
@@ -77,10 +78,15 @@ class Ready:
 
 def copied(node: Node, operands: Sequence[Along]) -> Ready:
     timed = [operand for operand in operands if operand.axis is not None and not operand.uniform]
+    heads = {operand.head for operand in timed}
+    if heads - {None} and (len(heads) > 1 or node.domain or node.op not in _BY_ELEMENTS):
+        raise BreaksTime(f"it takes the first {max(head or 0 for head in heads)} frames of the sequence")
     if len(timed) == 1 and node.op in _REARRANGING and not node.domain:
         (along,) = timed
         return Ready(list(operands), along.delay, True, along.start, along.mirror)
     delay = max((along.earliest for along in timed), default=0)
+    if is_scan(node) and any(state.final is not None for state in Scan.of(node).states):
+        delay = max([delay, *(-Pace.of(along.length).extra for along in timed if mentions_strides(along.length))])
     for along in timed:
         if not along.is_pure and not (along.is_settled and along.delay == delay):
             raise BreaksTime("frames that are to be kept share an axis with others", along.axis)

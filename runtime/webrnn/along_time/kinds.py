@@ -75,6 +75,8 @@ class Along:
     """What the frames of the whole run are that come before the first of the stream, each filled with one number."""
     mirror: Mirror | None = None
     """Frames around it that are not made yet: whoever reads it makes them. The delay and the length count them."""
+    head: int | None = None
+    """It has the first so many frames only. In the stream there are all of them, and nobody reads the others."""
     fault: Fault | None = None
     """Why none of this can be relied on."""
 
@@ -98,6 +100,12 @@ class Along:
         if self.mirror is None:
             return max(0, self.delay)
         return max(0, self.delay + self.mirror.reach)
+
+    def before_end(self, extra: int) -> Along:
+        """So late that no frame behind the last one comes before the end is known. `extra` is how many frames there are
+        beyond the rate: frames that the model cuts off at its end are among those of a step before."""
+        latest = max(self.earliest, -extra)
+        return self if self.delay >= -extra or self.mirror is not None else self.settled(latest)
 
     def at(self, axis: int) -> Along:
         return replace(self, axis=axis)

@@ -11,9 +11,9 @@ from webrnn.ir.dims import quotient
 
 from .kinds import LAST, Along, BreaksTime, Mirror
 from .moves import Move, move
-from .paces import Pace, mentions_strides
+from .paces import FAR, Pace, mentions_strides
 from .view import NodeView, product, reshaped
-from .writer import FAR, Writer
+from .writer import Writer
 
 
 def _first(view: NodeView) -> Value:
@@ -67,7 +67,7 @@ def pad(view: NodeView) -> Move | None:
         return _pad_constant(view, before, after, length, others)
     if mode not in ("edge", "reflect") or min(before, after) < 0:
         raise BreaksTime(f"what it pads with ({mode}) is not known in time", time)
-    settled = along.settled(along.earliest)
+    settled = along.settled(along.earliest if not after else max(along.earliest, -Pace.of(along.length).extra))
     mirrored = replace(
         settled, length=length, delay=settled.delay - before, mirror=Mirror(mode, before, after), start=()
     )
@@ -89,14 +89,15 @@ def _pad_constant(view: NodeView, before: int, after: int, length: Dim, others: 
         number = float(array.reshape(-1)[0])
     if along.mirror is not None:
         along = along.settled(along.earliest)
+    if after > 0:
+        along = along.before_end(Pace.of(along.length).extra)
     start = (*[number] * before, *along.start) if before >= 0 else along.start[-before:]
     delay = along.delay - before
     padded = replace(along, length=length, delay=delay, start=start[: max(0, -delay)])
 
     def write(writer: Writer) -> None:
         value = _first(view)
-        settled = view.operands[0].mirror is not None
-        source = writer.at(value, along.delay) if settled else writer.read(value)
+        source = writer.read(value) if along == view.operands[0] else writer.at(value, along.delay)
         at_end = after > 0 and writer.needs_end(value)
         frames = writer.masked(value, along, before > 0 and along.delay > 0, at_end, number, source)
         if any(size != 0 for size in others):
@@ -122,14 +123,16 @@ def slice_(view: NodeView) -> Move | None:
     place = list(axes).index(time)
     step = view.ints(4, "steps")[place] if view.has(4) else 1
     start, end = starts[place], ends[place]
-    pace = Pace.of(along.length)
-    if start == -1 or (start is not None and start == along.length - 1):
+    is_to_end = end == along.length or (isinstance(end, int) and end >= FAR)
+    if step == 1 and is_to_end and len(axes) == 1 and (start == -1 or start == along.length - 1):
         return _last_frame(view, is_kept=True)
-    if not isinstance(start, int) or start < 0 or step < 1:
+    if not isinstance(start, int) or start < 0 or step < 1 or isinstance(along.length, int):
         return None
     if isinstance(end, int) and 0 <= end < FAR:
-        raise BreaksTime("it takes a fixed number of frames from the start", time)
-    length = _length(view, time, pace.every(step))
+        return _head(view, end) if start == 0 and step == 1 and len(axes) == 1 else None
+    if start == 0 and step == 1 and is_to_end:
+        return None
+    length = _length(view, time, Pace.of(along.length).every(step))
     own = along.settled(along.earliest) if along.mirror is not None or step > 1 else along
     e = own.delay + start
     delay = max(0, e // step) if step > 1 else e
@@ -144,6 +147,16 @@ def slice_(view: NodeView) -> Move | None:
         writer.new[_result(view)] = frames
 
     return Move([taken], write, {0: lambda needed: (needed - 1) * step + 1 + start})
+
+
+def _head(view: NodeView, count: int) -> Move:
+    """The first frames: all of them go on, and whoever reads them takes the first ones."""
+    own = view.operands[0].settled(view.operands[0].earliest)
+
+    def write(writer: Writer) -> None:
+        writer.new[_result(view)] = writer.at(_first(view), own.delay)
+
+    return Move([replace(own, head=count)], write)
 
 
 def _cut_others(view: NodeView, writer: Writer, frames: Value, axes: list[int], place: int) -> Value:
@@ -175,16 +188,22 @@ def gather(view: NodeView) -> Move | None:
     return None
 
 
-def _last_frame(view: NodeView, is_kept: bool) -> Move | None:
+def _last_frame(view: NodeView, is_kept: bool) -> Move:
     """The last frame so far, and behind the end the last frame of all. A state keeps it while none comes."""
     along, time = view.operands[0], view.time_of(0)
     own = along.settled(along.earliest)
-    if own.delay == 0 and Pace.of(along.length).extra == 0 and along.is_settled:
-        return None
+    if not isinstance(along.length, int):
+        own = own.before_end(Pace.of(along.length).extra)
+    is_newest = (
+        own.delay == 0 and along.is_settled and (isinstance(along.length, int) or Pace.of(along.length).extra == 0)
+    )
 
     def write(writer: Writer) -> None:
         value = _first(view)
-        last = writer.held(value, own, writer.at(value, own.delay))
+        frames = writer.at(value, own.delay)
+        last = (
+            writer.cut(frames, time, -1, FAR) if is_newest and not writer.flushes else writer.held(value, own, frames)
+        )
         writer.new[_result(view)] = last if is_kept else writer.builder.op("Squeeze", last, writer.builder.ints(time))
 
     return Move([LAST], write)
@@ -199,6 +218,8 @@ def concat(view: NodeView) -> Move | None:
     timed = [index for index in places if view.operands[index].axis == axis and not view.operands[index].uniform]
     if not any(view.operands[index].axis == axis for index in places):
         return None
+    if len(timed) == len(view.operands) == 2 and view.operands[0].head is not None:
+        return _joined_to_head(view, axis)
     if len(timed) != 1 or len(places) > 1:
         raise BreaksTime("it joins sequences along time", axis)
     (at,) = timed
@@ -210,6 +231,8 @@ def concat(view: NodeView) -> Move | None:
     if len({number for number, _ in after}) > 1:
         raise BreaksTime("it adds different frames behind the sequence", axis)
     own = along.settled(along.earliest) if along.mirror is not None else along
+    if after:
+        own = own.before_end(Pace.of(along.length).extra)
     if own.delay > 0 and len({number for number, _ in before}) > 1:
         raise BreaksTime("it adds different frames before the sequence", axis)
     added = tuple(number for number, count in before for _ in range(count))
@@ -227,6 +250,27 @@ def concat(view: NodeView) -> Move | None:
         writer.new[_result(view)] = source
 
     return Move([joined], write, {at: lambda needed: needed - len(added)})
+
+
+def _joined_to_head(view: NodeView, axis: int) -> Move:
+    """The first frames of one sequence, then all of another."""
+    first, second = view.operands
+    count, pace = first.head or 0, Pace.of(second.length)
+    if second.head is not None or not (first.is_pure and second.is_pure) or Pace.of(first.length).rate != pace.rate:
+        raise BreaksTime("it joins sequences along time", axis)
+    length = _length(view, axis, pace.rate)
+    delay = max(first.earliest, second.delay - count, second.earliest - count, 0)
+    joined = Along(axis, length=length, delay=delay)
+
+    def write(writer: Writer) -> None:
+        head, rest = view.node.inputs
+        assert head is not None
+        assert rest is not None
+        later = writer.at(rest, delay + count)
+        is_rest = writer.beside(rest, writer.valid(Along(axis, length=length, delay=delay + count), True, False), axis)
+        writer.new[_result(view)] = writer.builder.op("Where", is_rest, later, writer.at(head, delay))
+
+    return Move([joined], write, {1: lambda needed: needed - count})
 
 
 def _filled(view: NodeView, index: int, axis: int) -> tuple[float, int]:
@@ -307,7 +351,9 @@ def resize(view: NodeView) -> Move | None:
     scales = view.fact(2).floats if view.has(2) else None
     if scales is None:
         sizes = view.shape(0), view.output_shape()
-        factors = [1 if a == b else quotient(b, a) for a, b in zip(*sizes, strict=True) if a is not None and b is not None]
+        factors = [
+            1 if a == b else quotient(b, a) for a, b in zip(*sizes, strict=True) if a is not None and b is not None
+        ]
         if len(factors) != rank or not all(isinstance(factor, int) for factor in factors):
             raise BreaksTime("by how much it makes frames more is only known when it runs", time)
         scales = tuple(float(str(factors[axis])) for axis in axes)
@@ -328,4 +374,8 @@ def _repeats(attrs: dict[str, object]) -> bool:
     mode, rounding = attrs.get("coordinate_transformation_mode", "half_pixel"), attrs.get("nearest_mode")
     if mode == "asymmetric":
         return rounding == "floor"
-    return mode in ("half_pixel", "pytorch_half_pixel") and rounding in (None, "round_prefer_floor", "round_prefer_ceil")
+    return mode in ("half_pixel", "pytorch_half_pixel") and rounding in (
+        None,
+        "round_prefer_floor",
+        "round_prefer_ceil",
+    )

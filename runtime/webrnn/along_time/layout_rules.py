@@ -8,11 +8,8 @@ from webrnn.ir import WEBRNN, Dim, Shape
 from webrnn.ir.dims import quotient
 
 from .kinds import LAST, TIMELESS, Along, BreaksTime
-from .paces import Pace, mentions_strides
+from .paces import FAR, Pace, mentions_strides
 from .view import NodeView, meeting, product, reshaped, rule
-
-_FAR = 2**31 - 1
-"""No axis has so many elements: exporters write this or more for "to the end"."""
 
 
 @rule("Identity")
@@ -160,7 +157,7 @@ def slice_(view: NodeView) -> Sequence[Along]:
     if step < 0:
         raise BreaksTime("it turns the sequence round in time", time)
     length = view.shape(0)[time]
-    to_the_end = end == length or (isinstance(end, int) and end >= (length if isinstance(length, int) else _FAR))
+    to_the_end = end == length or (isinstance(end, int) and end >= (length if isinstance(length, int) else FAR))
     if start == 0 and step == 1 and to_the_end:
         return [operand]
     if to_the_end and operand.is_pure and _is_last(start, view.frames):

@@ -14,13 +14,10 @@ from .writer import Writer
 
 
 def loop_move(node: Node, results: Sequence[Along], delay: int, frames: Dim) -> Move:
-    def write(writer: Writer) -> None:
-        writer.builder.add(_written(writer, node, delay, frames))
-
-    return Move(results, write)
+    return Move(results, lambda writer: _write(writer, node, delay, frames))
 
 
-def _written(writer: Writer, node: Node, delay: int, frames: Dim) -> Node:
+def _write(writer: Writer, node: Node, delay: int, frames: Dim) -> None:
     original = Scan.of(node)
     taken = [None if value is None else writer.at(value, delay) for value in node.inputs]
     made = [None if value is None else writer.builder.value(value.name, value.dtype) for value in node.outputs]
@@ -36,14 +33,17 @@ def _written(writer: Writer, node: Node, delay: int, frames: Dim) -> Node:
     if scan.states and (delay > 0 or at_end):
         ranks = [writer.facts.of(state.init).rank for state in original.states]
         _gate(writer, scan, ranks, Along(0, length=frames, delay=delay), at_end)
+    carried = []
     for state, old in zip(scan.states, original.states, strict=True):
         name = f"{scan.name or 'scan'}.{old.body_in[0].name}"
         before = writer.carried(name, old.init)
         if state.final is None:
             state.final = writer.builder.value(f"{name}.final", before.dtype)
         state.init = before
-        writer.next_state(before, state.final)
-    return scan.to_node()
+        carried.append((before, state.final))
+    writer.builder.add(scan.to_node())
+    for before, after in carried:
+        writer.next_state(before, after)
 
 
 def _gate(writer: Writer, scan: Scan, ranks: Sequence[int | None], along: Along, at_end: bool) -> None:

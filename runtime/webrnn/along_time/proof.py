@@ -121,7 +121,7 @@ def _written(graph: Graph, time: Mapping[Value, int], analysis: Analysis) -> Str
             outputs[value.name] = TimedOutput(along.axis, along.length)
             continue
         pace = Pace.of(along.length)
-        delays[value] = max(0, along.delay, -pace.extra)
+        delays[value] = max(along.earliest, -pace.extra)
         outputs[value.name] = TimedOutput(along.axis, pace.rate, delays[value], pace.extra)
     flushes = any(output.delay + output.extra > 0 for output in outputs.values())
     needed = needed_frames(graph, analysis.along, analysis.moves)
@@ -260,6 +260,8 @@ def _first_fault(graph: Graph, analysis: Analysis) -> Fault | None:
 
 
 def _reason_against_output(along: Along, value: Value, analysis: Analysis) -> str | None:
+    if along.head is not None:
+        return f"the output {value.name!r} is the first {along.head} frames of a sequence"
     if along.counts:
         return f"the output {value.name!r} is the number of frames of a step"
     if along.axis is None or along.is_pure:

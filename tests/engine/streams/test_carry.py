@@ -66,8 +66,8 @@ def test_internal_keeps_all_outputs_of_the_model():
     assert (stream.state["cell.h"].ravel() == y_h.ravel()).all()
 
 
-def test_internal_needs_a_loop_that_starts_from_constants():
-    with pytest.raises(webrnn.ModelError, match="no loop of the model starts from constants"):
+def test_internal_refuses_a_loop_that_starts_from_what_is_fed():
+    with pytest.raises(webrnn.ModelError, match=r"node 'cell'.*starts from what is fed .*: carry it by name"):
         session(stateful("GRU")).stream(carry="internal")
 
 

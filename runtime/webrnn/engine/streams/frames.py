@@ -55,7 +55,7 @@ class Frames:
         stride, first = self.timing.stride, None
         for place, name, axis in self._inputs:
             size = arguments[place].shape[axis]
-            if size % stride or not size:
+            if size % stride or (not size and self.position is not None):
                 takes = f"a multiple of {stride}" if size else f"at least {stride}"
                 raise ShapeError(f"input {name!r} has {size} frames along axis {axis}; a step takes {takes}")
             if first is not None and size != first[1]:
