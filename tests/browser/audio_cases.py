@@ -11,10 +11,11 @@ import numpy as np
 
 import webrnn
 from examples.denoise_wav import denoise_samples, with_noise
+from tests.engine.streams.timed_models import Averages
 from tests.models.fetch import model_path, speech_path
 from webrnn.audio import plans, read_wav
 from webrnn.engine.kernels import loading as kernels
-from webrnn.ir import WEBRNN, DType, GraphBuilder, Node, Symbol, Value
+from webrnn.ir import WEBRNN, DType, GraphBuilder, Node, Value
 from webrnn.plan import opcodes
 
 RATE, SECONDS = 16000, 10
@@ -52,27 +53,23 @@ def write(folder: Path) -> None:
     write_timed(folder, noisy[:RATE])
 
 
+TIMED: dict[str, tuple[Averages, dict[str, Any]]] = {
+    "held": (Averages(5, 1, 3, stride=4, held=True, channels=1), {"hop": 160}),
+    "held_shortly": (Averages(5, 1, 3, stride=4, held=True, channels=1, axis=2), {}),
+    "held_by_64": (Averages(5, 1, 3, stride=4, held=True, channels=1, named=False, strides=16), {"hop": 64}),
+    "levels": (Averages(5, 2, 2, stride=4, channels=1), {"kind": "analyser", "hop": 16}),
+    "wrong_stride": (Averages(stride=4, held=True, channels=1), {"hop": 6}),
+    "wrong_step": (Averages(stride=4, held=True, channels=1), {"hop": 4, "frame": 8}),
+    "wrong_rate": (Averages(stride=4, channels=1), {}),
+}
+"""Streams with frames, and what their plans say of themselves."""
+
+
 def write_timed(folder: Path, samples: np.ndarray) -> None:
-    """Models for whole signals that look ahead: a filter by strides of 4 samples, and the mean of 8 samples every 4."""
-    for name in ("smooth", "smooth_fixed", "levels"):
-        b = GraphBuilder(name)
-        x = b.input("x", DType.FLOAT, (1, 1, 64 if name == "smooth_fixed" else Symbol("T")))
-        kernel = b.constant(np.float32([[[0.1, 0.2, 0.3, 0.2, 0.2]]]))
-        y = b.op("Conv", x, kernel, pads=[2, 2])
-        if name == "levels":
-            y = b.op("AveragePool", b.op("Abs", y), kernel_shape=[8], strides=[4], pads=[4, 0], count_include_pad=1)
-        else:
-            held = b.op("MaxPool", y, kernel_shape=[4], strides=[4])
-            held = b.op("ConvTranspose", held, b.constant(np.full((1, 1, 4), 0.5, np.float32)), strides=[4])
-            y = b.op("Add", held, b.op("Conv", y, kernel, pads=[2, 2]))
-        b.graph.outputs = [b.op("Identity", y, output=b.value("y", DType.FLOAT))]
-        says = dict(kind="analyser" if name == "levels" else "filter", sample_rate=RATE, input="x", output="y")
-        hop = {"smooth": {"hop": 160}, "levels": {"hop": 8}}.get(name, {})
-        session = webrnn.InferenceSession(b.graph)
-        session.export(folder / f"{name}.rnn", carry="internal", time={"x": 2}, about={"audio": {**says, **hop}})
-        stream = session.stream("internal", time={"x": 2})
-        (begun,), (rest,) = stream.step({"x": samples[None, None]}), stream.flush()
-        _save(folder / f"{name}.f32", np.concatenate([begun, rest], 2))
+    for name, (kind, says) in TIMED.items():
+        audio = dict(kind="filter", sample_rate=RATE, input="x", output="y")
+        kind.session().export(folder / f"{name}.rnn", carry=kind.carry, about={"audio": {**audio, **says}})
+        _save(folder / f"{name}.f32", kind.whole(samples.reshape((1, -1, 1) if kind.axis == 1 else (1, 1, -1))))
 
 
 def _save(file: Path, array: np.ndarray) -> None:
