@@ -89,6 +89,77 @@ static int run_gather(Vm *vm, const gather_operands *o) {
              : OK;
 }
 
+/* The last frames of a stream, as a ring has them, and behind them new ones */
+typedef struct {
+  const uint8_t *ring, *rows;
+  ptrdiff_t first, slots, history, bytes; /* first: the slot of the first frame of the history */
+} Frames;
+
+/* Copies frames; `from` is counted from the first of the history. */
+INLINE uint8_t *take_frames(const Frames *f, ptrdiff_t from, ptrdiff_t count, uint8_t *to) {
+  while (count > 0) {
+    ptrdiff_t slot = f->first + from, run = count;
+    const uint8_t *source = f->rows + (from - f->history) * f->bytes;
+    if (from < f->history) {
+      if (slot >= f->slots) slot -= f->slots;
+      source = f->ring + slot * f->bytes;
+      const ptrdiff_t old = f->history - from, unbroken = f->slots - slot;
+      if (run > old) run = old;
+      if (run > unbroken) run = unbroken;
+    }
+    copy_bytes(to, source, run * f->bytes);
+    to += run * f->bytes, from += run, count -= run;
+  }
+  return to;
+}
+
+static int check_ring(Vm *vm, const ring_operands *o) {
+  const Tensor *ring = T(ring), *rows = T(rows), *next = T(next), *windows = T(windows), *position = T(position);
+  ASK(is_dense(ring, 3) && is_dense(rows, 3) && is_dense(next, 3) && is_dense(windows, 3) && same_sizes(ring, next));
+  ASK(ring->dtype == rows->dtype && ring->dtype == next->dtype && ring->dtype == windows->dtype);
+  ASK(ring->size[0] == rows->size[0] && ring->size[2] == rows->size[2]);
+  ASK(ring->size[0] == windows->size[0] && ring->size[2] == windows->size[2] &&
+      fits((int64_t)ring->size[2] * ITEM[ring->dtype]));
+  ASK(o->rate >= 0 && o->history >= 0 && o->history <= ring->size[1] && ring->size[1] > 0);
+  ASK(o->kernel > 0 && o->dilation > 0 && o->stride > 0 && windows->size[1] % o->kernel == 0);
+  ASK(position->contiguous && position->count > 0 && ring->size[0] % position->count == 0);
+  const int64_t last = (int64_t)(windows->size[1] / o->kernel - 1) * o->stride + (int64_t)(o->kernel - 1) * o->dilation;
+  const int64_t frames = (int64_t)o->history + rows->size[1];
+  ASK(fits(frames) && last < frames);
+  return OK;
+}
+
+/* Windows are taken before frames are written: the ring and the next one may be the same memory, which is not copied then. */
+static int run_ring(Vm *vm, const ring_operands *o) {
+  const Tensor *ring = T(ring), *position = T(position);
+  const ptrdiff_t slots = ring->size[1], n = T(rows)->size[1], bytes = (ptrdiff_t)ring->size[2] * ITEM[ring->dtype];
+  /* Windows that lie in the stream as they lie side by side are one. */
+  const int is_run = o->dilation == 1, is_one_run = is_run && o->stride == o->kernel;
+  const int32_t taps = T(windows)->size[1], kernel = is_one_run ? taps : o->kernel, run = is_run ? kernel : 1;
+  Frames f = {(const uint8_t *)ring->data, (const uint8_t *)T(rows)->data, 0, slots, o->history, bytes};
+  uint8_t *next = (uint8_t *)T(next)->data, *windows = (uint8_t *)T(windows)->data;
+  DONE_IF_EMPTY(ring);
+  for (int32_t b = 0; b < ring->size[0]; b++, f.ring += slots * bytes, f.rows += n * bytes, next += slots * bytes) {
+    const int32_t which = position->count == 1 ? 0 : b / (ring->size[0] / position->count);
+    int64_t slot = ((const int64_t *)position->data)[which] % slots;
+    if (o->rate != 1) slot = slot * o->rate % slots;
+    const ptrdiff_t at = (ptrdiff_t)(slot < 0 ? slot + slots : slot);
+    f.first = at - f.history + (at < f.history ? slots : 0);
+    int64_t start = 0;
+    for (int32_t taken = 0; taken < taps; taken += kernel, start += o->stride)
+      for (int32_t k = 0; k < kernel; k += run)
+        windows = take_frames(&f, (ptrdiff_t)(start + (int64_t)k * o->dilation), run, windows);
+    if (next != f.ring) __builtin_memmove(next, f.ring, (size_t)(slots * bytes));
+    /* Of more frames than there are slots the last ones stay. */
+    const ptrdiff_t skipped = n > slots ? n - slots : 0, to = skipped ? (at + skipped) % slots : at;
+    const ptrdiff_t left = n - skipped, unbroken = left < slots - to ? left : slots - to;
+    if (!left) continue;
+    copy_bytes(next + to * bytes, f.rows + skipped * bytes, unbroken * bytes);
+    if (left > unbroken) copy_bytes(next, f.rows + (skipped + unbroken) * bytes, (left - unbroken) * bytes);
+  }
+  return OK;
+}
+
 /* --- products -------------------------------------------------------------------------------------------------------- */
 
 static int check_gemm(Vm *vm, const gemm_operands *o) {

@@ -24,6 +24,8 @@ class Window:
     extent: int
     step: int = 1
     before: int = 0
+    dilation: int = 1
+    """Of the frames that it reads only each so many count."""
 
     def delay(self, along: Along) -> int:
         """Of the result: a frame is there when the last frame that it reads is."""
@@ -51,14 +53,31 @@ class Window:
                 raise BreaksTime("it pads what is padded by frames of its own already")
             frames = writer.buffer(value, along, self.history(along))
         else:
-            masked = writer.masked(value, along, at_start, at_end, pad)
+            source = writer.read(value) if along == writer.along[value] else writer.at(value, along.delay)
+            masked = writer.masked(value, along, at_start, at_end, pad, source)
             frames = writer.buffer(value, along, self.history(along), pad, order, masked)
         late = self.history(along) - (self.extent - 1)
         return frames if late <= 0 or along.axis is None else writer.cut(frames, along.axis, 0, -late)
 
+    def spread(self, writer: Writer, value: Value, along: Along, pad: float, order: tuple[int, ...]) -> Value | None:
+        """The frames that count, window by window: nothing else of a long history is read. None where `frames` is as
+        quick."""
+        if self.dilation == 1 or along.mirror is not None:
+            return None
+        masked = writer.masked(value, along, self.before > 0 and along.delay > 0, writer.needs_end(value), pad)
+        kernel = (self.extent - 1) // self.dilation + 1
+        steps = {"kernel": kernel, "dilation": self.dilation, "stride": self.step}
+        return writer.spread(value, along, self.history(along), pad, order, masked, **steps)
+
     @staticmethod
     def reads_behind_mirror(writer: Writer, value: Value, along: Along) -> bool:
         return writer.needed.get(value, 0) > Pace.of(along.length).extra
+
+
+def _known_end(along: Along, slid: Window, length: Dim) -> Along:
+    """The operand of a window, late enough if the window reads frames behind its last one."""
+    own = Pace.of(along.length)
+    return along.before_end(own.extra) if slid.reads(Pace.of(length).extra) > own.extra else along
 
 
 def _checked_length(view: NodeView, axis: int, step: int) -> Dim:
@@ -78,6 +97,7 @@ class Places:
     steps: list[int]
     pads: list[list[int]]
     """Before and after."""
+    dilations: list[int]
 
 
 def _places(view: NodeView, kernel: Sequence[Dim | None]) -> Places:
@@ -94,7 +114,7 @@ def _places(view: NodeView, kernel: Sequence[Dim | None]) -> Places:
         pads = [_same(view.shape(0)[2 + i], extents[i], steps[i], mode) for i in range(n)]
     elif mode == "VALID":
         pads = [[0, 0] for _ in range(n)]
-    return Places(extents, steps, pads)
+    return Places(extents, steps, pads, list(dilations))
 
 
 def _same(size: Dim | None, extent: int, step: int, mode: str) -> list[int]:
@@ -141,9 +161,10 @@ def window(view: NodeView) -> Move | None:
     before = places.pads[place][0]
     if op == "ConvInteger" and view.has(2) and any(places.pads[place]):
         raise BreaksTime("it pads with a zero point along time", time)
-    slid = Window(places.extents[place], places.steps[place], before)
+    slid = Window(places.extents[place], places.steps[place], before, places.dilations[place])
     along = view.operands[0]
     length = _checked_length(view, time, slid.step)
+    along = _known_end(along, slid, length)
     if attrs.get("ceil_mode") and any(step > 1 for index, step in enumerate(places.steps) if index != place):
         raise BreaksTime("it rounds up the number of its windows", time)
     if op == "AveragePool":
@@ -154,9 +175,15 @@ def window(view: NodeView) -> Move | None:
     def write(writer: Writer) -> None:
         value = view.node.inputs[0]
         assert value is not None
-        frames = slid.frames(writer, value, along, pad, order)
+        given = _without_time(attrs, places, place)
+        frames = slid.spread(writer, value, along, pad, order)
+        if frames is None:
+            frames = slid.frames(writer, value, along, pad, order)
+        else:
+            given["dilations"], given["strides"] = list(places.dilations), list(places.steps)
+            given["dilations"][place], given["strides"][place] = 1, kernel[place]
         others = [None if each is None else writer.read(each) for each in view.node.inputs[1:]]
-        writer.write(view.node, [frames, *others], _without_time(attrs, places, place))
+        writer.write(view.node, [frames, *others], given)
 
     return Move([slid.result(along, time, length)], write, {0: slid.reads})
 
@@ -191,6 +218,7 @@ def stft(view: NodeView) -> Move | None:
         extent = size
     slid, along = Window(extent, step), view.operands[0]
     length = _checked_length(view, 1, step)
+    along = _known_end(along, slid, length)
 
     def write(writer: Writer) -> None:
         value = view.node.inputs[0]
@@ -224,6 +252,13 @@ def conv_transpose(view: NodeView) -> Move | None:
     rate = Pace.of(along.length).rate
     if length is None or Pace.of(length).rate != rate * step:
         raise BreaksTime("how many frames its result has is not known before it runs", time)
+
+    def reads(needed: int) -> int:
+        return (needed + before - 1) // step + 1
+
+    own = Pace.of(along.length)
+    if reads(Pace.of(length).extra) > own.extra:
+        along = along.before_end(own.extra)
     settled = along.settled(along.earliest)
     history = max(0, -(-extent // step) - 1)
 
@@ -244,8 +279,5 @@ def conv_transpose(view: NodeView) -> Move | None:
         assert result is not None
         if history or behind:
             writer.new[result] = writer.cut(whole, time, history * step, -behind if behind else FAR)
-
-    def reads(needed: int) -> int:
-        return (needed + before - 1) // step + 1
 
     return Move([Along(time, length=length, delay=settled.delay * step + before)], write, {0: reads})

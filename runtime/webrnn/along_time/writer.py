@@ -13,6 +13,8 @@ from webrnn.shapes.facts import Facts
 
 from .kinds import Along, BreaksTime, Mirror
 from .paces import FAR, STRIDES, Pace, mentions_strides
+from .rings import is_ring, keep_ring
+from .starts import Starts, named_sizes, polynomial
 
 POSITION, END = "time.position", "time.end"
 """The states that say how many strides came before a step, and after how many the sequence ends."""
@@ -57,16 +59,11 @@ class Writer:
         self.graph.inputs = list(self.new.values())
         self._output_names = {value: value.name for value in model.outputs}
         self._states: list[tuple[Value, Value]] = []
-        self._starts = Starts(model)
+        self._sizes = named_sizes(model, facts, time)
+        self._starts = Starts(model, facts, self._sizes)
         self._aligned: dict[tuple[Value, int], Value] = {}
         self._cache: dict[Any, Value] = {}
         self._counts_from = next(iter(time.items()), None)
-        self._sizes: dict[str, tuple[Value, int]] = {}
-        for value in model.inputs:
-            shape = facts.shape(value)
-            for axis, size in enumerate(shape or ()):
-                if isinstance(size, SymbolicDim) and time.get(value) != axis:
-                    self._sizes.setdefault(str(size), (value, axis))
         if stride > 1:
             for value, axis in time.items():
                 self._require_strides(value, axis)
@@ -129,6 +126,9 @@ class Writer:
         by = delay - along.delay
         axis = along.axis
         assert axis is not None
+        start = self._start(along, by, 0.0)
+        if along.mirror is None and self._is_ring(value, along, by):
+            return keep_ring(self, value, axis, self.read(value), start, Pace.of(along.length).rate)
         buffer = self.buffer(value, along, by)
         return self.cut(buffer, axis, 0, -by) if by else buffer
 
@@ -153,8 +153,26 @@ class Writer:
             return self._mirrored(value, along, n_before, new)
         if n_before <= 0:
             return self.cut(new, axis, -n_before, FAR) if n_before else new
-        start = [*[pad] * (n_before - len(along.start)), *along.start[-n_before:]]
+        start = self._start(along, n_before, pad)
+        if self._is_ring(value, along, n_before):
+            return keep_ring(self, value, axis, new, start, Pace.of(along.length).rate, order, more=n_before)
         return self._with_history(value, axis, new, n_before, start, order)
+
+    def spread(
+        self, value: Value, along: Along, n_before: int, pad: float, order: Order, source: Value, **steps: int
+    ) -> Value | None:
+        """The windows of a step side by side, as `keep_ring` takes them; None if the history is short."""
+        if along.axis is None or along.mirror is not None or not self._is_ring(value, along, n_before):
+            return None
+        start, rate = self._start(along, n_before, pad), Pace.of(along.length).rate
+        return keep_ring(self, value, along.axis, source, start, rate, order, **steps)
+
+    def _is_ring(self, value: Value, along: Along, n_before: int) -> bool:
+        return is_ring(n_before, Pace.of(along.length).rate, self.facts.of(value).rank or 0)
+
+    def _start(self, along: Along, n_before: int, pad: float) -> list[float]:
+        """What frames before the stream are, the last so many."""
+        return [*[pad] * (n_before - len(along.start)), *along.start[len(along.start) - n_before :]]
 
     def _with_history(
         self, value: Value, axis: int, new: Value, n_before: int, start: Sequence[float], order: Order | None
@@ -166,11 +184,10 @@ class Writer:
         shape = [n_before if place == axis else fact.shape[place] for place in order]
         filled = np.array(start, fact.dtype.array_type)
         before = self.state(f"{value.name}.before", fact.dtype, shape, filled, order.index(axis))
-        frames = self.transposed(before, tuple(np.argsort(order).tolist()))
-        buffer = self.builder.op("Concat", frames, new, axis=axis)
-        after = self.transposed(self.cut(buffer, axis, -n_before, FAR), order)
-        self.next_state(before, after)
-        return buffer
+        at = order.index(axis)
+        buffer = self.builder.op("Concat", before, self.transposed(new, order), axis=at)
+        self.next_state(before, self.cut(buffer, at, -n_before, FAR))
+        return self.transposed(buffer, tuple(np.argsort(order).tolist()))
 
     def _mirrored(self, value: Value, along: Along, n_before: int, new: Value) -> Value:
         """The frames of a step and those before it, with those around the sequence made of others."""
@@ -209,12 +226,8 @@ class Writer:
 
     def state(self, name: str, dtype: DType, shape: Sequence[Dim | None], start: np.ndarray, axis: int) -> Value:
         """A state that starts from one number for each place along an axis."""
-        for size in shape:
-            if size is None or mentions_strides(size):
-                raise BreaksTime("a size of what is to be kept is not known before it runs")
         before = self.builder.value(name, dtype, tuple(shape))
-        sizes = [size if isinstance(size, int) else self._polynomial(size, self._starts) for size in shape]
-        self._starts.filled(before, start, axis, sizes)
+        self._starts.filled(before, start, axis, shape)
         return before
 
     def carried(self, name: str, init: Value) -> Value:
@@ -235,6 +248,10 @@ class Writer:
             before = self._cache[name]
             self.next_state(before, self.builder.op("Add", before, self.strides()) if name == POSITION else before)
         return self._cache[name]
+
+    def position(self) -> Value:
+        """How many strides came before the step, int64[1]."""
+        return self._counter(POSITION, 0)
 
     # Which frames there are
 
@@ -368,43 +385,17 @@ class Writer:
             names = STRIDES.names
             kept = {monomial: factor for monomial, factor in dim.terms if not names.isdisjoint(monomial)}
             dim = SymbolicDim(kept)
-        made = self._polynomial(dim, self)
-        assert isinstance(made, Value)
-        return made
+        return polynomial(dim, self.builder, self._size_source)
 
-    def size_source(self, name: str) -> Value:
+    def _size_source(self, name: str) -> Value:
         """A named size, int64[1]."""
         if name in STRIDES.names:
             return self.strides()
-        value, axis = self._input_of(name)
         key = ("size", name)
         if key not in self._cache:
+            value, axis = self._sizes.input_of(name)
             self._cache[key] = self.builder.op("Shape", self.new[value], start=axis, end=axis + 1)
         return self._cache[key]
-
-    def _input_of(self, name: str) -> tuple[Value, int]:
-        if name not in self._sizes:
-            raise BreaksTime(f"no input says how large {name!r} is")
-        return self._sizes[name]
-
-    def _polynomial(self, dim: SymbolicDim, target: Any) -> Value:
-        builder: GraphBuilder = target.builder
-        total: Value | None = None
-        for monomial, factor in dim.terms:
-            product: Value | None = None
-            for name in monomial:
-                if target is self:
-                    source = self.size_source(name)
-                else:
-                    source = target.size_of(*self._input_of(name))
-                product = source if product is None else builder.op("Mul", product, source)
-            if product is None:
-                product = builder.ints(factor)
-            elif factor != 1:
-                product = builder.op("Mul", product, builder.ints(factor))
-            total = product if total is None else builder.op("Add", total, product)
-        assert total is not None
-        return total
 
     # Small things
 
@@ -423,45 +414,3 @@ class Writer:
         if order == tuple(range(len(order))):
             return value
         return self.builder.op("Transpose", value, perm=list(order))
-
-
-class Starts:
-    """Writes the graph that computes what states start from."""
-
-    def __init__(self, model: Graph):
-        copied = model.copy()
-        self._of = dict(zip(_values(model), _values(copied), strict=True))
-        self.builder = GraphBuilder(model.name)
-        for value in self._of.values():
-            self.builder.unique_name(value.name)
-        self._copied = copied
-        self.builder.graph.constants.update(copied.constants)
-        self.builder.graph.inputs = copied.inputs
-        self._by_state: dict[Value, Value] = {}
-
-    def of(self, state: Value, value: Value) -> None:
-        self._by_state[state] = self._of[value]
-
-    def size_of(self, value: Value, axis: int) -> Value:
-        return self.builder.op("Shape", self._of[value], start=axis, end=axis + 1)
-
-    def filled(self, state: Value, start: np.ndarray, axis: int, sizes: Sequence[int | Value]) -> None:
-        """One number for each place along an axis, in all other places."""
-        b = self.builder
-        shape = [1] * len(sizes)
-        shape[axis] = len(start)
-        numbers = b.constant(start.reshape(shape), "start")
-        parts = [b.ints(size) if isinstance(size, int) else size for size in sizes]
-        target = b.op("Concat", *parts, axis=0)
-        self._by_state[state] = b.op("Expand", numbers, target)
-
-    def finish(self, states: Sequence[Value]) -> Graph:
-        graph = self.builder.graph
-        graph.nodes = [*self._copied.nodes, *graph.nodes]
-        graph.outputs = [self._by_state[state] for state in states]
-        return graph
-
-
-def _values(graph: Graph) -> list[Value]:
-    made = [value for node in graph.nodes for value in node.outputs if value is not None]
-    return [*graph.inputs, *graph.constants, *made]

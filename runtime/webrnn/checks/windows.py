@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from webrnn.errors import ModelError, UnsupportedOp
 from webrnn.ir import WEBRNN, Dim
+from webrnn.ir.dims import floor_divide
 
 from .check import ANY, Check, spell
 from .registry import check
@@ -108,6 +109,35 @@ def small_conv(c: Check) -> None:
     if shape is not None:
         c.has_shape(2, shape[:1], "the scales")
         bias(c, 3, shape[0])
+
+
+@check("Ring", domain=WEBRNN)
+def ring(c: Check) -> None:
+    """Frames that all windows have: new ones, or among the last of a history that the ring has room for."""
+    axis, history = c.attribute("axis"), c.attribute("history")
+    steps = {name: c.attribute(name, 1) for name in ("kernel", "dilation", "stride")}
+    for name, number in {**steps, "axis": axis}.items():
+        c.that(number >= 1, f"{number} must be at least 1", name)
+    for name in ("history", "rate"):
+        c.that(c.attribute(name, 0) >= 0, f"{c.attribute(name)} is negative", name)
+    kept, rows = c.shape(0), c.shape(1)
+    if kept is None or rows is None:
+        return
+    message = f"frames {spell(rows)} do not fit the ring {spell(kept)}"
+    c.that(len(kept) == len(rows) > axis, message)
+    for at, (a, b) in enumerate(zip(kept, rows, strict=True)):
+        if at != axis:
+            c.equal(a, b, message)
+    c.at_least(kept[axis], max(history, 1), f"a ring of {kept[axis]} frames has no room for a history of {history}")
+    c.has_rank(2, "position", 1)
+    if c.shape(2) not in (None, (1,)):
+        c.has_shape(2, rows[:1], "position")
+    frames = rows[axis]
+    if frames is not None:
+        count = floor_divide(frames, steps["stride"]) + c.attribute("more", 0)
+        needed = (count - 1) * steps["stride"] + (steps["kernel"] - 1) * steps["dilation"] + 1
+        c.at_least(count, 0, f"{count} windows")
+        c.at_least(frames + history, needed, f"windows need {needed} frames, there are {frames + history}")
 
 
 @check("ConvInteger")

@@ -301,5 +301,6 @@ webrnn:ExpectShape         indexing     .            layout       layout   0    
 webrnn:Random              indexing     .            random       .        10              .                       first
 webrnn:Choose              reductions   .            random       .        10/in           .
 webrnn:SequenceMask        indexing     indexing     indexing     layout   0               :index,T:any
+webrnn:Ring                windows      windows      rings        .        0               T:any,T,:i64>2
 webrnn:SequenceJoin        sequences    .            .            .        0               .
 """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -97,6 +98,23 @@ class Draft:
     inputs: list[Port]
     outputs: list[Port]
     code: list[Instruction]
+
+    def written_over(self) -> dict[int, tuple[int, Dim]]:
+        """For the external of each output that is an input's ring with new frames in it: the external of that input,
+        and how many frames more could be new without overwriting one that the input still needs. If that is not
+        negative, both may be the same memory: nothing else reads or writes either."""
+        counts = Counter(view.storage for each in self.walk() for view in each.views())
+        found = {}
+        for each in self.code:
+            if each.name == "ring":
+                ring, rows, _, following, _, _, history, *_ = each.operands
+                assert isinstance(ring, View) and isinstance(rows, View) and isinstance(following, View)  # noqa: PT018
+                assert isinstance(history, int)
+                own = (ring.storage, following.storage)
+                if all(storage.kind == "external" and counts[storage] == 1 for storage in own):
+                    room = ring.shape[1] - history - rows.shape[1]
+                    found[following.storage.external] = (ring.storage.external, room)
+        return found
 
     def walk(self) -> Iterator[Instruction]:
         """All instructions in the order of the code, outer ones first."""

@@ -127,6 +127,7 @@ class _Encoder:
         self.tensors: dict[View, int] = {}
         self.buffers: dict[Storage, int] = {}
         self.slots = assign_slots(draft)
+        self.written_over = draft.written_over()
         self.weights = bytearray()
         self.n_moves = 0
         self.nodes: list[tuple[int, str]] = []
@@ -329,9 +330,14 @@ class _Encoder:
         return {
             "symbols": list(self.symbols),
             "inputs": [self._port(port) for port in self.draft.inputs],
-            "outputs": [self._port(port) for port in self.draft.outputs],
+            "outputs": [self._output(port) for port in self.draft.outputs],
             "nodes": self.nodes,
         }
+
+    def _output(self, port: Any) -> dict[str, Any]:
+        over = self.written_over.get(port.external)
+        row = self._port(port)
+        return row if over is None else {**row, "over": [over[0], self._size(over[1])]}
 
     def _port(self, port: Any) -> dict[str, Any]:
         row = {

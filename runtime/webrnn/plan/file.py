@@ -46,6 +46,9 @@ class PlanPort:
     external: int
     late: tuple[bool, ...] = ()
     """For each axis, whether its size is known only when the plan has run."""
+    over: tuple[int, int] | None = None
+    """The external of an input whose memory an output may have, if a size, of which this is the row, is not negative:
+    what a step has to leave of the input as it was is left."""
 
     @property
     def is_late(self) -> bool:
@@ -217,6 +220,9 @@ class PlanFile:
 def _port(row: Any, size_rows: list[list[int]], n_externals: int) -> PlanPort:
     try:
         port = PlanPort(row["name"], row["dtype"], tuple(row["shape"]), tuple(row["sizes"]), row["external"])
+        over = row.get("over")
+        if over is not None:
+            port = replace(port, over=tuple(over))
     except (KeyError, TypeError, AttributeError) as error:
         raise PlanError("the metadata are damaged") from error
     fits = (
@@ -228,10 +234,20 @@ def _port(row: Any, size_rows: list[list[int]], n_externals: int) -> PlanPort:
         and all(0 <= size < len(size_rows) for size in port.sizes)
         and all(_is_shown(size, size_rows[row]) for size, row in zip(port.shape, port.sizes, strict=True))
         and 0 <= port.external < n_externals
+        and (port.over is None or _is_over(port.over, len(size_rows), n_externals))
     )
     if not fits:
         raise PlanError(f"the metadata of {port.name!r} are damaged")
     return port
+
+
+def _is_over(over: tuple[Any, ...], n_sizes: int, n_externals: int) -> bool:
+    return (
+        len(over) == 2
+        and all(type(number) is int for number in over)
+        and 0 <= over[0] < n_externals
+        and 0 <= over[1] < n_sizes
+    )
 
 
 def _is_shown(size: Any, row: list[int]) -> bool:

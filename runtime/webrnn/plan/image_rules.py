@@ -6,11 +6,31 @@ from collections.abc import Sequence
 
 from .bound import BoundTensor, Maybe, fits, is_block, is_dense, is_vector, packed_floats
 from .instructions import COORDINATES, INTERPOLATIONS, NEAREST_MODES, PADDINGS, POOLINGS, UNITS
+from .opcodes import DTYPES, ITEM_BYTES
 
 
 def along_axis(x: BoundTensor, y: BoundTensor) -> bool:
     """[outer, n, inner] and [outer, m, inner]"""
     return is_dense(x, 3) and is_dense(y, 3) and (x.shape[0], x.shape[2]) == (y.shape[0], y.shape[2])
+
+
+def ring(
+    kept: BoundTensor, rows: BoundTensor, position: BoundTensor, following: BoundTensor, windows: BoundTensor,
+    rate: int, history: int, kernel: int, dilation: int, stride: int,
+) -> bool:  # fmt: skip
+    """Whether all windows lie among the last frames of the ring and the new ones."""
+    if not all(each.dtype == kept.dtype and along_axis(kept, each) for each in (rows, following, windows)):
+        return False
+    outer, slots, inner = kept.shape
+    if following.shape != kept.shape or rate < 0 or not 0 <= history <= slots or slots < 1:
+        return False
+    if min(kernel, dilation, stride) < 1 or windows.shape[1] % kernel:
+        return False
+    if not position.is_contiguous or position.count < 1 or outer % position.count:
+        return False
+    last = (windows.shape[1] // kernel - 1) * stride + (kernel - 1) * dilation
+    frames = history + rows.shape[1]
+    return fits(inner * ITEM_BYTES[DTYPES.index(kept.dtype)]) and fits(frames) and last < frames
 
 
 def _has_channels_last(t: BoundTensor) -> bool:

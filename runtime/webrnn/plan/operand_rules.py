@@ -431,6 +431,8 @@ OPERAND_RULES: dict[str, Callable[..., bool]] = {
     "pack": _pack,
     # --- small weights
     "same_bits": lambda mark: True,
+    # --- streams
+    "ring": image_rules.ring,
     "small_rows": small_rows,
     "small_sequence": _small_sequence,
 }

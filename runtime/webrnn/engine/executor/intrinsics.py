@@ -67,6 +67,12 @@ def small_conv(arguments: list[Any], attrs: dict[str, Any]) -> list[Any]:
     return [convolve(x, weights, scales, bias, attrs)]
 
 
+def ring(arguments: list[Any], attrs: dict[str, Any]) -> list[Any]:
+    from webrnn.reference.rings import ring as turn  # only streams have histories
+
+    return [*turn(*arguments, **attrs)]
+
+
 def sequence_join(arguments: list[Any], attrs: dict[str, Any]) -> list[Any]:
     """The elements of all sequences, one behind the other."""
     return [[element for sequence in arguments for element in sequence]]
@@ -75,6 +81,7 @@ def sequence_join(arguments: list[Any], attrs: dict[str, Any]) -> list[Any]:
 INTRINSICS: dict[str, Callable[[list[Any], dict[str, Any]], list[Any]]] = {
     "ExpectShape": expect_shape,
     "Random": random,
+    "Ring": ring,
     "Choose": choose,
     "SequenceJoin": sequence_join,
     "SequenceMask": sequence_mask,

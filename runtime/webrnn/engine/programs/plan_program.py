@@ -229,6 +229,24 @@ class PlanProgram:
         self._numbers.array[...] = min(self.limits.loop_steps, _MOST), min(run_steps, _MOST), microseconds
         self.kernels.function("plan_limit")(self._tables.address, self._numbers.address)
 
+    def in_place(self, pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+        """Let each of these outputs have the memory of its input, if the plan allows it for the sizes that are bound,
+        and nothing else has either: those that have it now."""
+        bound, found = self.bound, []
+        for before, after in pairs:
+            first, over = self.file.inputs[before].external, self.file.outputs[after].over
+            second = self.file.outputs[after].external
+            if over is None or over[0] != first or not {first, second} <= self.file.unshared:
+                continue
+            room = bound.sizes[over[1]]
+            if room is None or room < 0 or self._places[first].nbytes < max(bound.needed[first], bound.needed[second]):
+                continue
+            self._places.pop(second, None)
+            self._externals.array[second] = self._places[first].address
+            bound.outputs[after] = bound.inputs[before]
+            found.append((before, after))
+        return found
+
     def swapped(self, pairs: Sequence[tuple[int, int]]) -> Swap:
         """Addresses with which each of these inputs has changed places with an output of the same shape.
 

@@ -36,7 +36,8 @@ class Carrier(Protocol):
 
 class PlanCarrier:
     """States in the memory of the kernels. Each has two places: a step reads one and writes the other, and then they
-    change their roles, so that nothing is copied."""
+    change their roles, so that nothing is copied. A ring whose new frames take the place of none that is still needed
+    has one: a step that fails has changed nothing that the next try reads."""
 
     def __init__(self, program: PlanProgram, pairs: Pairs):
         self._program, self._pairs = program.another(), pairs
@@ -67,7 +68,8 @@ class PlanCarrier:
                     f"{program.outputs[after].shape}"
                 )
         self._bound = program.bound
-        self._tables = [None, program.swapped(self._pairs)]
+        kept = program.in_place(self._pairs)
+        self._tables = [None, program.swapped([pair for pair in self._pairs if pair not in kept])]
         carried = {before for before, _ in self._pairs}
         self._fed = [(index, place) for index, place in enumerate(program.inputs) if index not in carried]
         first = [program.inputs[before] for before, _ in self._pairs]

@@ -89,7 +89,7 @@ class StreamingModel:
             )
         states = program.file.states
         stored = {state.input: state.output for state in states}
-        if carry == "auto" and states:
+        if carry == "auto" and (states or program.file.timing is not None):
             carry = stored
         starts = {state.input: state.start for state in states if state.start is not None}
         return StreamingModel(

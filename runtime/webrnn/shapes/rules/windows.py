@@ -70,6 +70,19 @@ def small_conv(node: Node, inputs: Sequence[Fact]) -> Sequence[Fact]:
     return conv(node, inputs)
 
 
+@rule("Ring", domain=WEBRNN)
+def ring(node: Node, inputs: Sequence[Fact]) -> Sequence[Fact]:
+    """The next ring, and its windows side by side."""
+    kept, rows, _ = inputs
+    windows = rows.shape
+    if windows is not None:
+        axis, frames = node.attrs["axis"], windows[node.attrs["axis"]]
+        count = None if frames is None else floor_divide(frames, node.attrs.get("stride", 1))
+        places = None if count is None else (count + node.attrs.get("more", 0)) * node.attrs.get("kernel", 1)
+        windows = (*windows[:axis], places, *windows[axis + 1 :])
+    return [Fact(kept.dtype, kept.shape), Fact(rows.dtype, windows)]
+
+
 @rule("ConvTranspose")
 def conv_transpose(node: Node, inputs: Sequence[Fact]) -> Sequence[Fact]:
     x, w = inputs[0], inputs[1]
