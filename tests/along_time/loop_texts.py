@@ -123,7 +123,9 @@ EXACT: dict[str, str] = {
         "place = Reshape(time, corner)  row = Unsqueeze(h_next, first_axis)"
         "  results_next = ScatterND(results, place, row)",
         count="many",
-        states=(counted(), counted(name="time"), (f"float[time,{BATCH},{WIDTH}]", "results", "blank", "results_next"), H),
+        states=(
+            counted(), counted(name="time"), (f"float[time,{BATCH},{WIDTH}]", "results", "blank", "results_next"), H,
+        ),
         y="unused",
     ) + "y = Identity(results_of_walk)",
     "masked": loop(
@@ -167,7 +169,8 @@ EXACT: dict[str, str] = {
         "b = Sub(i, one)  later = Greater(i, zero)  at = Where(later, b, zero)", _at("at"), CELL, ALWAYS
     ),
     "frame before, frame by Where": loop(
-        "at = Sub(i, one)  g = Gather<axis=0>(x, at)  later = Greater(i, zero)  f = Where(later, g, small)", CELL, ALWAYS
+        "at = Sub(i, one)  g = Gather<axis=0>(x, at)  later = Greater(i, zero)  f = Where(later, g, small)",
+        CELL, ALWAYS,
     ),
     "frame before, frame by Where, other way round": loop(
         "at = Sub(i, one)  g = Gather<axis=0>(x, at)  is_first = Equal(i, zero)  f = Where(is_first, small, g)",
@@ -227,7 +230,8 @@ EXACT: dict[str, str] = {
         _at("k"), "xh = Concat<axis=1>(f, h)  z = MatMul(xh, w_lstm)  a, b, c, d = Split<axis=1, num_outputs=4>(z)",
         "e = Sigmoid(a)  g = Sigmoid(b)  o = Sigmoid(d)  u = Tanh(c)  eu = Mul(e, u)  gs = Mul(g, s)",
         "s_next = Add(gs, eu)  t = Tanh(s_next)  h_next = Mul(o, t)  y_t = Identity(h_next)",
-        "k_next = Add(k, one)  go_on = Less(k_next, n)", count="many", states=(counted(), (FRAME, "s", "h0", "s_next"), H),
+        "k_next = Add(k, one)  go_on = Less(k_next, n)", count="many",
+        states=(counted(), (FRAME, "s", "h0", "s_next"), H),
     ),
     "GRU of Keras, stacked": loop(
         _at("time"), CELL, _KERAS_STEP, count="many", states=(counted(), counted(name="time"), H), y="z"
@@ -242,14 +246,11 @@ EXACT: dict[str, str] = {
         "h_next = Tanh(s)  y_t = Squeeze(h_next, first_axis)  k_next = Add(k, one)  go_on = Less(k_next, n)",
         count="many", states=(counted(), (f"float[1,{BATCH},{WIDTH}]", "h", "h0_wide", "h_next")),
     ),
-    "last state is an output": loop(_at("i"), CELL, ALWAYS, y="z") + "y = Identity(z)",
     "loop in each step": loop(
-        _at("i"), CELL, ALWAYS,
-        "inner_h = Loop <body = twice (int64 j, bool on, float[2,4] a) => (bool still, float[2,4] b) "
+        _at("i"), "inner = Loop <body = fade (int64 j, bool on, float[2,4] a) => (bool still, float[2,4] b) "
         "{ still = Identity(on)  b = Mul(a, limit) }> (three, go, f)",
-    ).replace("s = Add(f, p)", "s = Add(inner_h, p)").replace(CELL.replace("s = Add(f, p)", "s = Add(inner_h, p)"), "")
-    .replace("b = Mul(a, limit) }> (three, go, f)", "b = Mul(a, limit) }> (three, go, f) "
-             + CELL.replace("s = Add(f, p)", "s = Add(inner_h, p)")),
+        CELL.replace("Add(f, p)", "Add(inner, p)"), ALWAYS,
+    ),
     "two loops": loop(_at("i"), CELL, ALWAYS, y="z")
     + loop("f = Gather<axis=0>(z, i)", CELL, ALWAYS, name="walk_again"),
     "starts from the first frame": "start = Gather<axis=0>(x, zero)  h_start = Tanh(start)"

@@ -37,7 +37,9 @@ def standardized(x, axes, epsilon=1e-5):
 
 
 def grouped(x):
-    return standardized(x.reshape(len(x), BATCH, 2, WIDTH // 2), (0, 3)).reshape(x.shape) + np.float32([0.5, 0.5, 1.5, 1.5])
+    return standardized(x.reshape(len(x), BATCH, 2, WIDTH // 2), (0, 3)).reshape(x.shape) + np.float32(
+        [0.5, 0.5, 1.5, 1.5]
+    )
 
 
 CASES = {

@@ -2,8 +2,8 @@
 
 Requires: facts from infer_shapes, and the sizes of the axes of time.
 Ensures: InstanceNormalization, GroupNormalization, LayerNormalization, RMSNormalization, MeanVarianceNormalization,
-LpNormalization, GlobalAveragePool and GlobalMaxPool of the outermost graph over an axis of time are reductions, and what
-goes element by element.
+LpNormalization, GlobalAveragePool and GlobalMaxPool of the outermost graph over an axis of time are reductions and ops
+that go element by element.
 Declines: "a rank or a number of channels is not known".
 """
 
@@ -110,7 +110,9 @@ def _group(around: Rearranging, node: Node, axes: Sequence[int]) -> None:
     target = around.op("Concat", first, around.new.ints(groups, channels // groups), rest, axis=0)
     grouped = around.op("Reshape", x, target, allowzero=0)
     normed = _normed(around, grouped, node, [2, *(axis + 1 for axis in axes)])
-    back = around.op("Reshape", normed, around.op("Concat", first, around.new.ints(channels), rest, axis=0), allowzero=0)
+    back = around.op(
+        "Reshape", normed, around.op("Concat", first, around.new.ints(channels), rest, axis=0), allowzero=0
+    )
     _by_channel(around, back, scale, bias, len(shape), node.outputs[0])
 
 

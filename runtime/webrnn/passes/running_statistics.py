@@ -16,7 +16,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from webrnn.ir import Dim, DType, Graph, Node, Scan, SymbolicDim, Value, is_plain
-
 from webrnn.shapes.facts import Fact
 from webrnn.shapes.infer import infer_node
 
@@ -199,7 +198,9 @@ class _Loop:
         apart = inside.op("Mul", inside.op("Mul", step, step), inside.op("Div", count, counted))
         if self.found.others:
             centred = around.op("Sub", self.found.x, means)
-            apart = inside.op("Add", apart, self._element(self._in_frame("ReduceMean", around.op("Mul", centred, centred))))
+            apart = inside.op(
+                "Add", apart, self._element(self._in_frame("ReduceMean", around.op("Mul", centred, centred)))
+            )
         total = inside.op("Add", spread, apart)
         self._goes_on(spread, total)
         return self._finish([now, inside.op("Div", total, counted)], meets)
