@@ -12,7 +12,7 @@ from playwright.sync_api import Browser
 
 from tests.pyodide_pkg import engines
 
-from . import webrnn_cases
+from . import timed_cases, webrnn_cases
 from .conftest import served
 from .node import node
 
@@ -25,6 +25,7 @@ def site(host: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The host with the cases and what pages run of the tests."""
     folder = Path(shutil.copytree(host, tmp_path_factory.mktemp("webrnn") / "site"))
     webrnn_cases.write(folder / "cases", webrnn_cases.all_cases())
+    timed_cases.write(folder / "cases")
     (folder / "empty.html").write_text('<link rel="icon" href="data:,">')  # the server sends the demo's policy with it
     (folder / "package.json").write_text('{"type": "module"}')  # Node 20.18 does not find that out by itself
     for file in PAGE_SCRIPTS:
@@ -32,7 +33,7 @@ def site(host: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("name", ["webrnn.test.mjs", "webrnn_trust.test.mjs"])
+@pytest.mark.parametrize("name", ["webrnn.test.mjs", "webrnn_trust.test.mjs", "webrnn_frames.test.mjs"])
 def test_webrnn_js(site: Path, name: str) -> None:
     script = HERE / name
     assert "# fail 0" in node("--test-reporter=tap", str(script), f"{site.as_uri()}/")

@@ -70,11 +70,13 @@ def test_declines_what_takes_too_long_to_count() -> None:
     assert reasons(outcome, "count_steps") == {f"it takes more than {MOST_STEPS} steps"}
 
 
-def loop_up_to_a_size(first: str = "go = Less(start, size)", again: str = "again = Less(next, size)") -> Graph:
+def loop_up_to_a_size(
+    first: str = "go = Less(start, size)", again: str = "again = Less(next, size)", row: str = "y = Gather(x, count)"
+) -> Graph:
     """As Keras' loops are exported: a state of its own counts up to the size of a tensor."""
     return graph_of(f"""
     agraph (float[T, 2] x) => (float[T, 2] out)
-    <int64 start = {{0}}, int64 one = {{1}}, int64 trips = {{9223372036854775807}}, bool yes = {{1}}>
+    <int64 start = {{0}}, int64 one = {{1}}, int64 trips = {{9223372036854775807}}, bool yes = {{1}}, int64[2] corner = {{3, 4}}>
     {{
         sizes = Shape(x)
         size = Gather(sizes, start)
@@ -85,7 +87,7 @@ def loop_up_to_a_size(first: str = "go = Less(start, size)", again: str = "again
                 next = Add(count, one)
                 next_as_float = Cast<to=1>(next)
                 {again}
-                y = Gather(x, count)
+                {row}
             }}>
     }}""")
 
@@ -109,14 +111,24 @@ def test_a_loop_up_to_a_size(again: str) -> None:
     assert not {"Scan", "Gather", "Loop"} & ops(graph).keys()
 
 
+def test_a_loop_that_does_not_ask_before_its_first_step() -> None:
+    """Without rows it fails, so it may be taken to have some."""
+    graph = loop_up_to_a_size("go = Identity(yes)")
+    for steps in (1, 3):
+        x = np.arange(2 * steps, dtype=np.float32).reshape(steps, 2)
+        assert_keeps_results(graph, [x], "counters_to_iterations", "count_steps", "gather_to_sequence")
+    run_passes(graph, check=True)
+    assert not {"Scan", "Gather", "Loop"} & ops(graph).keys()
+
+
 @pytest.mark.parametrize(
-    ("first", "again"),
+    ("first", "again", "row"),
     [
-        ("go = Identity(yes)", "again = Less(next, size)"),  # takes a step of no rows
-        ("go = Less(start, size)", "again = Less(count, size)"),
-        ("go = Less(start, size)", "again = Greater(next, size)"),
+        ("go = Identity(yes)", "again = Less(next, size)", "y = Cast<to=1>(corner)"),  # takes a step of no rows
+        ("go = Less(start, size)", "again = Less(count, size)", "y = Gather(x, count)"),
+        ("go = Less(start, size)", "again = Greater(next, size)", "y = Gather(x, count)"),
     ],
 )
-def test_loops_that_do_not_end_at_the_size_keep_their_condition(first: str, again: str) -> None:
-    outcome = run_passes(loop_up_to_a_size(first, again), check=True)
+def test_loops_that_do_not_end_at_the_size_keep_their_condition(first: str, again: str, row: str) -> None:
+    outcome = run_passes(loop_up_to_a_size(first, again, row), check=True)
     assert "its condition depends on data" in reasons(outcome, "count_steps")

@@ -102,6 +102,7 @@ export function otherModule({ variant, isFull }, error) {
   throw error;
 }
 
+const MOST = 0x7fffffff;
 const DAMAGED = "the metadata are damaged";
 
 export const within = (number, low, high) => Number.isInteger(number) && number >= low && number <= high;
@@ -143,6 +144,7 @@ export class PlanFile {
     this.#checkExternals();
     this.nodes = meta.nodes;
     this.states = this.#states(meta.states ?? [], bytes, header);
+    this.timing = this.#timing(meta.timing ?? null);
     this.about = meta.about ?? {};
     if (!isObject(this.about)) throw new PlanError(DAMAGED);
     if (this.symbols.length !== header.symbols) throw new PlanError("the plan does not name its symbols");
@@ -235,6 +237,34 @@ export class PlanFile {
       }
     }
     return states;
+  }
+
+  /** How the frames of a stream relate to those of the whole run, as in runtime/webrnn/ir/timing.py, or null. */
+  #timing(row) {
+    if (row === null) return null;
+    const { stride, inputs, outputs, position, end } = row;
+    const carries = (key, name) => this.states.some((state) => state[key] === name);
+    const areTimed = (rows, ports, key, fits) =>
+      Array.isArray(rows) && new Set(rows.map((each) => each?.name)).size === rows.length &&
+      rows.every((each) => {
+        const shape = ports.find(({ name }) => name === each?.name && !carries(key, name))?.shape;
+        return shape && within(each.axis, 0, shape.length - 1) && fits(each, shape[each.axis]);
+      });
+    const isWhole = (_, size) => typeof size === "string" || (size > 0 && size % stride === 0);
+    const isOutput = ({ rate, delay, extra }) =>
+      within(rate, 1, MOST) && within(delay, 0, MOST) && within(extra, -delay, MOST);
+    const isCounter = (wanted) =>
+      carries("input", wanted) &&
+      this.inputs.some(({ name, type, shape }) => name === wanted && type === "int64" && shape.length === 1 && shape[0] === 1);
+    const fits =
+      within(stride, 1, MOST) && areTimed(inputs, this.inputs, "input", isWhole) && inputs.length &&
+      areTimed(outputs, this.outputs, "output", isOutput) && typeof position === "string" && position !== end &&
+      (end === null || isCounter(end)) && ((end === null && outputs.every(({ delay }) => !delay)) || isCounter(position));
+    if (!fits) throw new PlanError("the metadata of time are damaged");
+    const most = (number) => Math.max(0, ...outputs.map(number));
+    const delay = most((output) => Math.ceil((output.delay * stride) / output.rate));
+    const flushStrides = most((output) => Math.ceil((output.delay + output.extra) / output.rate));
+    return { stride, inputs, outputs, position, end, delay, flushStrides };
   }
 
   /** All sizes for given symbols. They are exact wherever plan_bind accepts them. */

@@ -61,6 +61,9 @@ export class Slot {
   given = null; // the shape of that, or null
   own = null; // of an output: the array that was filled last
   target = undefined; // of an output: the array that the caller wants filled, during a call
+  timed = null; // its axis of time; of an output its rate, delay and extra frames too
+  hidden = 0; // of an output: how many frames the next step gives that are not shown
+  kept = null; // of an output without frames: what the last step gave, if a flush needs it
 
   constructor(port, direction) {
     this.name = port.name;
@@ -137,13 +140,35 @@ export class Slot {
   checkTarget(memory) {
     const { target } = this;
     const room = tagOf(target) === this.tag ? lengthOf(target) : undefined;
-    if (this.isLate ? room === undefined : room !== this.count) {
-      const needed = this.isLate ? this.tag : `${this.tag} of ${this.count} elements`;
+    const shown = this.hidden ? count(this.shownShape(this.shape)) : this.count;
+    if (this.isLate ? room === undefined : room !== shown) {
+      const needed = this.isLate ? this.tag : `${this.tag} of ${shown} elements`;
       throw new ShapeError(`out: ${this.label} needs a ${needed}, not ${kindOf(target)} of ${room ?? target?.length}`);
     }
     if (target === this.own) return; // to ask for its buffer takes as long as a small step
     if (this.isIn(memory, target)) throw new ShapeError(`out: ${this.label} needs an array of yours, not a borrowed one`);
     this.own = target;
+  }
+
+  /** A shape with another number of frames. */
+  withFrames(shape, frames) {
+    return shape.map((size, axis) => (axis === this.timed.axis ? frames : size));
+  }
+
+  /** The shape of what is shown of a result of this shape. */
+  shownShape(shape) {
+    return this.hidden ? this.withFrames(shape, Math.max(0, shape[this.timed.axis] - this.hidden)) : shape;
+  }
+
+  /** Copies frames of a result into those of `target`, whose first frame is `later` frames behind the first of the result. */
+  copyFrames(view, shape, target, frames, later) {
+    const { axis } = this.timed;
+    const inner = count(shape.slice(axis + 1));
+    const [first, end] = [Math.max(0, later), Math.min(shape[axis], later + frames)];
+    for (let from = 0, to = 0; first < end && from < view.length; from += shape[axis] * inner, to += frames * inner) {
+      target.set(view.subarray(from + first * inner, from + end * inner), to + (first - later) * inner);
+    }
+    return target;
   }
 
   isIn(memory, array = this.data) {

@@ -4,6 +4,7 @@
 // the results of its step have been handed over.
 
 import { GROW, ModelError, PlanError, ShapeError, StreamError, shown, within } from "./plan_file.js";
+import { Frames } from "./frames.js";
 import { Slot, allocated, count, refuseOthers, sameShape } from "./slot.js";
 
 const MOST_STEPS = 0x7fffffff;
@@ -36,8 +37,11 @@ export class Stream {
   #borrowed;
   #isBusy = false;
   #isResized = false; // whether a state has changed its size from one step to the next
+  #frames = null; // of a stream with frames
+  #mayWarmUp = false; // whether the next step may give frames that are not shown
+  #wasFed = false;
 
-  constructor(vm, carry, sizes) {
+  constructor(vm, carry, sizes, timing = null) {
     const { heap, file } = (this.#vm = vm);
     this.#sizes = { ...sizes };
     this.#inputs = file.inputs.map((port) => new Slot(port, "input"));
@@ -48,6 +52,8 @@ export class Stream {
     this.#fedAxes = new Set(this.#fed.flatMap(({ axes }) => axes));
     this.#returned = this.#outputs.filter(({ partner }) => !partner);
     this.#borrowed = this.#byName(() => null);
+    if (timing) this.#frames = new Frames(timing, file.symbols, this.#fed, this.#returned);
+    this.#mayWarmUp = timing !== null;
     this.#addresses = heap.allocate(4 * (file.externals + file.symbols.length));
   }
 
@@ -87,6 +93,14 @@ export class Stream {
     this.#isBusy = false;
   }
 
+  get stride() {
+    return this.#frames?.stride ?? 1;
+  }
+
+  get delay() {
+    return this.#frames?.delay ?? 0;
+  }
+
   get shapes() {
     this.#enter();
     this.#leave();
@@ -108,8 +122,7 @@ export class Stream {
     const isNew = this.#origin === AT_START && this.#states.some(({ resultShape }) => !resultShape);
     const sizes = isNew ? this.#vm.file.sizes(this.#resolved(this.#sizes)) : null;
     const copy = (slot) => {
-      if (this.#origin === IN_MEMORY) return slot.view.slice();
-      if (this.#origin === LOADED) return slot.loaded.data.slice();
+      if (this.#origin !== AT_START) return this.#stateView(slot).slice();
       const shape = sizes ? slot.sizes.map((index) => sizes[index]) : slot.resultShape;
       slot.checkShape(shape);
       return slot.begin(new slot.Array(count(shape)), shape);
@@ -117,15 +130,28 @@ export class Stream {
     return Object.fromEntries(this.#states.map((slot) => [slot.name, copy(slot)]));
   }
 
+  #stateView(slot) {
+    return this.#origin === IN_MEMORY ? slot.view : slot.loaded.data;
+  }
+
   reset() {
     this.#enter();
+    this.#restart();
+    this.#leave();
+  }
+
+  #restart() {
     for (const slot of this.#states) {
       slot.loaded = null;
       if (this.#isResized) slot.resultShape = null;
     }
     if (this.#isResized) this.#symbols = null; // states begin as large as they were at first
-    this.#origin = AT_START;
-    this.#leave();
+    this.#goOnFrom(AT_START);
+  }
+
+  #goOnFrom(origin) {
+    this.#origin = origin;
+    this.#mayWarmUp = this.#frames !== null;
   }
 
   load(states) {
@@ -137,6 +163,8 @@ export class Stream {
       this.#origin = LOADED;
       this.#checkLoaded(before);
       this.#states.forEach((slot, i) => (slot.loaded = { data: loaded[i], shape: slot.given }));
+      for (const slot of this.#returned) slot.kept = null;
+      this.#goOnFrom(LOADED);
     } catch (error) {
       this.#origin = before;
       throw error;
@@ -157,6 +185,7 @@ export class Stream {
       let fits = this.#symbols !== null && this.#origin !== LOADED && !sizes;
       for (let i = 0; i < fed.length; i++) if (!fed[i].fits()) fits = false;
       if (!fits) this.#prepare(named);
+      if (this.#mayWarmUp) this.#mayWarmUp = this.#frames.hide(this.#strides());
       if (out) this.#checkTargets();
       this.#run();
       const results = out ? this.#fill(out) : borrow ? this.#borrow() : this.#copies();
@@ -165,6 +194,84 @@ export class Stream {
     } finally {
       this.#leave();
     }
+  }
+
+  /** How many strides were fed; 0 where that makes no difference. */
+  #strides() {
+    const slot = this.#states.find(({ name }) => name === this.#frames.position);
+    if (!slot || this.#origin === AT_START) return 0;
+    if (this.#origin === IN_MEMORY) this.#refreshViews();
+    return Number(this.#stateView(slot)[0]);
+  }
+
+  flush() {
+    this.#enter();
+    try {
+      if (!this.#frames) throw new StreamError("flush: it is not known that this stream has frames; no step has kept any back");
+      const strides = this.#strides();
+      const isCounted = this.#frames.end !== null || this.#frames.delay > 0;
+      if (this.#origin === AT_START || (isCounted && strides === 0)) {
+        throw new StreamError("flush: nothing was fed yet; a flush ends a sequence, and the next step begins one");
+      }
+      if (this.#frames.keepsResults && this.#returned.some(({ timed, kept }) => !timed && !kept)) {
+        throw new StreamError("flush: outputs without frames are those of the last step, and load() came after it");
+      }
+      return allocated(() => this.#flushed(strides));
+    } finally {
+      this.#leave();
+    }
+  }
+
+  /** The frames that are left; then the stream begins anew. If it raises, it goes on from where it was. */
+  #flushed(strides) {
+    const frames = this.#frames;
+    const shapeOf = (slot) => (this.#origin === IN_MEMORY ? slot.shape : slot.loaded.shape);
+    const before = this.#states.map((slot) => ({ data: this.#stateView(slot).slice(), shape: shapeOf(slot) }));
+    const load = (states) => {
+      this.#states.forEach((slot, i) => (slot.loaded = states[i]));
+      this.#goOnFrom(LOADED);
+    };
+    try {
+      for (const slot of this.#returned) slot.hidden = 0;
+      const results = this.#byName(({ kept }) => kept);
+      const steps = Math.ceil((frames.flushStrides * frames.stride) / frames.flushFrames) || 0;
+      if (steps) {
+        frames.feedZeros(this.#wasFed);
+        const end = { data: BigInt64Array.of(BigInt(strides)), shape: [1] };
+        load(before.map((state, i) => (this.#states[i].name === frames.end ? end : state)));
+        this.#prepare(this.#sizes);
+      }
+      for (let i = 0; i < steps; i++) {
+        this.#run();
+        for (const slot of this.#returned) this.#collect(slot, results, strides, i);
+        this.#commit();
+      }
+      for (const slot of this.#returned) this.#finish(slot, results, strides);
+      this.#restart();
+      return results;
+    } catch (error) {
+      load(before);
+      throw error;
+    }
+  }
+
+  /** Adds what a step of a flush gave to its results. */
+  #collect(slot, results, strides, step) {
+    const view = this.#resultView(slot);
+    if (!slot.timed) {
+      results[slot.name] = view.slice();
+      return;
+    }
+    const shape = this.#resultShape(slot);
+    const [first, frames] = this.#frames.rest(slot, strides);
+    results[slot.name] ??= new slot.Array(count(slot.withFrames(shape, frames)));
+    slot.copyFrames(view, shape, results[slot.name], frames, first - step * shape[slot.timed.axis]);
+  }
+
+  #finish(slot, results, strides) {
+    if (!slot.timed) return;
+    results[slot.name] ??= new slot.Array(0);
+    if (slot.resultShape) slot.resultShape = slot.withFrames(slot.resultShape, this.#frames.rest(slot, strides)[1]);
   }
 
   dispose() {
@@ -274,25 +381,27 @@ export class Stream {
   // --- results -----------------------------------------------------------------------------------------------------------
 
   #copies() {
-    return allocated(() => this.#byName((slot) => this.#resultView(slot).slice()));
+    return allocated(() => this.#byName((slot) => this.#shownView(slot).slice()));
   }
 
   #borrow() {
     const returned = this.#returned;
-    for (let i = 0; i < returned.length; i++) this.#borrowed[returned[i].name] = this.#resultView(returned[i]);
+    for (let i = 0; i < returned.length; i++) this.#borrowed[returned[i].name] = this.#shownView(returned[i]);
     return this.#borrowed;
   }
 
   #fill(out) {
     const returned = this.#returned;
-    for (let i = 0; i < returned.length; i++) returned[i].fill(this.#resultView(returned[i]));
+    for (let i = 0; i < returned.length; i++) returned[i].fill(this.#shownView(returned[i]));
     return out;
   }
 
   #commit() {
     const states = this.#states;
     const returned = this.#returned;
-    for (let i = 0; i < returned.length; i++) returned[i].resultShape = this.#resultShape(returned[i]);
+    for (let i = 0; i < returned.length; i++) returned[i].resultShape = returned[i].shownShape(this.#resultShape(returned[i]));
+    if (this.#frames?.keepsResults) for (const slot of returned) if (!slot.timed) slot.kept = this.#resultView(slot).slice();
+    this.#wasFed = true;
     for (let i = 0; i < states.length; i++) {
       const shape = this.#resultShape(states[i].partner);
       this.#exchange(states[i], states[i].partner);
@@ -324,6 +433,15 @@ export class Stream {
     output.view = view;
     this.#words[input.external] = blocks[input.external].address;
     this.#words[output.external] = block.address;
+  }
+
+  /** What is shown of a result: a copy if that is not all. */
+  #shownView(slot) {
+    const view = this.#resultView(slot);
+    if (!slot.hidden) return view;
+    const shape = this.#resultShape(slot);
+    const shown = slot.shownShape(shape);
+    return slot.copyFrames(view, shape, new slot.Array(count(shown)), shown[slot.timed.axis], slot.hidden);
   }
 
   #resultView(slot) {
@@ -442,7 +560,9 @@ export class Stream {
         slot.given = slot.loaded.shape;
       }
     }
-    this.#bind(this.#resolved(sizes));
+    const symbols = this.#resolved(sizes);
+    this.#frames?.check(symbols);
+    this.#bind(symbols);
   }
 
   /** Makes room for sizes. Only when all of it is there does it take the place of what was bound before. */

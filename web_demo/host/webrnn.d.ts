@@ -54,8 +54,16 @@ export interface Progress {
 
 /** A call that raises leaves the stream as it was. */
 export interface Stream {
-  /** One run, from the states that the last one left: the outputs that are not carried. */
+  /** One run, from the states that the last one left: the outputs that are not carried. Frames that are not ready are not
+   * among them: in the first steps of a stream with a `delay` results are shorter, and may be empty. */
   step(feeds: Feeds, options?: StepOptions): Results;
+  /** Ends the sequence: the frames that are left, new arrays, so that all steps and this are the whole run. The next step
+   * begins a new sequence, as after `reset`. Raises StreamError before the first step, and for plans without frames. */
+  flush(): Results;
+  /** By how many frames of the inputs the outputs are behind. */
+  readonly delay: number;
+  /** A step takes a multiple of so many frames. */
+  readonly stride: number;
   /** Copies of the states by the names of their inputs; before the first step what they start from. */
   readonly state: Results;
   /** Goes on from these states; all that are carried. Raises if they do not fit the plan or each other. Where several sizes

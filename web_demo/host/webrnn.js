@@ -88,8 +88,10 @@ export class Model {
 
   stream({ carry = this.carry, sizes = {} } = {}) {
     if (carry === null || typeof carry !== "object") throw new ShapeError(`carry is an object, not ${typeof carry}`);
-    if (!Object.keys(carry).length && carry === this.carry) throw new ShapeError(NO_STATES);
-    return new Stream(this.#vm, carry, sizes);
+    const { states, timing } = this.#vm.file;
+    if (!Object.keys(carry).length && carry === this.carry && !timing) throw new ShapeError(NO_STATES);
+    const isOwn = Object.keys(carry).length === states.length && states.every(({ input, output }) => carry[input] === output);
+    return new Stream(this.#vm, carry, sizes, isOwn ? timing : null);
   }
 }
 

@@ -15,13 +15,13 @@ import numpy as np
 from webrnn.ir import Dim, Graph, Node, Scan, Value, is_scan
 from webrnn.ops.sets import SIZES
 from webrnn.shapes.facts import Fact, Facts, fact_of_array, facts_of_inputs
-from webrnn.shapes.infer import infer_node, step_count
+from webrnn.shapes.infer import infer_node
 
 from . import layout_moves, window_moves  # noqa: F401: they fill the table of moves
 from .copies import copied
 from .kinds import COUNTS, LAST, TIMELESS, Along, BreaksTime, Fault, join
 from .loop_moves import loop_move
-from .loops import inner_loop, time_loop, walks_along_time
+from .loops import inner_loop, steps_of, time_loop, walks_along_time
 from .moves import MOVES, Move
 from .paces import STRIDES, mentions_strides
 from .shapes import SHAPES_OF_MANY
@@ -167,7 +167,7 @@ class Analysis:
     def _frames_of(self, node: Node, operands: Sequence[Along]) -> Dim:
         """How many frames the operands of a node have, or the steps of a loop that takes none of them."""
         if is_scan(node) and not any(operand.axis is not None for operand in operands):
-            steps = step_count(Scan.of(node).n_steps, self.facts)
+            steps = steps_of(Scan.of(node), self.facts)
             if mentions_strides(steps) and steps is not None:
                 return steps
         lengths = {operand.length for operand in operands if operand.axis is not None and not operand.uniform}

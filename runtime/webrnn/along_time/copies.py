@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from webrnn.ir import DType, Node, Value
+from webrnn.ir import DType, Node, Scan, Value, is_scan
 from webrnn.ops.sets import ELEMENTWISE, RESHAPES, SIZES
 from webrnn.shapes.facts import Facts
 
 from .kinds import Along, BreaksTime, Mirror
-from .paces import mentions_strides
+from .paces import Pace, mentions_strides
 from .view import SIZE_OPERANDS
 from .writer import Writer
 
@@ -85,6 +85,8 @@ def copied(node: Node, operands: Sequence[Along]) -> Ready:
         (along,) = timed
         return Ready(list(operands), along.delay, True, along.start, along.mirror)
     delay = max((along.earliest for along in timed), default=0)
+    if is_scan(node) and any(state.final is not None for state in Scan.of(node).states):
+        delay = max([delay, *(-Pace.of(along.length).extra for along in timed if mentions_strides(along.length))])
     for along in timed:
         if not along.is_pure and not (along.is_settled and along.delay == delay):
             raise BreaksTime("frames that are to be kept share an axis with others", along.axis)

@@ -101,6 +101,12 @@ class Along:
             return max(0, self.delay)
         return max(0, self.delay + self.mirror.reach)
 
+    def before_end(self, extra: int) -> Along:
+        """So late that no frame behind the last one comes before the end is known. `extra` is how many frames there are
+        beyond the rate: frames that the model cuts off at its end are among those of a step before."""
+        latest = max(self.earliest, -extra)
+        return self if self.delay >= -extra or self.mirror is not None else self.settled(latest)
+
     def at(self, axis: int) -> Along:
         return replace(self, axis=axis)
 

@@ -67,7 +67,7 @@ def pad(view: NodeView) -> Move | None:
         return _pad_constant(view, before, after, length, others)
     if mode not in ("edge", "reflect") or min(before, after) < 0:
         raise BreaksTime(f"what it pads with ({mode}) is not known in time", time)
-    settled = along.settled(along.earliest)
+    settled = along.settled(along.earliest if not after else max(along.earliest, -Pace.of(along.length).extra))
     mirrored = replace(
         settled, length=length, delay=settled.delay - before, mirror=Mirror(mode, before, after), start=()
     )
@@ -89,14 +89,15 @@ def _pad_constant(view: NodeView, before: int, after: int, length: Dim, others: 
         number = float(array.reshape(-1)[0])
     if along.mirror is not None:
         along = along.settled(along.earliest)
+    if after > 0:
+        along = along.before_end(Pace.of(along.length).extra)
     start = (*[number] * before, *along.start) if before >= 0 else along.start[-before:]
     delay = along.delay - before
     padded = replace(along, length=length, delay=delay, start=start[: max(0, -delay)])
 
     def write(writer: Writer) -> None:
         value = _first(view)
-        settled = view.operands[0].mirror is not None
-        source = writer.at(value, along.delay) if settled else writer.read(value)
+        source = writer.read(value) if along == view.operands[0] else writer.at(value, along.delay)
         at_end = after > 0 and writer.needs_end(value)
         frames = writer.masked(value, along, before > 0 and along.delay > 0, at_end, number, source)
         if any(size != 0 for size in others):
@@ -191,6 +192,8 @@ def _last_frame(view: NodeView, is_kept: bool) -> Move:
     """The last frame so far, and behind the end the last frame of all. A state keeps it while none comes."""
     along, time = view.operands[0], view.time_of(0)
     own = along.settled(along.earliest)
+    if not isinstance(along.length, int):
+        own = own.before_end(Pace.of(along.length).extra)
     is_newest = (
         own.delay == 0 and along.is_settled and (isinstance(along.length, int) or Pace.of(along.length).extra == 0)
     )
@@ -228,6 +231,8 @@ def concat(view: NodeView) -> Move | None:
     if len({number for number, _ in after}) > 1:
         raise BreaksTime("it adds different frames behind the sequence", axis)
     own = along.settled(along.earliest) if along.mirror is not None else along
+    if after:
+        own = own.before_end(Pace.of(along.length).extra)
     if own.delay > 0 and len({number for number, _ in before}) > 1:
         raise BreaksTime("it adds different frames before the sequence", axis)
     added = tuple(number for number, count in before for _ in range(count))

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from webrnn.ir import Dim, Scan, SequenceInput, State, SymbolicDim, Value
+from webrnn.ir import Dim, Invariant, Scan, SequenceInput, State, SymbolicDim, Value, is_plain
 from webrnn.ir.dims import quotient
 from webrnn.shapes.facts import Facts
-from webrnn.shapes.infer import length_of, step_count
+from webrnn.shapes.infer import length_of
 
 from .kinds import LAST, TIMELESS, Along, BreaksTime, join
 
@@ -28,8 +28,14 @@ def walks_along_time(scan: Scan, sequences: Sequence[Along], steps: Along | None
         steps is not None
         and isinstance(frames, SymbolicDim)
         and not any(along.axis is not None for along in sequences)
-        and step_count(scan.n_steps, facts) == frames
+        and steps_of(scan, facts) == frames
     )
+
+
+def steps_of(scan: Scan, facts: Facts) -> Dim | None:
+    """How many steps a loop is told to take, given that it takes some."""
+    content = facts.of(scan.n_steps).content
+    return content[0] if content else None
 
 
 def _pairs(scan: Scan, sequences: Sequence[Along]) -> Iterator[tuple[SequenceInput, Along]]:
@@ -54,7 +60,7 @@ def time_loop(
         raise refuse("a condition decides when it ends, so it may stop before the last frame")
     if scan.iteration is not None and _is_read(scan, scan.iteration):
         raise refuse("it uses the number of the step, which starts anew with each step of a stream")
-    if scan.n_steps is not None and step_count(scan.n_steps, facts) != frames:
+    if scan.n_steps is not None and steps_of(scan, facts) != frames:
         raise refuse("it is not known to take as many steps as there are frames")
     for item in scan.sequences:
         along, name = given[item.whole], item.whole.name
@@ -66,7 +72,7 @@ def time_loop(
             raise refuse(f"it walks over an axis of {name!r} that does not count frames, and over frames as well")
     for invariant in scan.invariants:
         if not given[invariant.outer].is_timeless:
-            raise refuse(f"each of its steps sees all of {invariant.outer.name!r}, which depends on frames")
+            raise refuse(_reason_against_seeing(scan, invariant, given[invariant.outer]))
     for state in scan.states:
         reason = _reason_against_start(state, given, fed)
         if reason is not None:
@@ -76,6 +82,20 @@ def time_loop(
             raise refuse("its results are not one for each frame")
     finals = [LAST] * len(scan.states)
     return [*finals, *(Along(_trace_axis(trace.spec.axis, trace.whole, facts)) for trace in scan.traces)]
+
+
+def _reason_against_seeing(scan: Scan, invariant: Invariant, along: Along) -> str:
+    """Why no step may see what depends on all frames."""
+    name = invariant.outer.name
+    if along.counts:
+        return f"each of its steps uses the number of frames ({name!r}), which a stream does not know before the end"
+    readers = [node for node in scan.body.nodes if invariant.inner in node.inputs]
+    if readers and all(is_plain(node, "Gather", "Slice") for node in readers):
+        return (
+            f"it picks frames of {name!r} by numbers that are not known to be that of its step, or a fixed number more or "
+            "less, inside the sequence (the frame before the first is the last frame)"
+        )
+    return f"each of its steps sees all of {name!r}, which depends on frames"
 
 
 def _reason_against_start(state: State, given: Mapping[Value | None, Along], fed: frozenset[Value]) -> str | None:
@@ -117,7 +137,7 @@ def inner_loop(analysis: Analysis, scan: Scan, given: Mapping[Value | None, Alon
         for state, found in zip(scan.states, states, strict=True):
             along.update((value, found) for value in state.body_in)
         analysis.visit(scan.body)
-        results = analysis.outputs_of(scan.body)
+        results = _results(analysis, scan)
         after = results[scan.body_cond is not None :]
         joined = [
             _joined(analysis, state, before, new)
@@ -138,6 +158,15 @@ def inner_loop(analysis: Analysis, scan: Scan, given: Mapping[Value | None, Alon
         for trace, found in zip(scan.traces, after[len(states) :], strict=True)
     ]
     return [*finals, *traces]
+
+
+def _results(analysis: Analysis, scan: Scan) -> Sequence[Along]:
+    try:
+        return analysis.outputs_of(scan.body)
+    except BreaksTime as broken:
+        if scan.body_cond is None:
+            raise
+        raise BreaksTime(f"a condition decides when it ends, and {broken.reason}", broken.axis) from None
 
 
 def _joined(analysis: Analysis, state: State, before: Along, after: Along) -> Along:

@@ -121,7 +121,7 @@ def _written(graph: Graph, time: Mapping[Value, int], analysis: Analysis) -> Str
             outputs[value.name] = TimedOutput(along.axis, along.length)
             continue
         pace = Pace.of(along.length)
-        delays[value] = max(0, along.delay, -pace.extra)
+        delays[value] = max(along.earliest, -pace.extra)
         outputs[value.name] = TimedOutput(along.axis, pace.rate, delays[value], pace.extra)
     flushes = any(output.delay + output.extra > 0 for output in outputs.values())
     needed = needed_frames(graph, analysis.along, analysis.moves)

@@ -92,6 +92,8 @@ class Starts:
             sizes = self._shape(fact.content)
             return sizes if fact.shape == (len(fact.content),) else b.op("Reshape", sizes, self._shape(fact.shape or ()))
         node = self._producers[value]
+        if node.op == "ExpectShape" and node.inputs[0] is not None:
+            return self._read(node.inputs[0])
         inputs = [None if each is None else self._read(each) for each in node.inputs]
         made = [None if each is None else b.value(each.name, each.dtype) for each in node.outputs]
         attrs = {name: item.copy() if isinstance(item, Graph) else item for name, item in node.attrs.items()}

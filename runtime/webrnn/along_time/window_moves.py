@@ -53,7 +53,8 @@ class Window:
                 raise BreaksTime("it pads what is padded by frames of its own already")
             frames = writer.buffer(value, along, self.history(along))
         else:
-            masked = writer.masked(value, along, at_start, at_end, pad)
+            source = writer.read(value) if along == writer.along[value] else writer.at(value, along.delay)
+            masked = writer.masked(value, along, at_start, at_end, pad, source)
             frames = writer.buffer(value, along, self.history(along), pad, order, masked)
         late = self.history(along) - (self.extent - 1)
         return frames if late <= 0 or along.axis is None else writer.cut(frames, along.axis, 0, -late)
@@ -71,6 +72,12 @@ class Window:
     @staticmethod
     def reads_behind_mirror(writer: Writer, value: Value, along: Along) -> bool:
         return writer.needed.get(value, 0) > Pace.of(along.length).extra
+
+
+def _known_end(along: Along, slid: Window, length: Dim) -> Along:
+    """The operand of a window, late enough if the window reads frames behind its last one."""
+    own = Pace.of(along.length)
+    return along.before_end(own.extra) if slid.reads(Pace.of(length).extra) > own.extra else along
 
 
 def _checked_length(view: NodeView, axis: int, step: int) -> Dim:
@@ -157,6 +164,7 @@ def window(view: NodeView) -> Move | None:
     slid = Window(places.extents[place], places.steps[place], before, places.dilations[place])
     along = view.operands[0]
     length = _checked_length(view, time, slid.step)
+    along = _known_end(along, slid, length)
     if attrs.get("ceil_mode") and any(step > 1 for index, step in enumerate(places.steps) if index != place):
         raise BreaksTime("it rounds up the number of its windows", time)
     if op == "AveragePool":
@@ -210,6 +218,7 @@ def stft(view: NodeView) -> Move | None:
         extent = size
     slid, along = Window(extent, step), view.operands[0]
     length = _checked_length(view, 1, step)
+    along = _known_end(along, slid, length)
 
     def write(writer: Writer) -> None:
         value = view.node.inputs[0]
@@ -243,6 +252,13 @@ def conv_transpose(view: NodeView) -> Move | None:
     rate = Pace.of(along.length).rate
     if length is None or Pace.of(length).rate != rate * step:
         raise BreaksTime("how many frames its result has is not known before it runs", time)
+
+    def reads(needed: int) -> int:
+        return (needed + before - 1) // step + 1
+
+    own = Pace.of(along.length)
+    if reads(Pace.of(length).extra) > own.extra:
+        along = along.before_end(own.extra)
     settled = along.settled(along.earliest)
     history = max(0, -(-extent // step) - 1)
 
@@ -263,8 +279,5 @@ def conv_transpose(view: NodeView) -> Move | None:
         assert result is not None
         if history or behind:
             writer.new[result] = writer.cut(whole, time, history * step, -behind if behind else FAR)
-
-    def reads(needed: int) -> int:
-        return (needed + before - 1) // step + 1
 
     return Move([Along(time, length=length, delay=settled.delay * step + before)], write, {0: reads})

@@ -20,10 +20,11 @@ from typing import Any
 import numpy as np
 
 from webrnn import models
+from webrnn.along_time.over_windows import over_windows
 from webrnn.engine.session import InferenceSession
 from webrnn.engine.streams.states import states_of
 from webrnn.errors import Error, ModelError
-from webrnn.ir import DType, Graph, GraphBuilder, Value
+from webrnn.ir import DType, Graph, GraphBuilder, Scan, Symbol, Value
 from webrnn.onnx.reader import read_model
 
 from .filters import FrameFilter
@@ -35,6 +36,7 @@ Weights = str | Mapping[str, str]
 RATE = 16000
 DTLN_FRAME, DTLN_HOP = 512, 128
 SILERO_CHUNK, SILERO_CONTEXT = 512, 64
+WAKE_HOP, WAKE_CONTEXT, WAKE_FRAMES, WAKE_BANDS = 1280, 480, 8, 32
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +44,7 @@ class AudioModel:
     """A model of frames of samples, with the pairs of its states and what its plan says of itself."""
 
     graph: Graph
-    carry: dict[str, str]
+    carry: dict[str, str] | str
     audio: dict[str, Any]
 
     def session(self, backend: str = "auto", weights: Weights = "f32") -> InferenceSession:
@@ -107,6 +109,40 @@ def silero(model: Source | None = None) -> AudioModel:
     _output(b, "context_next", b.op("Slice", samples, b.ints(-SILERO_CONTEXT), b.ints(SILERO_CHUNK)), SILERO_CONTEXT)
     _output(b, "state_next", results[outputs["stateN"]], 2, 1, 128)
     return _finished(b, "analyser", SILERO_CHUNK, SILERO_CHUNK, "probability")
+
+
+def openwakeword(melspec: Source, embedding: Source, head: Source) -> AudioModel:
+    """A wake word of openWakeWord: its three models in one, for 1280 samples (80 ms) at a time, on the scale of 16-bit
+    numbers. Samples [time] -> scores [time / 1280 - 24, 1]: the first score is that of the first two seconds.
+
+    openWakeWord calls the first model on the last 1760 samples, the second on the last 76 mel frames and the third on
+    the last 16 embeddings. Here the second runs by frames: what its windows share is computed once.
+    """
+    b = GraphBuilder("openwakeword")
+    samples = b.input("samples", DType.FLOAT, (Symbol("time"),))
+    blocks = b.op("Reshape", samples, b.ints(-1, WAKE_HOP))
+    before = b.op("Slice", b.op("Pad", blocks, b.ints(1, 0, 0, 0)), b.ints(0), b.ints(-1), b.ints(0))
+    context = b.op("Slice", before, b.ints(WAKE_HOP - WAKE_CONTEXT), b.ints(WAKE_HOP), b.ints(1))
+    chunks = b.op("Unsqueeze", b.op("Concat", context, blocks, axis=1), b.ints(1))
+    mel = b.op("Reshape", _for_each(b, read_model(melspec), chunks), b.ints(-1, WAKE_BANDS))
+    mel = b.op("Add", b.op("Div", mel, b.constant(np.float32(10))), b.constant(np.float32(2)))
+    # a window of 76 frames ends with a block of 8
+    mel = b.op("Slice", mel, b.ints(WAKE_FRAMES - 76 % WAKE_FRAMES), b.ints(2**31 - 1), b.ints(0))
+    frames = b.op("Reshape", mel, b.ints(1, -1, WAKE_BANDS, 1))
+    (embeddings,) = over_windows(b, read_model(embedding), frames, WAKE_FRAMES)
+    (scores,) = over_windows(b, read_model(head), b.op("Reshape", embeddings, b.ints(1, -1, 96)), 1)
+    b.graph.outputs.append(b.op("Identity", scores, output=b.value("score", DType.FLOAT, (None, 1))))
+    audio = dict(kind="analyser", sample_rate=RATE, frame=WAKE_HOP, hop=WAKE_HOP, input="samples", output="score")
+    return AudioModel(b.graph, "internal", audio)
+
+
+def _for_each(b: GraphBuilder, model: Graph, sequence: Value) -> Value:
+    """What a model with one input and one output gives for each element of a sequence, stacked."""
+    (fed,), (given,) = model.inputs, model.outputs
+    scan = Scan(model, name=model.name)
+    scan.add_sequence(sequence, fed)
+    scan.add_trace(given, b.value(given.name))
+    return next(value for value in b.add(scan.to_node()).outputs if value is not None)
 
 
 class _Stage:

@@ -14,6 +14,7 @@ from webrnn.errors import ModelError, OptionError, PlanError
 from webrnn.plan.decode import decode
 from webrnn.plan.file import PlanFile, PlanPort
 from webrnn.plan.rare import rare_parts, unfused_parts
+from webrnn.plan.stored_timing import timing_text
 from webrnn.tables import bytes_text, table
 
 from .options import (
@@ -114,6 +115,8 @@ def sections(file: PlanFile) -> Iterator[str]:
             ],
             ("input", "from output", "type", "shape", "starts from"),
         )
+    if file.timing is not None:
+        yield timing_text(file.timing)
     if file.about:
         yield "about\n  " + json.dumps(file.about, ensure_ascii=False)
 

@@ -3,8 +3,8 @@
 Requires: facts from infer_shapes.
 Ensures: a Scan whose condition follows from constants, the number of the iteration and states that themselves follow
 from these (counters) has the number of its steps as a constant, and no condition. The number is found by counting. If
-the condition, before the first step too, is that a counter is less than a size of the model's inputs, the number of
-steps follows from that size.
+the condition is that a counter is less than a size of the model's inputs, the number of steps follows from that size:
+where the condition is asked before the first step too, or a first step that reads an element of that axis would fail.
 Declines: "its condition depends on data"; "it takes more than MOST_STEPS steps".
 """
 

@@ -27,6 +27,10 @@ from .iterations import Affine, Iterations
 from .rewriting import Additions, Names, new_constant
 
 
+_FAR = 2**63 - 1
+"""Behind the end of every axis."""
+
+
 class GatherToSequence(ScanPass):
     def rewrite_scan(
         self, graph: Graph, node: Node, scan: Scan, context: Context, result: PassResult
@@ -35,7 +39,7 @@ class GatherToSequence(ScanPass):
             return None
         new, before = Additions(graph, context), result.rewrites
         cuts: list[Node] = []
-        for inner in list(scan.body.nodes):
+        for inner in _best_first(graph, scan, context):
             picks = _find(graph, scan, inner, context)
             if picks is None:
                 continue
@@ -45,6 +49,13 @@ class GatherToSequence(ScanPass):
             elif result.fires(f"{picks.source.name} of {node.label}"):
                 _make_sequence(scan, picks, context, new, cuts)
         return [*cuts, scan.to_node()] if result.rewrites > before else None
+
+
+def _best_first(graph: Graph, scan: Scan, context: Context) -> list[Node]:
+    """Those of tensors that are known to be as long as the loop first: others may be tables, of which it reads a part."""
+    found = ((inner, _find(graph, scan, inner, context)) for inner in list(scan.body.nodes))
+    picks = [(inner, each) for inner, each in found if each is not None]
+    return [inner for inner, _ in sorted(picks, key=lambda item: not item[1].fits)]
 
 
 @dataclass(frozen=True)
@@ -63,10 +74,12 @@ class _Picks:
     """Of what is left behind these."""
     steps: Dim | None
     """How long a sequence has to be."""
+    left_out: int | None = None
+    """How many places the last steps leave, if there are more places than steps, of which there may be less than 0."""
 
     @property
     def fits(self) -> bool:
-        return self.length is not None and self.length == self.steps
+        return self.left_out is not None or (self.length is not None and self.length == self.steps)
 
     @property
     def is_longer(self) -> bool:
@@ -82,6 +95,7 @@ def _find(graph: Graph, scan: Scan, node: Node, context: Context) -> _Picks | No
     if source is None or not is_fixed or not rank:
         return None
     numbers, steps = Iterations(graph, scan, context.facts), _steps(scan, context)
+    may_be_none = None if steps is not None else _steps_or_none(graph, scan, context)
     if node.op == "Slice":
         axis, place = _slice_of_one(node, rank, numbers, context)
     else:
@@ -94,7 +108,10 @@ def _find(graph: Graph, scan: Scan, node: Node, context: Context) -> _Picks | No
         return None
     length = length_of(source, axis, context.facts)
     rest = None if length is None else length - skipped
-    picks = _Picks(node, source, axis, place.factor == -1, shape == (1,), skipped, rest, steps)
+    left_out = None if rest is None or may_be_none is None or place.factor == -1 else rest - may_be_none
+    if not isinstance(left_out, int) or left_out < 0:
+        left_out = None
+    picks = _Picks(node, source, axis, place.factor == -1, shape == (1,), skipped, rest, steps, left_out)
     return picks if node.op == "Gather" or picks.fits or picks.is_longer else None
 
 
@@ -118,6 +135,29 @@ def _steps(scan: Scan, context: Context) -> Dim | None:
     return step_count(scan.n_steps, context.facts)
 
 
+def _steps_or_none(graph: Graph, scan: Scan, context: Context) -> Dim | None:
+    """How many steps there are, if that is not less than 0, and no step otherwise: one less than frames, say."""
+    content = context.facts.of(scan.n_steps).content
+    steps = content[0] if content else None
+    lengths = [_length_or_none(graph, item.whole, item.spec.axis, context) for item in scan.sequences]
+    return steps if all(length == steps for length in lengths) else None
+
+
+def _length_or_none(graph: Graph, value: Value, axis: int, context: Context) -> Dim | None:
+    """The length of what a Slice leaves, if that is not less than 0."""
+    node = graph.producers().get(value)
+    if node is None or not is_plain(node, "Slice") or len(node.inputs) != 4:
+        return length_of(value, axis, context.facts)
+    starts, ends, axes = (context.facts.of(operand).ints for operand in node.inputs[1:])
+    assert node.inputs[0] is not None
+    before = length_of(node.inputs[0], axis, context.facts)
+    if before is None or starts is None or ends is None or axes != (axis,) or starts[0] < 0:
+        return length_of(value, axis, context.facts)
+    if ends[0] == _FAR:
+        return before - starts[0]
+    return before - starts[0] + ends[0] if ends[0] < 0 else None
+
+
 def _reason_against(scan: Scan, picks: _Picks) -> str | None:
     if scan.n_steps is None and not scan.sequences:
         return "nothing bounds the number of steps"
@@ -137,9 +177,10 @@ def _make_sequence(scan: Scan, picks: _Picks, context: Context, new: Additions, 
         whole = new.constant(body.constants[picks.source], picks.source.name)
     else:
         whole = next(item.outer for item in scan.invariants if item.inner is picks.source)
-    if picks.skipped:
+    if picks.skipped or picks.left_out:
         rest = new.value(f"{whole.name}_rest")
-        cuts.append(Node("Slice", [whole, new.ints(picks.skipped), new.ints(2**63 - 1), new.ints(picks.axis)], [rest]))
+        end = -picks.left_out if picks.left_out else _FAR
+        cuts.append(Node("Slice", [whole, new.ints(picks.skipped), new.ints(end), new.ints(picks.axis)], [rest]))
         whole = rest
     if picks.is_longer and not picks.fits:
         end = cut_length(picks.steps, scan.n_steps, new, cuts)

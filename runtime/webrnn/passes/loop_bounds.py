@@ -50,15 +50,27 @@ class Bound:
         after = _comparisons(scan.body_cond, scan.body.producers(), inside.affine, facts)
         first = _comparisons(scan.cond, self._graph.producers(), outside.affine, facts)
         most = outside.affine(scan.n_steps)
+        self._reads = self._lengths_of_reads()
         if not after or first is None or (scan.n_steps is not None and most is None):
             return None
         starts = [_Comparison(Affine(0, each.count.offset - each.count.factor), each.limit) for each in after]
         if not all(each in starts or _is_certain(each) for each in first):
             return None
-        counts = {_count(each, first) for each in after}
+        counts = {_count(each, first, self._reads) for each in after}
         if most is not None and not (isinstance(most.offset, int) and most.offset >= MOST_STEPS):
             counts.add(most.offset)
         return _least(counts)
+
+    def _lengths_of_reads(self) -> set[Dim]:
+        """Of the axes that each step takes elements of: without an element the first step fails."""
+        facts, found = self._context.facts, set()
+        for node in self._scan.body.nodes:
+            shape = facts.shape(node.inputs[0]) if is_plain(node, "Gather") else None
+            if shape and facts.shape(node.inputs[1]) in ((), (1,)):
+                length = shape[node.attrs.get("axis", 0) % len(shape)]
+                if length is not None:
+                    found.add(length)
+        return found
 
     def _find(self, steps: Dim) -> tuple[Value, int, int] | None:
         """A tensor, an axis of it, and what has to be added to its size."""
@@ -105,15 +117,16 @@ def _is_certain(each: _Comparison) -> bool:
     return each.count.factor == 0 and is_nonnegative(each.limit - each.count.offset - 1)
 
 
-def _count(each: _Comparison, first: list[_Comparison]) -> Dim | None:
-    """Steps are taken while factor · i + offset < limit, from i = -1 on if that is what holds before the first."""
+def _count(each: _Comparison, first: list[_Comparison], reads: set[Dim]) -> Dim | None:
+    """Steps are taken while factor · i + offset < limit, from i = -1 on if that is what holds before the first, or if
+    a first step without room fails."""
     factor = each.count.factor
     if factor < 1:
         return None
     start = each.count.offset - factor
     room = each.limit - start
     is_asked_first = _Comparison(Affine(0, start), each.limit) in first
-    if not is_nonnegative(room) or not (is_asked_first or is_nonnegative(room - 1)):
+    if not is_nonnegative(room) or not (is_asked_first or room in reads or is_nonnegative(room - 1)):
         return None
     return floor_divide(room + factor - 1, factor)
 

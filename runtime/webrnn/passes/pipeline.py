@@ -122,6 +122,19 @@ PLAIN_LOOPS: tuple[Step, ...] = tuple(step for step in PASSES if step.name in _M
 output needs is gone: the analysis along time looks at a model then.
 """
 
+FOR_STREAMS: tuple[Step, ...] = (
+    Step("infer_shapes"),
+    Step("sums_to_loops", "CumSum CumProd"),
+    Step("starts_to_steps", "Scan", "Gather Slice"),
+    Step("reads_out_of_branches", "counting", "If"),
+    Step("reads_before", "counting", "Gather"),
+    Step("reads_ahead", "counting", "Gather"),
+    Step("numbers_to_states", "counting"),
+    Step("remove_unused", "Scan"),
+    Step("remove_dead"),
+)
+"""These let loops keep what a stream has to carry, behind those that make loops plain: a run has no use for them."""
+
 LAST_RESORTS: tuple[Step, ...] = (Step("unroll_loops", "unsteady"),)
 """These run only when those above have come to rest: they make larger what others may make smaller."""
 
@@ -278,7 +291,7 @@ def disabled_passes(disable: Collection[str] = ()) -> frozenset[str]:
     if isinstance(disable, str):
         raise OptionError(f"disable is a list of names, not the text {disable!r}")
     names = frozenset(disable) | DISABLED_BY_ENVIRONMENT
-    known = [step.name for step in ALL_PASSES]
+    known = list(dict.fromkeys(step.name for step in (*ALL_PASSES, *FOR_STREAMS)))
     unknown = names - {*known, *SWITCHES, ALL}
     if unknown:
         raise OptionError(f"there is no pass {', '.join(sorted(unknown))}; there are {', '.join(known)}")

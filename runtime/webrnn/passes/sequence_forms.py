@@ -175,7 +175,7 @@ class Rearranging:
     """Adds nodes that rearrange the elements of sequences. What they make has facts at once."""
 
     def __init__(self, graph: Graph, context: Context):
-        self.new, self.facts = Additions(graph, context), context.facts
+        self.new, self.facts, self.context = Additions(graph, context), context.facts, context
         self.nodes: list[Node] = []
 
     def op(self, op: str, *inputs: Value, output: Value | None = None, hint: str = "", **attrs: object) -> Value:

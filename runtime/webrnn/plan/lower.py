@@ -156,6 +156,9 @@ class _Walk(Lowering):
     def _output_port(self, value: Value) -> Port:
         view = self.view(value)
         used = {port for port, other in self._ports.items() if other is not value}
+        # a view of another output, whose size is known only while running, has no place of its own yet
+        others = {other for other in self.graph.outputs if other is not value} & self.destinations.keys()
+        used |= {self.destinations[other].storage.external for other in others}
         if view.storage.kind != "external" or not view.storage.writable or view.storage.external in used:
             target = self.external(view.shape, view.dtype, value.name)
             self.copy(view, target)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from webrnn.errors import PlanError
 from webrnn.ir.timing import TimedOutput, Timing
+from webrnn.tables import table
 
 if TYPE_CHECKING:
     from .file import PlanPort, PlanState
@@ -26,6 +27,19 @@ def stored_timing(timing: Timing) -> dict[str, Any]:
         "position": timing.position,
         "end": timing.end,
     }
+
+
+def timing_text(timing: Timing) -> str:
+    """For people."""
+    frames = f"a multiple of {timing.stride} frames" if timing.stride > 1 else "any number of frames"
+    late = f"results are {timing.delay} frames behind" if timing.delay else "results are not late"
+    rest = f"a flush feeds {timing.flush_strides * timing.stride} frames" if timing.flush_strides else "a flush has nothing left"
+    rows: list[tuple[object, ...]] = [
+        (name, "input", axis, timing.stride, "", "") for name, axis in timing.inputs.items()
+    ]
+    rows += [(name, "output", o.axis, o.rate, o.delay, f"{o.extra:+}") for name, o in timing.outputs.items()]
+    titles = ("name", "kind", "axis", "frames in a stride", "delay", "frames at the end")
+    return table(f"time: a step takes {frames}, {late}, {rest}", rows, titles)
 
 
 def read_timing(

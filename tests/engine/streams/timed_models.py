@@ -8,19 +8,21 @@ from typing import Any
 import numpy as np
 
 import webrnn
+from tests.backends import MAIN
 from webrnn.engine.streams.stream import Stream
 from webrnn.ir import DType, Graph, GraphBuilder, Symbol
 from webrnn.ir.timing import TimedOutput, Timing
 
 NEVER = np.int64(2**62)
 CHANNELS = 3
+STRIDES = Symbol("M")
 
 
 @dataclass(frozen=True)
 class Averages:
     """y: the averages of `width` values, `left` and `right` zeros around all of them; a value is the largest of
-    `stride` frames of x. With `gain`, an input without frames, y is multiplied by it; with `total` the sum of all values
-    is an output without frames. With `second`, x2 is added to x."""
+    `stride` frames of x. With `gain`, an input without frames, y is multiplied by it; with `total` the sum of all
+    values is an output without frames. With `second`, x2 is added to x."""
 
     width: int = 3
     left: int = 1
@@ -33,9 +35,12 @@ class Averages:
     second: bool = False
     named: bool = True
     """Whether the batch is open."""
-    strides: Any = Symbol("M")
+    strides: Any = STRIDES
     carry: dict[str, str] = field(default_factory=dict, init=False, compare=False)
     starts: dict[str, np.ndarray] = field(default_factory=dict, init=False, compare=False)
+
+    def __str__(self) -> str:
+        return f"{self.width}-{self.left}-{self.right}-stride{self.stride}-axis{self.axis}"
 
     @property
     def delay(self) -> int:
@@ -107,14 +112,14 @@ class Averages:
         b.graph.outputs.append(b.op("Identity", after, output=output))
         self.carry[name] = output.name
 
-    def session(self, backend: str = "native") -> webrnn.InferenceSession:
+    def session(self, backend: str = MAIN) -> webrnn.InferenceSession:
         """`stream`, `pool` and `export` of it with `carry=self.carry` have the timing."""
         session = webrnn.InferenceSession(self.graph(), backend=backend)
         model = session._streaming(self.carry)
         model.timing, model._starts = self.timing, self.starts
         return session
 
-    def stream(self, backend: str = "native", **options: Any) -> Stream:
+    def stream(self, backend: str = MAIN, **options: Any) -> Stream:
         return self.session(backend).stream(self.carry, **options)
 
     def whole(self, x: np.ndarray, gain: np.ndarray | None = None) -> np.ndarray:

@@ -14,7 +14,6 @@ from webrnn.errors import ModelError, ShapeError
 from webrnn.ir import Value
 from webrnn.ir.timing import TimedOutput, Timing
 
-
 Kept = dict[int, np.ndarray]
 """Outputs without frames, by their place among the results."""
 

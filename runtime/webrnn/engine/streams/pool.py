@@ -54,8 +54,8 @@ class StreamPool:
         self._frames = None if timing is None else Frames(timing, model.inputs, model.outputs, model.pairs)
         self._warming: dict[int, int] = {}
         """How many strides streams were fed whose results may have frames that are not shown."""
-        self._last: dict[int, Stage] = {}
-        """Where the last feeds of a stream are."""
+        self._last: dict[int, tuple[Shapes, dict[str, np.ndarray]]] = {}
+        """What shapes the last feeds of a stream had, and what was fed without frames, if a flush needs it."""
         self._kept: dict[int, Kept] = {}
         """What streams gave without frames in their last tick, if a flush needs it."""
         self._open: dict[int, int] = {}
@@ -117,7 +117,7 @@ class StreamPool:
             if stage is not None:
                 stage.handles.remove(handle)
             for table in (self._where, self._streams, self._warming, self._last, self._kept):
-                table.pop(handle, None)  # type: ignore[attr-defined]
+                table.pop(handle, None)
 
     def submit(self, handle: int, feeds: Mapping[str, Any]) -> None:
         """Hand in what a stream gets in the next tick, as for `Stream.step`. The feeds are copied."""
@@ -136,7 +136,7 @@ class StreamPool:
         """End the sequence of a stream: the frames that are left, as of `Stream.flush`. The stream stays open; what is
         submitted next begins a new sequence. If it raises, the stream is as it was."""
         with self._lock:
-            slot = self._slot(handle)
+            self._slot(handle)
             if handle in self._submitted:
                 raise ModelError(f"stream {handle} has feeds for the next tick: tick() before flush()")
             stream = self._streams.get(handle)
@@ -144,7 +144,7 @@ class StreamPool:
                 stream = self._model.stream()
                 if handle not in self._fresh:
                     stream.load(self._snapshot(handle))
-                    stream.knows(self._last[handle].feeds(slot), self._kept.get(handle))
+                    self._remind(stream, handle)
             results = stream.flush()
             self._where.pop(handle, None)
             self._begins(handle)
@@ -246,12 +246,25 @@ class StreamPool:
             fed[handle] = before + self._frames.strides_of(arrays)
         return fed
 
+    def _remind(self, stream: Stream, handle: int) -> None:
+        """Let a stream that goes on from a snapshot know what a flush needs."""
+        if handle in self._last:
+            shapes, timeless = self._last[handle]
+            feeds: dict[str, np.ndarray] = {
+                value.name: np.broadcast_to(np.zeros((), value.dtype.array_type if value.dtype else np.float32), shape)
+                for (_, value), shape in zip(self._fed, shapes, strict=True)
+            }
+            stream.knows({**feeds, **timeless}, self._kept.get(handle))
+
     def _fed_more(self, submitted: Mapping[int, Stage], strides: Mapping[int, int]) -> None:
         """The states of these streams have moved on."""
         self._fresh.difference_update(submitted)
         if self._frames is None:
             return
-        self._last.update(submitted)
+        for handle, stage in submitted.items():
+            feeds = stage.feeds(self._open[handle]) if self._frames.timeless else {}
+            timeless = {name: feed.copy() for name, feed in feeds.items() if name not in self._frames.timing.inputs}
+            self._last[handle] = stage.shapes, timeless
         for handle, fed in strides.items():
             if fed < self._frames.warm_up:
                 self._warming[handle] = fed
@@ -371,7 +384,7 @@ class StreamPool:
                 outputs = alone.step(noise.feeds(slot))
                 after = self._rows_of([alone.state[name] for name in names])
                 ours = [*results[slot], *(state[slot] for state in batch.states())]
-                if fed:
+                if self._frames is not None and fed:
                     ours[: len(outputs)] = self._frames.shown(results[slot], fed[slot])
                 if not all(map(_same, ours, [*outputs, *after])):
                     return False
@@ -396,6 +409,7 @@ class StreamPool:
         for handle, snapshot in snapshots.items():
             self._streams[handle] = self._model.stream()
             self._streams[handle].load(snapshot)
+            self._remind(self._streams[handle], handle)
 
     def _one_by_one(self, submitted: Mapping[int, Stage]) -> dict[int, Outputs]:
         results: dict[int, Outputs] = {}

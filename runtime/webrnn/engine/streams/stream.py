@@ -111,8 +111,8 @@ class Stream:
         """One step: the outputs that are not carried.
 
         Frames that are not ready are not among them: in the first steps of a stream with a `delay` the axis of time is
-        shorter, and may have length 0. They are new arrays; or, with `out`, these arrays, filled; or, with `borrow`, views that the next step, `reset`
-        or `load` overwrites.
+        shorter, and may have length 0. Results are new arrays; or, with `out`, these arrays, filled; or, with `borrow`,
+        views that the next step, `reset` or `load` overwrites.
 
         Inside Pyodide feeds may be JavaScript's, as for `run`, and `out` a list of typed arrays. With `borrow` a page
         reads outputs where the kernels wrote them: `getBuffer()` of a result copies nothing.
@@ -211,7 +211,7 @@ class Stream:
 
     def _declared_feeds(self, frames: Frames) -> list[tuple[str, int, tuple[int, ...], np.dtype[Any]]]:
         """For a stream that goes on from a snapshot and has not been fed."""
-        found = []
+        found: list[tuple[str, int, Any, np.dtype[Any]]] = []
         for name, index in self._fed.items():
             value = self._inputs[index]
             axis = frames.timing.inputs.get(name)
@@ -225,9 +225,7 @@ class Stream:
         """What a flush from these states gives. The states themselves stay as they are."""
         fed = frames.fed(states)
         if frames.keeps_results and self._last_results is None:
-            raise ModelError(
-                "flush: outputs without frames are those of the last step, and there was none since load()"
-            )
+            raise ModelError("flush: outputs without frames are those of the last step, and load() came after it")
         ending = list(states)
         if frames.end is not None:
             ending[frames.end] = np.full_like(states[frames.end], fed)

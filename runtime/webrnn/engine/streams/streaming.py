@@ -13,7 +13,7 @@ from webrnn.ir import Graph, SymbolicDim, Value
 from webrnn.ir.timing import Timing
 from webrnn.onnx.random import expose_counter
 from webrnn.passes import run_passes
-from webrnn.passes.pipeline import PLAIN_LOOPS
+from webrnn.passes.pipeline import FOR_STREAMS, PLAIN_LOOPS
 from webrnn.plan.file import PlanState
 
 from ..executor.executor import Executor
@@ -69,7 +69,8 @@ class StreamingModel:
         named = {} if is_internal else _named_pairs(carry, graph.inputs, graph.outputs, graph)
         counter = expose_counter(graph)
         if is_internal:
-            run_passes(graph, PLAIN_LOOPS, disable=disable)
+            for passes in (PLAIN_LOOPS, FOR_STREAMS):
+                run_passes(graph, passes, disable=disable)
             exposed = expose_states(graph, time)
             graph, timing = exposed.graph, exposed.timing
             named, initial = dict(exposed.pairs), _initial_of(exposed.initial, limits, bool(counter))
@@ -88,7 +89,7 @@ class StreamingModel:
             )
         states = program.file.states
         stored = {state.input: state.output for state in states}
-        if carry == "auto" and states:
+        if carry == "auto" and (states or program.file.timing is not None):
             carry = stored
         starts = {state.input: state.start for state in states if state.start is not None}
         return StreamingModel(

@@ -42,7 +42,7 @@ def _reduce(l: Lowering, node: Node) -> None:
     if not axes and attribute(node, "noop_with_empty_axes", 0):
         _reduce_nothing(l, view, kind, node)
         return
-    groups = grouped(l, view, axes or range(view.rank))
+    groups = grouped(l, view, axes or range(view.rank), in_one_order=kind not in ("max", "min"))
     target = l.dense_output(output).reshaped((groups.shape[0], groups.shape[2]))
     assert target is not None
     reduce_groups(l, groups, kind, target)
@@ -65,16 +65,25 @@ def _reduce_nothing(l: Lowering, view: View, kind: str, node: Node) -> None:
         )
 
 
-def grouped(l: Lowering, view: View, axes: Sequence[int]) -> View:
-    """[outer, n, inner] without gaps, where n are the axes to reduce."""
+def grouped(l: Lowering, view: View, axes: Sequence[int], in_one_order: bool = False) -> View:
+    """[outer, n, inner] without gaps, where n are the axes to reduce. Where the order of sums matters, `inner` is not a
+    size that may be 1 or not: rows without gaps are summed in another order than columns."""
     chosen = sorted(axes)
-    if chosen != list(range(chosen[0], chosen[-1] + 1)) if chosen else False:
+    has_gap = chosen != list(range(chosen[0], chosen[-1] + 1)) if chosen else False
+    inner = view.shape[chosen[-1] + 1 :] if chosen else ()
+    if has_gap or (in_one_order and _may_be_one(inner)):
         kept = [axis for axis in range(view.rank) if axis not in chosen]
         view = view.transposed([*kept, *chosen])
         chosen = list(range(len(kept), view.rank))
     first, end = (chosen[0], chosen[-1] + 1) if chosen else (view.rank, view.rank)
     shape = view.shape
     return shaped(l, view, count_of(shape[:first]), count_of(shape[first:end]), count_of(shape[end:]))
+
+
+def _may_be_one(sizes: Sequence[Dim]) -> bool:
+    """Whether a number of places that is not known yet may be 1: no size of it is a larger number."""
+    numbers = [size for size in sizes if isinstance(size, int)]
+    return len(numbers) < len(sizes) and all(size == 1 for size in numbers)
 
 
 def reduce_groups(l: Lowering, x: View, kind: str, y: View) -> None:

@@ -1,0 +1,64 @@
+"""Graphs of which streams once gave something else than whole runs, without a word: exact now, or refused by name."""
+
+import numpy as np
+import pytest
+
+import webrnn
+from tests.backends import BACKENDS, MAIN
+
+from .loop_texts import BATCH, EXACT, REFUSED, WIDTH, proto_of
+
+FRAMES = 14
+MASKED = ", bool[time,2] mask"
+
+
+def session_of(text, backend, **options):
+    proto = proto_of(text, MASKED if "mask" in text else "", **options)
+    return webrnn.InferenceSession(proto.SerializeToString(), backend=backend)
+
+
+def feeds_of(session, frames=FRAMES):
+    rng = np.random.default_rng(8)
+    feeds = {"x": rng.standard_normal((frames, BATCH, WIDTH)).astype(np.float32)}
+    if len(session.get_inputs()) > 1:
+        feeds["mask"] = rng.random((frames, BATCH)) < 0.6
+    return feeds
+
+
+def streamed(session, feeds, length, **options):
+    """What steps of so many frames give, and the flush behind them, as one."""
+    stream = session.stream(carry="internal", **options)
+    parts = []
+    for start in range(0, len(feeds["x"]), length):
+        parts.append(stream.step({name: array[start : start + length] for name, array in feeds.items()}))
+    if stream.timing is not None:
+        parts.append(stream.flush())
+    return [np.concatenate(each) for each in zip(*parts, strict=True)]
+
+
+def assert_same(results, expected):
+    for result, whole in zip(results, expected, strict=True):
+        assert result.shape == whole.shape
+        np.testing.assert_array_equal(result.view(np.uint8), whole.view(np.uint8))
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("name", EXACT)
+def test_exact_by_steps_of_any_length(name, backend):
+    session = session_of(EXACT[name], backend)
+    feeds = feeds_of(session)
+    whole = session.run(None, feeds)
+    for length in (1, 2, 7, FRAMES):
+        assert_same(streamed(session, feeds, length), whole)
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused_by_name(name):
+    text, node, reason = REFUSED[name]
+    session = session_of(text, MAIN)
+    assert session.run(None, feeds_of(session))[0].size
+    with pytest.raises(webrnn.ModelError) as raised:
+        session.stream(carry="internal")
+    assert raised.value.node
+    assert node in raised.value.node
+    assert reason in str(raised.value)
