@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import islice, product
 
 from webrnn.errors import ModelError
-from webrnn.ir import Dim, Graph, Node, Scan, SymbolicDim, Value, is_scan
+from webrnn.ir import Dim, Graph, Node, Scan, Symbol, SymbolicDim, Value, is_scan
 from webrnn.ir.timing import TimedOutput, Timing
 from webrnn.ops.sets import SIZES
 
@@ -51,6 +51,28 @@ def streamed(graph: Graph, time: Mapping[str, int] | None = None) -> Streamed | 
     if fault is not None:
         raise _refusal(fault)
     return _written(graph, chosen, analysis)
+
+
+def time_sizes(graph: Graph, time: Mapping[str, int] | None = None) -> frozenset[Dim]:
+    """The sizes of the axes of time of the inputs. An axis of time without a name for its size, or of a size that is
+    opened, gets one."""
+    try:
+        chosen = _given(graph, time) if time else _find_time(graph, frozenset(data_dependent(graph)))
+    except ModelError:
+        if time:
+            raise
+        found = {value: _open_axis(value) for value in graph.inputs if not value.container}
+        chosen = {value: axis for value, axis in found.items() if axis is not None}
+    sizes: set[Dim] = set()
+    for value, axis in _with_same_names(graph, chosen).items():
+        assert value.shape is not None
+        size = value.shape[axis]
+        if size is None or (isinstance(size, int) and time):
+            size = Symbol(f"frames of {value.name}")
+            value.shape = (*value.shape[:axis], size, *value.shape[axis + 1 :])
+        if not isinstance(size, int):
+            sizes.add(size)
+    return frozenset(sizes)
 
 
 def _given(graph: Graph, time: Mapping[str, int]) -> dict[Value, int]:

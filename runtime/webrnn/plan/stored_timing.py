@@ -45,10 +45,8 @@ def timing_text(timing: Timing) -> str:
 
 def read_timing(
     row: Any, inputs: Sequence[PlanPort], outputs: Sequence[PlanPort], states: Sequence[PlanState]
-) -> Timing | None:
-    """What a file says, checked against what it takes and gives; None if it says nothing."""
-    if row is None:
-        return None
+) -> Timing:
+    """What a file says, checked against what it takes and gives."""
     carried, given = {state.input for state in states}, {state.output for state in states}
     fed = {port.name: port for port in inputs if port.name not in carried}
     returned = {port.name: port for port in outputs if port.name not in given}
