@@ -170,9 +170,7 @@ class InferenceSession:
         model = self._streaming(carry, time, running)
         return StreamPool(model, max_streams, self._batched(model), max_batch)
 
-    def _streaming(
-        self, carry: Carry, time: Mapping[str, int] | None = None, running: bool = False
-    ) -> StreamingModel:
+    def _streaming(self, carry: Carry, time: Mapping[str, int] | None = None, running: bool = False) -> StreamingModel:
         """The model with these states carried. It is made once, so that all its streams share the weights."""
         if time and carry != "internal":
             raise OptionError('time= is for carry="internal": other states are carried whatever the axes mean')
