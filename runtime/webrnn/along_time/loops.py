@@ -92,8 +92,8 @@ def _reason_against_seeing(scan: Scan, invariant: Invariant, along: Along) -> st
     readers = [node for node in scan.body.nodes if invariant.inner in node.inputs]
     if readers and all(is_plain(node, "Gather", "Slice") for node in readers):
         return (
-            f"it picks frames of {name!r} by numbers that are not known to be that of its step, or a fixed number more or "
-            "less, inside the sequence (the frame before the first is the last frame)"
+            f"it picks frames of {name!r} by numbers that are not known to be that of its step, or a fixed number more "
+            "or less, inside the sequence (the frame before the first is the last frame)"
         )
     return f"each of its steps sees all of {name!r}, which depends on frames"
 

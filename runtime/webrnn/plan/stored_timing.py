@@ -26,6 +26,7 @@ def stored_timing(timing: Timing) -> dict[str, Any]:
         ],
         "position": timing.position,
         "end": timing.end,
+        "rest": timing.rest,
     }
 
 
@@ -56,9 +57,11 @@ def read_timing(
             _by_name(row["outputs"], lambda o: TimedOutput(o["axis"], o["rate"], o["delay"], o["extra"])),
             row["end"],
             row["position"],
+            row.get("rest", 0),
         )
         fits = (
             _is_count(timing.stride, 1)
+            and _is_count(timing.rest, 0)
             and len(timing.inputs) > 0
             and all(_has_axis(fed, name, axis) for name, axis in timing.inputs.items())
             and all(_has_axis(returned, name, output.axis) for name, output in timing.outputs.items())
