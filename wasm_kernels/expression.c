@@ -317,12 +317,13 @@ static int32_t room_of(int32_t registers) {
 /* A short row of an expression of few registers, for which all that is only about rows would take longer than the rest */
 enum { SHORT = TILE, SHORT_ROOM = 2 * TILE - LANES, FEW_REGISTERS = MAX_REGISTERS / 2 };
 
-static int run_short(Vm *vm, const Expression *e, int32_t from, int32_t n) {
+/* Its elements are `n` of the first axis from `from` on, or all of tensors without gaps. */
+static int run_short(Vm *vm, const Expression *e, int32_t from, int32_t n, int is_all) {
   Register registers[FEW_REGISTERS];
   char *tile = vm->registers;
   for (int i = 0; i < e->inputs; i++, tile += SHORT_ROOM * 8) {
     const Tensor *t = vm->tensor + e->input[i];
-    const int32_t stride = t->rank ? t->stride[0] : 0, step = n > 1 ? stride : 0;
+    const int32_t stride = is_all ? 1 : t->rank ? t->stride[0] : 0, step = n > 1 ? stride : 0;
     char *at = t->data + (ptrdiff_t)from * stride * ITEM[t->dtype];
     registers[i] = (Register){at, 0, step, t->dtype};
     if (step == 0 || step == 1) continue;
@@ -343,7 +344,8 @@ static int run_short(Vm *vm, const Expression *e, int32_t from, int32_t n) {
     Register *result = registers + first + i;
     *result = (Register){tile, 0, step, OPERATIONS[op->code].gives};
     /* The last operation writes to its place: nothing reads an input that it may overwrite after it. */
-    if (i == e->ops - 1 && e->outputs == 1 && e->output[0].from == first + i && (n == 1 || (step && y->stride[0] == 1)))
+    if (i == e->ops - 1 && e->outputs == 1 && e->output[0].from == first + i &&
+        (n == 1 || (step && (is_all || y->stride[0] == 1))))
       result->data = y->data + (ptrdiff_t)from * (y->rank ? y->stride[0] : 0) * ITEM[y->dtype];
     const int error = expression_op(op, operand[0], operand[1], operand[2], result->data, step ? n : 1);
     if (error) return error;
@@ -351,7 +353,7 @@ static int run_short(Vm *vm, const Expression *e, int32_t from, int32_t n) {
   for (int o = 0; o < e->outputs; o++) {
     const Tensor *t = vm->tensor + e->output[o].tensor;
     const Register made = registers[e->output[o].from];
-    const int32_t stride = t->rank ? t->stride[0] : 0;
+    const int32_t stride = is_all ? 1 : t->rank ? t->stride[0] : 0;
     char *to = t->data + (ptrdiff_t)from * stride * ITEM[t->dtype];
     if (made.data != to) move_tile(made.data, made.step, to, stride, ITEM[t->dtype], n);
   }
@@ -366,7 +368,13 @@ static int run_part(Vm *vm, const expression_operands *o, int32_t from, int32_t 
   const int32_t rows = last > 1 ? y->size[last - 1] : last == 1 ? to : 1, cols = last > 0 ? y->size[last] : to;
   const int32_t first = last > 0 ? 0 : from;
   const int32_t count = e.inputs + e.constants + e.ops;
-  if (last <= 0 && cols - first <= SHORT && count <= FEW_REGISTERS) return run_short(vm, &e, first, cols - first);
+  if (last <= 0 && cols - first <= SHORT && count <= FEW_REGISTERS) return run_short(vm, &e, first, cols - first, 0);
+  if (y->count <= SHORT && to - from == y->size[0] && count <= FEW_REGISTERS) {
+    int is_all = 1;
+    for (int i = 0; i < tensors; i++)
+      is_all &= vm->tensor[i < e.inputs ? e.input[i] : e.output[i - e.inputs].tensor].contiguous;
+    if (is_all) return run_short(vm, &e, 0, y->count, 1);
+  }
   const int32_t room = room_of(count);
   const int32_t most_cols = cols - first < room ? cols - first : room, most_rows = last > 0 ? room / most_cols : 1;
   char *in[MAX_REGISTERS], *out[MAX_REGISTERS];

@@ -95,6 +95,16 @@ typedef struct {
   ptrdiff_t first, slots, history, bytes; /* first: the slot of the first frame of the history */
 } Frames;
 
+/* A frame, or several: often few vectors, for which a call would take longer */
+INLINE void copy_frames(uint8_t *to, const uint8_t *from, ptrdiff_t bytes) {
+  const ptrdiff_t vector = VL * (ptrdiff_t)sizeof(float);
+  if (bytes % vector || bytes > 16 * vector) {
+    copy_bytes(to, from, bytes);
+    return;
+  }
+  for (ptrdiff_t i = 0; i < bytes; i += vector) vstore((float *)(to + i), vload((const float *)(from + i)));
+}
+
 /* Copies frames; `from` is counted from the first of the history. */
 INLINE uint8_t *take_frames(const Frames *f, ptrdiff_t from, ptrdiff_t count, uint8_t *to) {
   while (count > 0) {
@@ -107,7 +117,7 @@ INLINE uint8_t *take_frames(const Frames *f, ptrdiff_t from, ptrdiff_t count, ui
       if (run > old) run = old;
       if (run > unbroken) run = unbroken;
     }
-    copy_bytes(to, source, run * f->bytes);
+    copy_frames(to, source, run * f->bytes);
     to += run * f->bytes, from += run, count -= run;
   }
   return to;
@@ -141,7 +151,9 @@ static int run_ring(Vm *vm, const ring_operands *o) {
   DONE_IF_EMPTY(ring);
   for (int32_t b = 0; b < ring->size[0]; b++, f.ring += slots * bytes, f.rows += n * bytes, next += slots * bytes) {
     const int32_t which = position->count == 1 ? 0 : b / (ring->size[0] / position->count);
-    int64_t slot = ((const int64_t *)position->data)[which] % slots;
+    const int64_t strides = ((const int64_t *)position->data)[which];
+    int64_t slot = strides >= 0 && strides <= UINT32_MAX ? (uint32_t)strides % (uint32_t)slots
+                                                         : strides % slots; /* 32 bits: quicker */
     if (o->rate != 1) slot = slot * o->rate % slots;
     const ptrdiff_t at = (ptrdiff_t)(slot < 0 ? slot + slots : slot);
     f.first = at - f.history + (at < f.history ? slots : 0);
@@ -154,7 +166,7 @@ static int run_ring(Vm *vm, const ring_operands *o) {
     const ptrdiff_t skipped = n > slots ? n - slots : 0, to = skipped ? (at + skipped) % slots : at;
     const ptrdiff_t left = n - skipped, unbroken = left < slots - to ? left : slots - to;
     if (!left) continue;
-    copy_bytes(next + to * bytes, f.rows + skipped * bytes, unbroken * bytes);
+    copy_frames(next + to * bytes, f.rows + skipped * bytes, unbroken * bytes);
     if (left > unbroken) copy_bytes(next, f.rows + (skipped + unbroken) * bytes, (left - unbroken) * bytes);
   }
   return OK;

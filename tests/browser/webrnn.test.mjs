@@ -229,6 +229,46 @@ for (const name of ["stored", "stored_start"]) {
   });
 }
 
+test("rings stay where they are while the frames of a step fit beside what is needed", async () => {
+  const model = await load("rings");
+  const { runs, results } = await readCase("rings", "relaxed", read);
+  const stream = model.stream();
+  const same = (index) => assert.deepEqual(stream.step(runs[index]).y, results[index].y.data, `step ${index}`);
+  for (let time = 0; time < 2; time++) {
+    runs.forEach((_, index) => same(index));
+    stream.reset();
+  }
+  for (let index = 0; index < 5; index++) same(index);
+  const saved = stream.state;
+  for (let index = 5; index < 8; index++) same(index);
+  const other = model.stream();
+  const shapes = Object.fromEntries(model.inputs.map(({ name, shape }) => [name, shape]));
+  const sized = ([name, data]) => [name, { data, shape: shapes[name].map((size) => (typeof size === "string" ? 2 : size)) }];
+  other.load(Object.fromEntries(Object.entries(saved).map(sized)));
+  for (let index = 5; index < runs.length; index++) {
+    assert.deepEqual(other.step(runs[index]).y, results[index].y.data, `restored, step ${index}`);
+  }
+  for (let index = 8; index < runs.length; index++) same(index);
+  other.dispose();
+  stream.dispose();
+});
+
+test("a stream whose rings are disposed of gives each place back once", async () => {
+  const model = await load("rings");
+  const { runs } = await readCase("rings", "relaxed", read);
+  const used = () => {
+    const stream = model.stream();
+    for (const feeds of runs) stream.step(feeds);
+    const second = model.stream(); // what was given back twice would be the place of both
+    const [first, other] = [stream, second].map((one) => one.step(runs[0]).y);
+    assert.notDeepEqual(first, other);
+    assert.deepEqual(other, model.stream().step(runs[0]).y);
+    stream.dispose();
+    second.dispose();
+  };
+  for (let time = 0; time < 4; time++) used();
+});
+
 test("other states than the plan's", async () => {
   const model = await load("stored");
   const { runs } = await readCase("stored", "relaxed", read);

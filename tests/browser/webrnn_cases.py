@@ -13,6 +13,7 @@ import numpy as np
 import onnx
 from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
 
+from tests.along_time.tcn import tcn
 from tests.engine.loop_models import nested
 from tests.plan.endless import endless_sequence, nested_loops
 from webrnn.engine.kernels import loading as kernels
@@ -129,11 +130,28 @@ def write_stored(folder: Path, cases: Sequence[Case]) -> None:
             "results": {"relaxed": [encoded(run) for run in results]},
         }
         (folder / f"{name}.json").write_text(json.dumps(content))
+    write_rings(folder)
     for name, late in (("cache", False), ("late_cache", True)):
         session = InferenceSession(cache(late).SerializeToString(), backend="wasm:relaxed")
         session.export(folder / f"{name}.rnn", carry={"past": "present"})
     other = InferenceSession(unnamed_batch(rng).SerializeToString())
     other.export(folder / "unnamed_batch.rnn", carry={"h": "y_h"})
+
+
+def write_rings(folder: Path) -> None:
+    """A stream whose histories are rings, and the whole run cut into its steps: some have as many frames as a ring has
+    room for, some have more."""
+    session = InferenceSession(tcn(8, (2, 8, 64)).SerializeToString(), backend="wasm:relaxed")
+    session.export(folder / "rings.rnn", carry="internal", about=ABOUT)
+    x = np.random.default_rng(13).standard_normal((2, 8, 90), dtype=np.float32)
+    y, ends = session.run(None, {"x": x})[0], np.cumsum([1, 1, 2, 3, 1, 40, 1, 1, 2, 1, 37])
+    cuts = [slice(start, end) for start, end in zip([0, *ends[:-1]], ends, strict=True)]
+    content = {
+        "carry": {},
+        "runs": [encoded({"x": x[:, :, cut].copy()}) for cut in cuts],
+        "results": {"relaxed": [encoded({"y": y[:, :, cut].copy()}) for cut in cuts]},
+    }
+    (folder / "rings.json").write_text(json.dumps(content))
 
 
 # --- the models ------------------------------------------------------------------------------------------------------

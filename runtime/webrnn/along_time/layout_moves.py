@@ -206,7 +206,8 @@ def _last_frame(view: NodeView, is_kept: bool) -> Move:
         )
         writer.new[_result(view)] = last if is_kept else writer.builder.op("Squeeze", last, writer.builder.ints(time))
 
-    return Move([LAST], write)
+    rest = 0 if isinstance(along.length, int) else Pace.of(along.length).left(own.delay)
+    return Move([LAST], write, rest=rest)
 
 
 @move("Concat")

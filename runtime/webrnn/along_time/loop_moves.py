@@ -10,11 +10,13 @@ from webrnn.ir import Dim, DType, Graph, Node, Scan, Value
 
 from .kinds import Along, BreaksTime
 from .moves import Move
+from .paces import Pace
 from .writer import Writer
 
 
 def loop_move(node: Node, results: Sequence[Along], delay: int, frames: Dim) -> Move:
-    return Move(results, lambda writer: _write(writer, node, delay, frames))
+    rest = 0 if isinstance(frames, int) else Pace.of(frames).left(delay)
+    return Move(results, lambda writer: _write(writer, node, delay, frames), rest=rest)
 
 
 def _write(writer: Writer, node: Node, delay: int, frames: Dim) -> None:

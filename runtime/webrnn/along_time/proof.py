@@ -145,8 +145,10 @@ def _written(graph: Graph, time: Mapping[Value, int], analysis: Analysis) -> Str
         pace = Pace.of(along.length)
         delays[value] = max(along.earliest, -pace.extra)
         outputs[value.name] = TimedOutput(along.axis, pace.rate, delays[value], pace.extra)
-    flushes = any(output.delay + output.extra > 0 for output in outputs.values())
     needed = needed_frames(graph, analysis.along, analysis.moves)
+    lasts = {node for node in graph.nodes for value in node.outputs if value in needed and analysis.of(value).last}
+    rest = max((analysis.moves[node].rest for node in lasts if node in analysis.moves), default=0)
+    flushes = rest > 0 or any(output.delay + output.extra > 0 for output in outputs.values())
     writer = Writer(graph, analysis.along, analysis.facts, time, analysis.stride, needed, flushes)
     for value, array in graph.constants.items():
         writer.constant_of(value, array)
@@ -158,7 +160,7 @@ def _written(graph: Graph, time: Mapping[Value, int], analysis: Analysis) -> Str
     step = writer.finish(graph, delays)
     stride = int(str(analysis.frames)) if is_fixed else analysis.stride
     inputs = {value.name: axis for value, axis in time.items()}
-    return Streamed(step, Timing(stride, inputs, outputs, step.end))
+    return Streamed(step, Timing(stride, inputs, outputs, step.end, rest=rest))
 
 
 def data_dependent(graph: Graph) -> set[Value]:

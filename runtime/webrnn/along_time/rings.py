@@ -28,7 +28,7 @@ _ROOM = 64
 def slots_of(history: int, rate: int) -> int:
     """How many frames the state of a history has, if a stride of the stream brings `rate` frames.
 
-    A ring needs room for a stride more than the history. A history that is too short for that is no ring: it has two
+    A ring that stays where it is needs room for a stride more than the history. One that is too short for that has two
     places in memory, and each step copies it from one to the other.
 
     >>> slots_of(256, 1), slots_of(8, 1), slots_of(2, 1), slots_of(240, 160)
@@ -39,7 +39,7 @@ def slots_of(history: int, rate: int) -> int:
 
 
 def is_ring(history: int, rate: int, rank: int) -> bool:
-    """Whether the history of a value is kept as a ring."""
+    """Whether a ring of the history of a value stays where it is: then nothing else is as quick."""
     return history > 0 and rank > 1 and slots_of(history, rate) > history
 
 

@@ -161,8 +161,8 @@ class Writer:
     def spread(
         self, value: Value, along: Along, n_before: int, pad: float, order: Order, source: Value, **steps: int
     ) -> Value | None:
-        """The windows of a step side by side, as `keep_ring` takes them; None if the history is short."""
-        if along.axis is None or along.mirror is not None or not self._is_ring(value, along, n_before):
+        """The windows of a step side by side, as `keep_ring` takes them; None if there is no history."""
+        if along.axis is None or along.mirror is not None or n_before <= 0:
             return None
         start, rate = self._start(along, n_before, pad), Pace.of(along.length).rate
         return keep_ring(self, value, along.axis, source, start, rate, order, **steps)
@@ -172,7 +172,7 @@ class Writer:
 
     def _start(self, along: Along, n_before: int, pad: float) -> list[float]:
         """What frames before the stream are, the last so many."""
-        return [*[pad] * (n_before - len(along.start)), *along.start[len(along.start) - n_before :]]
+        return [*[pad] * (n_before - len(along.start)), *along.start[max(0, len(along.start) - n_before) :]]
 
     def _with_history(
         self, value: Value, axis: int, new: Value, n_before: int, start: Sequence[float], order: Order | None

@@ -26,6 +26,7 @@ def stored_timing(timing: Timing) -> dict[str, Any]:
         ],
         "position": timing.position,
         "end": timing.end,
+        "rest": timing.rest,
     }
 
 
@@ -44,10 +45,8 @@ def timing_text(timing: Timing) -> str:
 
 def read_timing(
     row: Any, inputs: Sequence[PlanPort], outputs: Sequence[PlanPort], states: Sequence[PlanState]
-) -> Timing | None:
-    """What a file says, checked against what it takes and gives; None if it says nothing."""
-    if row is None:
-        return None
+) -> Timing:
+    """What a file says, checked against what it takes and gives."""
     carried, given = {state.input for state in states}, {state.output for state in states}
     fed = {port.name: port for port in inputs if port.name not in carried}
     returned = {port.name: port for port in outputs if port.name not in given}
@@ -58,9 +57,11 @@ def read_timing(
             _by_name(row["outputs"], lambda o: TimedOutput(o["axis"], o["rate"], o["delay"], o["extra"])),
             row["end"],
             row["position"],
+            row.get("rest", 0),
         )
         fits = (
             _is_count(timing.stride, 1)
+            and _is_count(timing.rest, 0)
             and len(timing.inputs) > 0
             and all(_has_axis(fed, name, axis) for name, axis in timing.inputs.items())
             and all(_is_whole(fed[name].shape[axis], timing.stride) for name, axis in timing.inputs.items())
