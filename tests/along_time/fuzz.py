@@ -69,6 +69,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = parser.parse_args(argv)
     backends = options.backends.split(",")
     refusals: Counter[str] = Counter()
+    unplanned: Counter[str] = Counter()
     findings: dict[str, str] = {}
     count: Counter[str] = Counter()
     last = time.monotonic()
@@ -100,12 +101,16 @@ def main(argv: Sequence[str] | None = None) -> int:
             count["exact with a stride"] += verdict.stride > 1
             count["exact with a delay"] += verdict.delay > 0
             count["cuttings"] += verdict.cuttings
+            if verdict.no_plan:
+                count["without a plan for all sizes"] += 1
+                unplanned[kind_of(verdict.no_plan)] += 1
         if time.monotonic() - last > SECONDS_BETWEEN_LINES:
             last = time.monotonic()
             print(f"seed {seed}: {dict(count)}", file=sys.stderr, flush=True)
     print(table("stacks", [[name, str(number)] for name, number in count.items()], ["", ""]))
-    if refusals:
-        print(table("refused", [[str(number), text] for text, number in refusals.most_common(25)], ["stacks", "reason"]))
+    for title, reasons in (("refused", refusals), ("streams that are no plan for all sizes", unplanned)):
+        if reasons:
+            print(table(title, [[str(n), text] for text, n in reasons.most_common(25)], ["stacks", "reason"]))
     print(f"{len(findings)} kinds of findings")
     return 1 if findings else 0
 

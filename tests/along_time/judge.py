@@ -29,6 +29,8 @@ class Verdict:
     flushes: bool = False
     cuttings: int = 0
     """How many cuttings were compared."""
+    no_plan: str = ""
+    """Why the stream is not one plan for all sizes."""
 
     @property
     def accepted(self) -> bool:
@@ -130,6 +132,7 @@ def judge(
             return verdict
         timing = stream.timing
         verdict.stride, verdict.delay, verdict.flushes = stream.stride, stream.delay, bool(timing.flush_strides)
+        verdict.no_plan = obstacles(stream)
         if stream.stride != timing.stride or stream.delay != timing.delay:
             verdict.wrong = "the stream's own stride or delay are not those of its timing"
             return verdict
@@ -162,3 +165,11 @@ def judge(
                         verdict.wrong = f"{backend} {kind}, {frames} frames in steps of {lengths}: {gap}"
                         return verdict
     return verdict
+
+
+def obstacles(stream: Any) -> str:
+    """Why a stream is not one plan for all sizes; empty if it is."""
+    if len(stream._carriers) > 1:
+        return ""
+    found = stream._carriers[-1]._program.obstacles()
+    return found[0] if found else "?"

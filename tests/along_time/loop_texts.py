@@ -76,6 +76,8 @@ def proto_of(text: str, inputs: str = "", y: str = f"float[frames,{BATCH},{WIDTH
         "W2": rng.normal(0, 0.5, (2, 3 * WIDTH, WIDTH)),
         "R2": rng.normal(0, 0.5, (2, 3 * WIDTH, WIDTH)),
         "before": np.full((1, BATCH, WIDTH), 0.5),
+        "w_lstm": rng.normal(0, 0.5, (2 * WIDTH, 4 * WIDTH)),
+        "line": rng.normal(0, 0.5, (BATCH, BATCH, 3)),
         "h0": np.zeros((BATCH, WIDTH)),
         "small": np.full((BATCH, WIDTH), 0.25),
     }
@@ -121,7 +123,9 @@ EXACT: dict[str, str] = {
         "place = Reshape(time, corner)  row = Unsqueeze(h_next, first_axis)"
         "  results_next = ScatterND(results, place, row)",
         count="many",
-        states=(counted(), counted(name="time"), (f"float[time,{BATCH},{WIDTH}]", "results", "blank", "results_next"), H),
+        states=(
+            counted(), counted(name="time"), (f"float[time,{BATCH},{WIDTH}]", "results", "blank", "results_next"), H,
+        ),
         y="unused",
     ) + "y = Identity(results_of_walk)",
     "masked": loop(
@@ -165,7 +169,8 @@ EXACT: dict[str, str] = {
         "b = Sub(i, one)  later = Greater(i, zero)  at = Where(later, b, zero)", _at("at"), CELL, ALWAYS
     ),
     "frame before, frame by Where": loop(
-        "at = Sub(i, one)  g = Gather<axis=0>(x, at)  later = Greater(i, zero)  f = Where(later, g, small)", CELL, ALWAYS
+        "at = Sub(i, one)  g = Gather<axis=0>(x, at)  later = Greater(i, zero)  f = Where(later, g, small)",
+        CELL, ALWAYS,
     ),
     "frame before, frame by Where, other way round": loop(
         "at = Sub(i, one)  g = Gather<axis=0>(x, at)  is_first = Equal(i, zero)  f = Where(is_first, small, g)",
@@ -195,6 +200,57 @@ EXACT: dict[str, str] = {
     "next frame, Min": loop("a = Add(i, one)  at = Min(a, last)", _at("at"), CELL, ALWAYS),
     "next frame, one step less": loop("at = Add(i, one)", _at("at"), CELL, ALWAYS, count="last"),
     "from the second frame": loop(_FROM_THE_SECOND, CELL, ALWAYS, count="last"),
+    "two frames ahead, Min": loop("a = Add(i, two)  at = Min(last, a)", _at("at"), CELL, ALWAYS),
+    "frame before, from the fourth on": loop(
+        "b = Sub(i, one)  later = Greater(i, two)  at = Where(later, b, zero)", _at("at"), CELL, ALWAYS
+    ),
+    "frame before, index with an axis": loop(
+        "b = Sub(i, one)  c = Max(b, zero)  at = Unsqueeze(c, first_axis)  g = Gather<axis=0>(x, at)",
+        "f = Squeeze(g, first_axis)", CELL, ALWAYS,
+    ),
+    "frame before, used behind work": loop(
+        "at = Sub(i, one)  g = Gather<axis=0>(x, at)  m = MatMul(g, w2)  is_first = Less(i, one)",
+        "f = Where(is_first, small, m)", CELL, ALWAYS,
+    ),
+    "frame before, If not": loop(
+        "is_first = Equal(i, zero)",
+        f"f = If(is_first) <then_branch = t () => ({FRAME} c) {{ c = Identity(small) }}, "
+        f"else_branch = e () => ({FRAME} a) {{ at = Sub(i, one)  b = Gather<axis=0>(x, at)  a = Neg(b) }}>",
+        CELL, ALWAYS,
+    ),
+    "frame before and after, If and Min": loop(
+        "a = Add(i, one)  at = Min(a, last)  next = Gather<axis=0>(x, at)  later = Greater(i, zero)",
+        f"g = If(later) <then_branch = t () => ({FRAME} q) {{ o = Sub(i, one)  q = Gather<axis=0>(x, o) }}, "
+        f"else_branch = e () => ({FRAME} c) {{ c = Identity(small) }}>  f = Sub(next, g)",
+        CELL, ALWAYS,
+    ),
+    "batch first": "turned = Transpose<perm=[1,0,2]>(x)"
+    + loop("b = Sub(i, one)  at = Max(b, zero)  f = Gather<axis=1>(turned, at)", CELL, ALWAYS),
+    "LSTM written by hand": loop(
+        _at("k"), "xh = Concat<axis=1>(f, h)  z = MatMul(xh, w_lstm)  a, b, c, d = Split<axis=1, num_outputs=4>(z)",
+        "e = Sigmoid(a)  g = Sigmoid(b)  o = Sigmoid(d)  u = Tanh(c)  eu = Mul(e, u)  gs = Mul(g, s)",
+        "s_next = Add(gs, eu)  t = Tanh(s_next)  h_next = Mul(o, t)  y_t = Identity(h_next)",
+        "k_next = Add(k, one)  go_on = Less(k_next, n)", count="many",
+        states=(counted(), (FRAME, "s", "h0", "s_next"), H),
+    ),
+    "GRU of Keras, stacked": loop(
+        _at("time"), CELL, _KERAS_STEP, count="many", states=(counted(), counted(name="time"), H), y="z"
+    )
+    + loop(
+        "f = Gather<axis=0>(z, time)", CELL, _KERAS_STEP, count="many",
+        states=(counted(), counted(name="time"), H), name="walk_again",
+    ),
+    "convolution in each step": "wide = Unsqueeze(x, second)  h0_wide = Unsqueeze(h0, first_axis)"
+    + loop(
+        "f = Gather<axis=0>(wide, k)  c = Conv<pads=[1,1]>(f, line)  p = Conv<pads=[1,1]>(h, line)  s = Add(c, p)",
+        "h_next = Tanh(s)  y_t = Squeeze(h_next, first_axis)  k_next = Add(k, one)  go_on = Less(k_next, n)",
+        count="many", states=(counted(), (f"float[1,{BATCH},{WIDTH}]", "h", "h0_wide", "h_next")),
+    ),
+    "loop in each step": loop(
+        _at("i"), "inner = Loop <body = fade (int64 j, bool on, float[2,4] a) => (bool still, float[2,4] b) "
+        "{ still = Identity(on)  b = Mul(a, limit) }> (three, go, f)",
+        CELL.replace("Add(f, p)", "Add(inner, p)"), ALWAYS,
+    ),
     "two loops": loop(_at("i"), CELL, ALWAYS, y="z")
     + loop("f = Gather<axis=0>(z, i)", CELL, ALWAYS, name="walk_again"),
     "starts from the first frame": "start = Gather<axis=0>(x, zero)  h_start = Tanh(start)"
@@ -245,6 +301,26 @@ REFUSED: dict[str, tuple[str, str, str]] = {
         "", "",
     ),
     "frame before, round to the last": (loop("at = Sub(i, one)", _at("at"), CELL, ALWAYS), "walk", "last frame"),
+    "two frames before, guarded for one": (
+        loop("at = Sub(i, two)  g = Gather<axis=0>(x, at)  later = Greater(i, zero)  f = Where(later, g, small)",
+             CELL, ALWAYS),
+        "walk", "last frame",
+    ),
+    "frame before, guarded the wrong way": (
+        loop("at = Sub(i, one)  g = Gather<axis=0>(x, at)  later = Greater(i, zero)  f = Where(later, small, g)",
+             CELL, ALWAYS),
+        "walk", "last frame",
+    ),
+    "frame before, If that reads too early": (
+        loop("later = GreaterOrEqual(i, zero)",
+             f"f = If(later) <then_branch = t () => ({FRAME} a) {{ at = Sub(i, one)  a = Gather<axis=0>(x, at) }}, "
+             f"else_branch = e () => ({FRAME} c) {{ c = Identity(small) }}>",
+             CELL, ALWAYS),
+        "walk", "",
+    ),
+    "never before the second frame": (
+        loop("b = Sub(i, one)  c = Max(b, one)  at = Min(c, last)", _at("at"), CELL, ALWAYS), "walk", "",
+    ),
     "next frame, round to the first": (
         loop("a = Add(i, one)  at = Mod(a, n)", _at("at"), CELL, ALWAYS), "walk", "",
     ),

@@ -100,6 +100,58 @@ test("blocks of changing sizes: one gap at most, then everything as it should be
   assertSame(output.subarray(2000), clean.subarray(2000 - latency, noisy.length - latency));
 });
 
+for (const [name, hop] of [["held", 160], ["held_shortly", 4], ["held_by_64", 64]]) {
+  test(`${name}: steps of ${hop} samples, results 12 samples behind`, async () => {
+    const whole = await floats(`audio/${name}.f32`);
+    for (const size of [1, 37, 64, 128, 160, 1000]) {
+      const worklet = new Worklet(size);
+      const { delay } = await worklet.load("f", name);
+      assert.equal(delay, 12);
+      const output = worklet.run(noisy, [size]);
+      const latency = worklet.ask("latency");
+      assert.equal(latency, hop - greatestCommonDivisor(hop, size) + 12);
+      assertSame(output.subarray(latency), whole.subarray(0, noisy.length - latency));
+      assert.ok(output.subarray(0, latency).every((sample) => sample === 0));
+    }
+    const worklet = new Worklet(128);
+    await worklet.load("f", name);
+    const output = worklet.run(noisy, [128, 100, 300, 1, 7, 128]);
+    assertSame(output.subarray(2000), whole.subarray(2000 - worklet.ask("latency"), noisy.length - worklet.ask("latency")));
+  });
+}
+
+test("an analyser with a delay says of which sample it speaks", async () => {
+  const worklet = new Worklet(128);
+  await worklet.load("levels", "levels", { listens: "input" });
+  worklet.run(noisy, [128]);
+  const found = results(worklet);
+  const whole = await floats("audio/levels.f32");
+  assertSame(Float32Array.from(found.flatMap(({ values }) => [...values])), whole.subarray(0, 4000 - 2));
+  assert.deepEqual(found.slice(0, 3).map(({ sample, values }) => [sample, values.length]), [[8, 2], [24, 4], [40, 4]]);
+});
+
+test("a filter with a delay begins anew behind what is not finite, and stays where it is", async () => {
+  for (const bad of [5, 800, 801]) {
+    const signal = noisy.slice(0, 4000);
+    signal[bad] = NaN;
+    const begin = 160 * Math.ceil((bad + 1) / 160);
+    const [worklet, other] = [new Worklet(128), new Worklet(128)];
+    for (const each of [worklet, other]) await each.load("f", "held");
+    const latency = worklet.ask("latency");
+    const output = worklet.run(signal, [128]).subarray(latency + begin);
+    const anew = other.run(noisy.subarray(begin, 4000), [128]).subarray(latency);
+    assertSame(output, anew.subarray(0, output.length));
+  }
+});
+
+test("plans with frames that cannot be run", async () => {
+  const worklet = new Worklet(128);
+  const refuses = (name, message) => assert.rejects(worklet.load("f", name), { name: "PlanError", message });
+  await refuses("wrong_stride", /frames of 6 every 6 samples/);
+  await refuses("wrong_step", /frames of 8 every 4 samples/);
+  await refuses("wrong_rate", /does not give frames of 4 as 'y'/);
+});
+
 test("without an input there is silence, and the filter goes on", async () => {
   const worklet = new Worklet(128);
   await worklet.load("double");
@@ -166,7 +218,7 @@ const SAMPLING = {
 test("a quantum allocates nothing", async () => {
   const worklet = new Worklet(128);
   worklet.port.postMessage = () => {};
-  const plans = [["a", "overlapping"], ["b", "double"], ["sums", "sums"]];
+  const plans = [["a", "overlapping"], ["b", "double"], ["c", "held"], ["sums", "sums"]];
   for (const [name, file] of plans) {
     const plan = await bytes(`audio/${file}.rnn`);
     worklet.port.onmessage({ data: { type: "plan", id: 0, name, plan, listens: "output" } });

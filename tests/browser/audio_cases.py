@@ -11,6 +11,7 @@ import numpy as np
 
 import webrnn
 from examples.denoise_wav import denoise_samples, with_noise
+from tests.engine.streams.timed_models import Averages
 from tests.models.fetch import model_path, speech_path
 from webrnn.audio import plans, read_wav
 from webrnn.engine.kernels import loading as kernels
@@ -49,6 +50,26 @@ def write(folder: Path) -> None:
     _save(folder / "silero.f32", np.array([frames(chunk) for chunk in chunks]))
     for name, small in SMALL.items():
         write_small(folder / f"{name}.rnn", *small)
+    write_timed(folder, noisy[:RATE])
+
+
+TIMED: dict[str, tuple[Averages, dict[str, Any]]] = {
+    "held": (Averages(5, 1, 3, stride=4, held=True, channels=1), {"hop": 160}),
+    "held_shortly": (Averages(5, 1, 3, stride=4, held=True, channels=1, axis=2), {}),
+    "held_by_64": (Averages(5, 1, 3, stride=4, held=True, channels=1, named=False, strides=16), {"hop": 64}),
+    "levels": (Averages(5, 2, 2, stride=4, channels=1), {"kind": "analyser", "hop": 16}),
+    "wrong_stride": (Averages(stride=4, held=True, channels=1), {"hop": 6}),
+    "wrong_step": (Averages(stride=4, held=True, channels=1), {"hop": 4, "frame": 8}),
+    "wrong_rate": (Averages(stride=4, channels=1), {}),
+}
+"""Streams with frames, and what their plans say of themselves."""
+
+
+def write_timed(folder: Path, samples: np.ndarray) -> None:
+    for name, (kind, says) in TIMED.items():
+        audio = dict(kind="filter", sample_rate=RATE, input="x", output="y")
+        kind.session().export(folder / f"{name}.rnn", carry=kind.carry, about={"audio": {**audio, **says}})
+        _save(folder / f"{name}.f32", kind.whole(samples.reshape((1, -1, 1) if kind.axis == 1 else (1, 1, -1))))
 
 
 def _save(file: Path, array: np.ndarray) -> None:

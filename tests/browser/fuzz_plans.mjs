@@ -153,6 +153,7 @@ class Trial {
       "load with shapes": () => stream.load(this.#feeds(model.inputs.filter(({ name }) => Object.hasOwn(carried, name)))),
       "load odd states": () => stream.load(this.#oddFeeds(model.inputs)),
       reset: () => stream.reset(),
+      flush: () => this.#checked(stream.flush(), stream.shapes, returned),
       run: () => model.run(this.#feeds(model.inputs)),
     };
     const names = ["step", "step", "step, borrowed", ...Object.keys(acts)];

@@ -16,6 +16,7 @@ def test_damaged_files_do_no_harm() -> None:
     assert outcomes["plans"] == PLANS
     for action in ("open", "run", "run with out", "stream", "step", "step, borrowed", "state", "load", "dispose"):
         assert outcomes[f"{action}: done"] > PLANS // 100, outcomes
+    assert outcomes["flush: done"]
 
 
 @pytest.mark.parametrize(

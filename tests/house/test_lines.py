@@ -24,7 +24,7 @@ BUDGETS = {
     ("webrnn/models", "Python"): 200,
     ("webrnn/onnx", "Python"): 4_400,
     ("webrnn/ops", "Python"): 500,
-    ("webrnn/passes", "Python"): 10_000,
+    ("webrnn/passes", "Python"): 11_400,
     ("webrnn/plan", "Python"): 10_900,
     ("webrnn/profile", "Python"): 1_180,
     ("webrnn/quantize", "Python"): 900,

@@ -76,7 +76,8 @@ def loop_up_to_a_size(
     """As Keras' loops are exported: a state of its own counts up to the size of a tensor."""
     return graph_of(f"""
     agraph (float[T, 2] x) => (float[T, 2] out)
-    <int64 start = {{0}}, int64 one = {{1}}, int64 trips = {{9223372036854775807}}, bool yes = {{1}}, int64[2] corner = {{3, 4}}>
+    <int64 start = {{0}}, int64 one = {{1}}, int64 trips = {{9223372036854775807}}, bool yes = {{1}},
+     int64[2] corner = {{3, 4}}>
     {{
         sizes = Shape(x)
         size = Gather(sizes, start)

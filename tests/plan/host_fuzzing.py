@@ -189,6 +189,8 @@ class Trial:
                     self.check(stream.step(feeds, borrow=self.rng.random() < 0.3))
                 elif what < 0.8:
                     stream.load(state)
+                elif what < 0.85:
+                    self.check(stream.flush())
                 elif what < 0.9:
                     stream = stream.fork()
                 else:
@@ -210,6 +212,8 @@ class Trial:
                     continue
             for outputs in pool.tick().values():
                 self.check(outputs)
+        for handle in handles if self.rng.random() < 0.3 else ():
+            self.check(pool.flush(handle))
 
 
 # --- a process of many ------------------------------------------------------------------------------------------------

@@ -15,13 +15,15 @@ from typing import Any
 
 import numpy as np
 
+from tests.engine.streams.timed_models import Averages
 from tests.plan.corpus import Sample, samples
 from tests.plan.corruption import corrupted
 from tests.plan.handmade import Handmade
 from tests.plan.hostile import hostile
 from webrnn.engine.programs.plan_program import DIRECT_BYTES
+from webrnn.passes.pipeline import run_passes
 from webrnn.plan import opcodes
-from webrnn.plan.encode import encode_again
+from webrnn.plan.encode import compile_graph, encode_again
 from webrnn.plan.file import PlanFile, PlanState
 from webrnn.plan.halves import stored
 
@@ -30,6 +32,7 @@ NUMBERS = (0, 1, 2, 3, 5, 8, 24, LARGE - 1, LARGE, LARGE + 1, 20_000, 200_000, 2
 NAMES = ("", "x0", "y", "h", "__proto__", "\ud800", "n", "state")
 PARTS = (None, 3, -1, "x", [], {}, [[]], [1], 1e400, 10**30, True, [None], {"external": 0}, 0, 2**31, "1", 1.5)
 
+PORTS = ("inputs", "outputs")
 HEADER = opcodes.HEADER
 
 
@@ -96,7 +99,19 @@ def _whole() -> list[Sample]:
             start = np.ones([1] * len(port.shape), np.bool_ if port.dtype == "bool" else np.float32)
             states = [PlanState(port.name, after.name, start if port.dtype in ("f32", "bool") else None)]
             found.append(Sample(f"{sample.name}, a stream", encode_again(file, states, {"rate": 1}), sample.symbols))
-    return found
+    return [*found, *(_timed(kind) for kind in TIMED for _ in range(len(found) // 20))]
+
+
+TIMED = (Averages(), Averages(width=5, left=1, right=3, stride=2, axis=2), Averages(gain=True, total=True))
+
+
+def _timed(kind: Averages) -> Sample:
+    """A stream with frames."""
+    graph = kind.graph()
+    run_passes(graph)
+    file = PlanFile(compile_graph(graph))
+    states = [PlanState(before, after, kind.starts.get(before)) for before, after in kind.carry.items()]
+    return Sample(str(kind), encode_again(file, states, None, kind.timing), dict.fromkeys(file.symbols, 4))
 
 
 def _large(rng: random.Random) -> bytes:
@@ -311,6 +326,30 @@ def _states(file: _Words, rng: random.Random) -> None:
         del rows[rng.randrange(len(rows))]
 
 
+def _timing(file: _Words, rng: random.Random) -> None:
+    """Frames along some axis of what is fed and returned; some of it wrong."""
+    inputs, outputs = ([row for row in file.meta.get(part) or () if isinstance(row, dict)] for part in PORTS)
+    states = [row for row in file.meta.get("states") or () if isinstance(row, dict)]
+
+    def timed(ports: list[dict[str, Any]], key: str) -> list[dict[str, Any]]:
+        carried = [row.get(key) for row in states] if rng.random() < 0.9 else []
+        names = [port.get("name") for port in ports if port.get("name") not in carried]
+        return [{"name": name, "axis": rng.choice((0, 0, 1, 2))} for name in names if rng.random() < 0.8]
+
+    counters = [row.get("input") for row in states]
+    file.meta["timing"] = {
+        "stride": rng.choice((1, 1, 2, 3, *NUMBERS)),
+        "inputs": timed(inputs, "input"),
+        "outputs": [
+            {**row, "rate": rng.choice((1, 1, 2, *NUMBERS)), "delay": delay, "extra": rng.choice((0, 0, 1, -delay, 3))}
+            for row in timed(outputs, "output")
+            for delay in [rng.choice((0, 0, 1, 2, *NUMBERS))]
+        ],
+        "position": rng.choice([*counters, "time.position"]),
+        "end": rng.choice([None, None, *counters]),
+    }
+
+
 def _symbols(file: _Words, rng: random.Random) -> None:
     symbols = file.meta.get("symbols")
     if isinstance(symbols, list):
@@ -341,5 +380,5 @@ def _header(file: _Words, rng: random.Random) -> None:
 
 _DAMAGES = (
     _external, _external, _externals, _name, _dtype, _size_of_port, _size_of_port, _number, _number, _size_row,
-    _buffer, _buffer, _list_of_ports, _list_of_ports, _states, _states, _symbols, _any_part, _header,
+    _buffer, _buffer, _list_of_ports, _list_of_ports, _states, _states, _symbols, _any_part, _header, _timing,
 )  # fmt: skip

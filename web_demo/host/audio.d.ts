@@ -12,6 +12,8 @@ export interface AudioPlan {
   readonly output: string;
   /** Numbers in a result. */
   readonly size: number;
+  /** By how many samples a plan with frames is behind, besides what a step takes at a time. */
+  readonly delay: number;
 }
 
 /** An analyser's result: event "result". */

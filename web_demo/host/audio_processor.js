@@ -78,6 +78,7 @@ class AudioProcessor extends AudioWorkletProcessor {
     if (listens !== "input" && listens !== "output") throw new PlanError(`it can listen to "input" or "output", not ${listens}`);
     const message = { type: "result", name, sample: 0, values: new Float32Array(audio.size) };
     const report = (values, index) => {
+      if (values.length !== message.values.length) message.values = new Float32Array(values.length); // in a warm-up
       message.values.set(values);
       message.sample = this.#first + index + 1 - (listens === "output" ? this.#latency() : 0);
       this.port.postMessage(message);

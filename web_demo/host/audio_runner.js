@@ -3,25 +3,42 @@
 import { PlanError, shown } from "./plan_file.js";
 
 const LONGEST_FRAME = 1 << 16;
+const LONGEST_DELAY = 1 << 20;
 /** Of one step: a plan that takes this long for a frame is no plan for audio, and must not hold up the thread. */
 export const AUDIO_LIMITS = { seconds: 1 };
 const BORROW = { borrow: true };
 
 const isCount = (number, most) => Number.isInteger(number) && number >= 1 && number <= most;
-const sizeOf = ({ shape }) => shape.reduce((a, b) => a * b, 1);
+/** Elements of an input or output; of a plan with frames, if it has so many of them and takes one stream. */
+const sizeOf = ({ shape }, timed, frames) =>
+  shape.reduce((a, b, axis) => a * (axis === timed?.axis ? frames : frames && typeof b === "string" ? 1 : b), 1);
 
 export function gcd(a, b) {
   return b ? gcd(b, a % b) : a;
 }
 
-/** What a plan says about the audio that it takes, checked: {kind, sample_rate, frame, hop, input, output, size}. */
+/** A stream that takes what `audioOf` says. */
+export function audioStream(model, { input, hop }) {
+  const sizes = {};
+  if (model.timing) {
+    const [{ axis }] = model.timing.inputs;
+    const { shape } = model.inputs.find(({ name }) => name === input);
+    shape.forEach((size, i) => typeof size === "string" && (sizes[size] = i === axis ? hop : 1));
+  }
+  return model.stream({ sizes, ...(Object.keys(model.carry).length || model.timing ? {} : { carry: {} }) });
+}
+
+/** What a plan says about the audio that it takes, checked: {kind, sample_rate, frame, hop, input, output, size, delay}. */
 export function audioOf(model, rate) {
   const audio = model.about.audio;
   if (audio === null || typeof audio !== "object") {
     throw new PlanError("the plan says nothing about audio: webrnn.audio.plans writes plans that do");
   }
-  const { kind, sample_rate, frame, hop, input, output } = audio;
-  if (!["filter", "analyser"].includes(kind) || !isCount(frame, LONGEST_FRAME) || !isCount(hop, frame)) {
+  const { timing } = model;
+  const stride = timing?.stride ?? 1;
+  const { kind, sample_rate, hop = timing?.stride, frame = timing ? hop : undefined, input, output } = audio;
+  const isFrame = isCount(frame, LONGEST_FRAME) && isCount(hop, frame) && hop % stride === 0 && (!timing || frame === hop);
+  if (!["filter", "analyser"].includes(kind) || !isFrame) {
     const frames = `frames of ${shown(frame)} every ${shown(hop)} samples`;
     throw new PlanError(`a plan for audio of kind '${shown(kind)}', ${frames}, cannot be run`);
   }
@@ -33,16 +50,20 @@ export function audioOf(model, rate) {
     throw new PlanError(`the plan is for audio at ${sample_rate} Hz, but this runs at ${rate} Hz: use ${remedy}`);
   }
   const fed = model.inputs.filter(({ name }) => !Object.hasOwn(model.carry, name));
-  if (fed.length !== 1 || fed[0].name !== input || fed[0].type !== "float32" || sizeOf(fed[0]) !== frame) {
+  const taken = fed.length === 1 && sizeOf(fed[0], timing?.inputs[0], timing && frame);
+  if (fed.length !== 1 || fed[0].name !== input || fed[0].type !== "float32" || taken !== frame) {
     throw new PlanError(`the plan does not take frames of ${frame} samples as '${input}' and nothing else`);
   }
   const result = model.outputs.find(({ name }) => name === output);
-  const size = result?.type === "float32" ? sizeOf(result) : NaN;
+  const timed = timing?.outputs.find(({ name }) => name === output);
+  const size = result?.type === "float32" ? sizeOf(result, timed, timing && (hop / stride) * (timed?.rate ?? 1)) : NaN;
+  const delay = timed ? (timed.delay * stride) / timed.rate : 0;
+  const isFilter = size === frame && !timing === !timed;
   const isCarried = Object.values(model.carry).includes(output);
-  if (isCarried || !isCount(size, LONGEST_FRAME) || (kind === "filter" && size !== frame)) {
+  if (isCarried || !isCount(size, LONGEST_FRAME) || delay > LONGEST_DELAY || (kind === "filter" && !isFilter)) {
     throw new PlanError(`the plan does not give ${kind === "filter" ? `frames of ${frame}` : "numbers"} as '${output}'`);
   }
-  return { kind, sample_rate, frame, hop, input, output, size };
+  return { kind, sample_rate, frame, hop, input, output, size, delay };
 }
 
 /** A queue of samples with a fixed place. */
@@ -91,7 +112,7 @@ class Frames {
     this.audio = audio;
     this.samples = new Float32Array(audio.frame);
     this.#feeds = { [audio.input]: this.samples };
-    this.#stream = model.stream(Object.keys(model.carry).length ? {} : { carry: {} });
+    this.#stream = audioStream(model, audio);
     this.#stream.step(this.#feeds, BORROW); // so that memory is there, and errors are known
     this.#stream.reset();
   }
@@ -126,19 +147,20 @@ class Frames {
 /** A plan whose results are samples: as many out as in, `latency` samples later. */
 export class FilterRunner {
   #frames;
+  #missing = 0; // samples that a stream with a delay has kept back
   #sums;
   #queue;
   #lead;
   latency = 0;
 
   constructor(model, audio, block) {
-    const { frame, hop } = audio;
+    const { frame, hop, delay } = audio;
     this.audio = audio;
     this.#frames = new Frames(model, audio);
     this.#sums = new Float32Array(frame);
     this.#lead = frame - hop; // what lies before the first sample
-    this.#queue = new Queue(frame + hop + 2 * block);
-    this.#delay(hop - gcd(hop, block));
+    this.#queue = new Queue(frame + hop + 2 * (block + delay));
+    this.#delay(hop - gcd(hop, block) + delay);
     this.latency += frame - hop;
   }
 
@@ -153,14 +175,19 @@ export class FilterRunner {
 
   process(input, output, count) {
     this.#frames.push(input, count, this);
-    if (this.#queue.length < count) this.#delay(this.audio.frame - 1 - this.latency); // enough for blocks of any size
+    const most = this.audio.frame - 1 + this.audio.delay; // enough for blocks of any size
+    if (this.#queue.length < count) this.#delay(most - this.latency);
     this.#queue.pop(output, count);
   }
 
   /** Adds a frame to those that it overlaps with; its first `hop` samples are complete then. */
   frame(result) {
     const sums = this.#sums;
-    const { frame, hop } = this.audio;
+    const { frame, hop, delay } = this.audio;
+    if (delay) {
+      this.#take(result, hop);
+      return;
+    }
     if (result) for (let i = 0; i < frame; i++) sums[i] += result[i];
     const early = Math.min(this.#lead, hop);
     this.#lead -= early;
@@ -168,6 +195,13 @@ export class FilterRunner {
     this.#queue.push(sums, hop);
     sums.copyWithin(0, hop);
     sums.fill(0, frame - hop);
+  }
+
+  /** Of a plan with a delay: what comes out of it, and where it begins anew as many zeros as it will keep back again. */
+  #take(result, hop) {
+    if (result) this.#queue.push(result, result.length);
+    else this.#queue.pushZeros(hop + this.#missing);
+    this.#missing = result ? this.#missing + hop - result.length : 0;
   }
 }
 
@@ -191,6 +225,6 @@ export class AnalyserRunner {
   }
 
   frame(result, index) {
-    if (result) this.#report(result, index);
+    if (result?.length) this.#report(result, index - this.audio.delay);
   }
 }

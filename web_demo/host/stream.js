@@ -227,6 +227,7 @@ export class Stream {
     const frames = this.#frames;
     const shapeOf = (slot) => (this.#origin === IN_MEMORY ? slot.shape : slot.loaded.shape);
     const before = this.#states.map((slot) => ({ data: this.#stateView(slot).slice(), shape: shapeOf(slot) }));
+    const shapes = this.#returned.map(({ resultShape }) => resultShape);
     const load = (states) => {
       this.#states.forEach((slot, i) => (slot.loaded = states[i]));
       this.#goOnFrom(LOADED);
@@ -251,6 +252,7 @@ export class Stream {
       return results;
     } catch (error) {
       load(before);
+      this.#returned.forEach((slot, i) => (slot.resultShape = shapes[i]));
       throw error;
     }
   }

@@ -52,6 +52,21 @@ export interface Progress {
   readonly total: number | null;
 }
 
+/** A step takes a multiple of `stride` frames and gives `rate` frames of an output for each stride. Results are `delay`
+ * frames of the inputs behind, or `delay` frames of the output itself. The whole run has `extra` frames more than that. */
+export interface Timing {
+  readonly stride: number;
+  readonly delay: number;
+  readonly inputs: readonly { readonly name: string; readonly axis: number }[];
+  readonly outputs: readonly {
+    readonly name: string;
+    readonly axis: number;
+    readonly rate: number;
+    readonly delay: number;
+    readonly extra: number;
+  }[];
+}
+
 /** A call that raises leaves the stream as it was. */
 export interface Stream {
   /** One run, from the states that the last one left: the outputs that are not carried. Frames that are not ready are not
@@ -111,6 +126,8 @@ export class Model {
   readonly outputs: readonly Port[];
   /** The states that were chosen at export: { name of an input: name of an output }; empty if none were. */
   readonly carry: Readonly<Record<string, string>>;
+  /** How the frames of its streams relate to those of the whole run; null if the plan does not say it. */
+  readonly timing: Timing | null;
   /** What the exporter said about the model (`session.export(..., about={...})`); empty if nothing. */
   readonly about: Readonly<Record<string, unknown>>;
   /** One run that keeps no state. */

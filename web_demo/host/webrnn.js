@@ -74,6 +74,7 @@ export class Model {
     this.outputs = this.#vm.file.outputs.map(port);
     this.carry = Object.fromEntries(this.#vm.file.states.map(({ input, output }) => [input, output]));
     this.about = this.#vm.file.about;
+    this.timing = this.#vm.file.timing;
   }
 
   run(feeds, options) {

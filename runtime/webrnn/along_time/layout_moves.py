@@ -161,7 +161,7 @@ def _head(view: NodeView, count: int) -> Move:
 
 def _cut_others(view: NodeView, writer: Writer, frames: Value, axes: list[int], place: int) -> Value:
     """The same cut along all axes but that of time."""
-    operands = []
+    operands: list[Value | None] = []
     for index in (1, 2, 4):
         if not view.has(index):
             operands.append(None)
@@ -206,7 +206,8 @@ def _last_frame(view: NodeView, is_kept: bool) -> Move:
         )
         writer.new[_result(view)] = last if is_kept else writer.builder.op("Squeeze", last, writer.builder.ints(time))
 
-    return Move([LAST], write)
+    rest = 0 if isinstance(along.length, int) else Pace.of(along.length).left(own.delay)
+    return Move([LAST], write, rest=rest)
 
 
 @move("Concat")

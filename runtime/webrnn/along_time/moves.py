@@ -27,6 +27,8 @@ class Move:
     """Adds nodes to the stream, and says what stands there for the results of the node."""
     reads: dict[int, Reads] = field(default_factory=dict)
     """By operand with frames; where it says nothing, all frames are needed."""
+    rest: int = 0
+    """How many strides behind the end it takes until a result without frames is that of the whole run."""
 
 
 MoveRule: TypeAlias = Callable[[NodeView], Move | None]

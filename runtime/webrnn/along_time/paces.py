@@ -41,6 +41,10 @@ class Pace:
             raise BreaksTime('it is for a fixed number of frames: time={"input": axis} opens the axis of time')
         return Pace(rate, extra)
 
+    def left(self, delay: int) -> int:
+        """How many strides behind the end all frames with a delay have come."""
+        return max(0, -(-(delay + self.extra) // self.rate))
+
     def every(self, step: int) -> int:
         """The rate of what takes every `step`-th frame."""
         if self.rate % step:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import islice, product
 
 from webrnn.errors import ModelError
-from webrnn.ir import Dim, Graph, Node, Scan, SymbolicDim, Value, is_scan
+from webrnn.ir import Dim, Graph, Node, Scan, Symbol, SymbolicDim, Value, is_scan
 from webrnn.ir.timing import TimedOutput, Timing
 from webrnn.ops.sets import SIZES
 
@@ -51,6 +51,28 @@ def streamed(graph: Graph, time: Mapping[str, int] | None = None) -> Streamed | 
     if fault is not None:
         raise _refusal(fault)
     return _written(graph, chosen, analysis)
+
+
+def time_sizes(graph: Graph, time: Mapping[str, int] | None = None) -> frozenset[Dim]:
+    """The sizes of the axes of time of the inputs. An axis of time without a name for its size, or of a size that is
+    opened, gets one."""
+    try:
+        chosen = _given(graph, time) if time else _find_time(graph, frozenset(data_dependent(graph)))
+    except ModelError:
+        if time:
+            raise
+        found = {value: _open_axis(value) for value in graph.inputs if not value.container}
+        chosen = {value: axis for value, axis in found.items() if axis is not None}
+    sizes: set[Dim] = set()
+    for value, axis in _with_same_names(graph, chosen).items():
+        assert value.shape is not None
+        size = value.shape[axis]
+        if size is None or (isinstance(size, int) and time):
+            size = Symbol(f"frames of {value.name}")
+            value.shape = (*value.shape[:axis], size, *value.shape[axis + 1 :])
+        if not isinstance(size, int):
+            sizes.add(size)
+    return frozenset(sizes)
 
 
 def _given(graph: Graph, time: Mapping[str, int]) -> dict[Value, int]:
@@ -123,8 +145,10 @@ def _written(graph: Graph, time: Mapping[Value, int], analysis: Analysis) -> Str
         pace = Pace.of(along.length)
         delays[value] = max(along.earliest, -pace.extra)
         outputs[value.name] = TimedOutput(along.axis, pace.rate, delays[value], pace.extra)
-    flushes = any(output.delay + output.extra > 0 for output in outputs.values())
     needed = needed_frames(graph, analysis.along, analysis.moves)
+    lasts = {node for node in graph.nodes for value in node.outputs if value in needed and analysis.of(value).last}
+    rest = max((analysis.moves[node].rest for node in lasts if node in analysis.moves), default=0)
+    flushes = rest > 0 or any(output.delay + output.extra > 0 for output in outputs.values())
     writer = Writer(graph, analysis.along, analysis.facts, time, analysis.stride, needed, flushes)
     for value, array in graph.constants.items():
         writer.constant_of(value, array)
@@ -136,7 +160,7 @@ def _written(graph: Graph, time: Mapping[Value, int], analysis: Analysis) -> Str
     step = writer.finish(graph, delays)
     stride = int(str(analysis.frames)) if is_fixed else analysis.stride
     inputs = {value.name: axis for value, axis in time.items()}
-    return Streamed(step, Timing(stride, inputs, outputs, step.end))
+    return Streamed(step, Timing(stride, inputs, outputs, step.end, rest=rest))
 
 
 def data_dependent(graph: Graph) -> set[Value]:

@@ -39,6 +39,8 @@ class Timing:
     flush sets it. Without one nothing that is shown depends on the end."""
     position: str = "time.position"
     """The state, int64[1], that counts the strides so far. A stream with a delay or an end has it."""
+    rest: int = 0
+    """How many strides a flush feeds at least, because outputs without frames are that far behind."""
 
     @property
     def delay(self) -> int:
@@ -54,4 +56,4 @@ class Timing:
     def flush_strides(self) -> int:
         """How many strides of zeros a flush feeds, to get the frames that are left."""
         left = ((output.delay + output.extra, output.rate) for output in self.outputs.values())
-        return max((-(-frames // rate) for frames, rate in left), default=0)
+        return max([self.rest, *(-(-frames // rate) for frames, rate in left)])

@@ -26,7 +26,6 @@ from .base import Context, PassResult, ScanPass
 from .iterations import Affine, Iterations
 from .rewriting import Additions, Names, new_constant
 
-
 _FAR = 2**63 - 1
 """Behind the end of every axis."""
 
@@ -52,7 +51,7 @@ class GatherToSequence(ScanPass):
 
 
 def _best_first(graph: Graph, scan: Scan, context: Context) -> list[Node]:
-    """Those of tensors that are known to be as long as the loop first: others may be tables, of which it reads a part."""
+    """Those of tensors that are known to be as long as the loop first: others may be tables that it reads a part of."""
     found = ((inner, _find(graph, scan, inner, context)) for inner in list(scan.body.nodes))
     picks = [(inner, each) for inner, each in found if each is not None]
     return [inner for inner, _ in sorted(picks, key=lambda item: not item[1].fits)]
@@ -179,8 +178,8 @@ def _make_sequence(scan: Scan, picks: _Picks, context: Context, new: Additions, 
         whole = next(item.outer for item in scan.invariants if item.inner is picks.source)
     if picks.skipped or picks.left_out:
         rest = new.value(f"{whole.name}_rest")
-        end = -picks.left_out if picks.left_out else _FAR
-        cuts.append(Node("Slice", [whole, new.ints(picks.skipped), new.ints(end), new.ints(picks.axis)], [rest]))
+        last = new.ints(-picks.left_out if picks.left_out else _FAR)
+        cuts.append(Node("Slice", [whole, new.ints(picks.skipped), last, new.ints(picks.axis)], [rest]))
         whole = rest
     if picks.is_longer and not picks.fits:
         end = cut_length(picks.steps, scan.n_steps, new, cuts)

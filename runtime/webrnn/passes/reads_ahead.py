@@ -16,6 +16,7 @@ from webrnn.shapes.infer import length_of, trip_count
 
 from .base import Context, PassResult, ScanPass
 from .iterations import Iterations
+from .reads_before import maker_of_index
 from .rewriting import replace_in_body
 from .sequence_forms import Rearranging
 from .starts_to_steps import element_of
@@ -44,9 +45,7 @@ class ReadsAhead(ScanPass):
 
 def _places_ahead(graph: Graph, scan: Scan, index: Value | None, length: object, context: Context) -> int | None:
     """How far behind the number of the step a place is that is never behind the last."""
-    node = scan.body.producers().get(index) if index is not None else None
-    while node is not None and is_plain(node, "Identity", "Unsqueeze", "Squeeze", "Reshape"):
-        node = scan.body.producers().get(node.inputs[0])
+    node = maker_of_index(scan, index)
     if node is None or not is_plain(node, "Min") or len(node.inputs) != 2:
         return None
     numbers = Iterations(graph, scan, context.facts)

@@ -2,9 +2,9 @@
 
 Requires: facts from infer_shapes.
 Ensures: a Gather in a Scan's body that picks from a tensor with one element for each step that of the step, or the one
-a known number of places before it, is gone; states hand on the elements of the last steps. Before there are so many, it picks
-the first element, or its result is not used: the index is cut by Max, Clip, Relu or Where, or a Where takes something
-else. So a stream needs no other frames than those of its steps.
+a known number of places before it, is gone; states hand on the elements of the last steps. Before there are so many, it
+picks the first element, or its result is not used: the index is cut by Max, Clip, Relu or Where, or a Where takes
+something else. So a stream needs no other frames than those of its steps.
 Declines: "before the first frame it reads the last one", "it reads further back than MOST_FRAMES".
 """
 
@@ -85,9 +85,7 @@ def _places_back(graph: Graph, scan: Scan, index: Value | None, context: Context
     plain = _back(numbers, index)
     if plain is not None:
         return plain, None
-    node = scan.body.producers().get(index) if index is not None else None
-    while node is not None and _hands_on(node):
-        node = scan.body.producers().get(node.inputs[0])
+    node = maker_of_index(scan, index)
     if node is None:
         return None
     if is_plain(node, "Max") and len(node.inputs) == 2:
@@ -100,11 +98,21 @@ def _places_back(graph: Graph, scan: Scan, index: Value | None, context: Context
         if back is not None and (node.op == "Relu" or _is_zero(numbers, node.inputs[1])):
             return back, back
     if is_plain(node, "Where"):
-        for positive, place, least in ((True, *node.inputs[1:]), (False, *node.inputs[:0:-1])):
-            back, start = _back(numbers, place), conditions.holds_from(node.inputs[0], positive)
+        condition, first, second = node.inputs
+        for positive, place, least in ((True, first, second), (False, second, first)):
+            back, start = _back(numbers, place), conditions.holds_from(condition, positive)
             if back is not None and start is not None and start >= back and _is_zero(numbers, least):
                 return back, start
     return None
+
+
+def maker_of_index(scan: Scan, index: Value | None) -> Node | None:
+    """What computes a place, without what only gives it another shape or type."""
+    producers = scan.body.producers()
+    node = None if index is None else producers.get(index)
+    while node is not None and _hands_on(node):
+        node = None if node.inputs[0] is None else producers.get(node.inputs[0])
+    return node
 
 
 def _hands_on(node: Node) -> bool:
@@ -190,9 +198,7 @@ def _a_step_later(scan: Scan, value: Value, read: _Read, inside: Rearranging, ar
 _HINT = "before_"
 
 
-def _latched(
-    scan: Scan, frame: Value, read: _Read, number: Value, inside: Rearranging, around: Rearranging
-) -> Value:
+def _latched(scan: Scan, frame: Value, read: _Read, number: Value, inside: Rearranging, around: Rearranging) -> Value:
     """The first element, in all steps."""
     kept = inside.new.value(f"first_{frame.name}")
     fact = inside.facts.of(frame)

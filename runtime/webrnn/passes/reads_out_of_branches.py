@@ -1,9 +1,9 @@
 """A frame that only a branch of a loop's step reads is read beside the branch.
 
 Requires: facts from infer_shapes.
-Ensures: a Gather in a branch of an If in a Scan's body, from a tensor that is the same in all steps, at the number of the
-step or a known number less, stands before the If. Where the branch is not taken, it reads the first element instead of
-one before that.
+Ensures: a Gather in a branch of an If in a Scan's body, from a tensor that is the same in all steps, at the number of
+the step or a known number less, stands before the If. Where the branch is not taken, it reads the first element instead
+of one before that.
 Declines: "the branch may be taken before there is such a frame".
 """
 

@@ -2,8 +2,8 @@
 
 Requires: facts from infer_shapes.
 Ensures: where what a state of a Scan starts from is computed from the first element of a tensor with one element for
-each step, the first step computes that from its own element. So a stream can go on with the state in another step, whose
-first frame is another one.
+each step, the first step computes that from its own element. So a stream can go on with the state in another step,
+whose first frame is another one.
 Declines: "the size of its state is not known", "it starts from the first frame of something else".
 """
 
@@ -181,5 +181,7 @@ def number_of(scan: Scan, inside: Rearranging) -> Value:
 def _blank(around: Rearranging, like: Value, dtype: DType) -> Value:
     shape = around.facts.shape(like)
     if shape is not None and all(isinstance(size, int) for size in shape):
-        return around.new.constant(np.zeros([int(size) for size in shape], dtype.array_type), "blank")
+        return around.new.constant(
+            np.zeros([size for size in shape if isinstance(size, int)], dtype.array_type), "blank"
+        )
     return around.op("ConstantOfShape", around.op("Shape", like), value=np.zeros(1, dtype.array_type))

@@ -106,7 +106,8 @@ class PlanFile:
             raise PlanError("the plan does not name its symbols")
         self.states: list[PlanState] = _read_states(meta.get("states", []), self)
         """Which input takes which output in the next step, as chosen at export."""
-        self.timing = read_timing(meta.get("timing"), self.inputs, self.outputs, self.states)
+        timing = meta.get("timing")
+        self.timing = None if timing is None else read_timing(timing, self.inputs, self.outputs, self.states)
         """How the frames of the stream relate to those of the whole run, if the file says it."""
         self.about: dict[str, Any] = meta.get("about", {})
         """What the exporter said about the model, for its own use."""

@@ -26,6 +26,7 @@ def stored_timing(timing: Timing) -> dict[str, Any]:
         ],
         "position": timing.position,
         "end": timing.end,
+        "rest": timing.rest,
     }
 
 
@@ -33,7 +34,11 @@ def timing_text(timing: Timing) -> str:
     """For people."""
     frames = f"a multiple of {timing.stride} frames" if timing.stride > 1 else "any number of frames"
     late = f"results are {timing.delay} frames behind" if timing.delay else "results are not late"
-    rest = f"a flush feeds {timing.flush_strides * timing.stride} frames" if timing.flush_strides else "a flush has nothing left"
+    rest = (
+        f"a flush feeds {timing.flush_strides * timing.stride} frames"
+        if timing.flush_strides
+        else "a flush has nothing left"
+    )
     rows: list[tuple[object, ...]] = [
         (name, "input", axis, timing.stride, "", "") for name, axis in timing.inputs.items()
     ]
@@ -44,10 +49,8 @@ def timing_text(timing: Timing) -> str:
 
 def read_timing(
     row: Any, inputs: Sequence[PlanPort], outputs: Sequence[PlanPort], states: Sequence[PlanState]
-) -> Timing | None:
-    """What a file says, checked against what it takes and gives; None if it says nothing."""
-    if row is None:
-        return None
+) -> Timing:
+    """What a file says, checked against what it takes and gives."""
     carried, given = {state.input for state in states}, {state.output for state in states}
     fed = {port.name: port for port in inputs if port.name not in carried}
     returned = {port.name: port for port in outputs if port.name not in given}
@@ -58,9 +61,11 @@ def read_timing(
             _by_name(row["outputs"], lambda o: TimedOutput(o["axis"], o["rate"], o["delay"], o["extra"])),
             row["end"],
             row["position"],
+            row.get("rest", 0),
         )
         fits = (
             _is_count(timing.stride, 1)
+            and _is_count(timing.rest, 0)
             and len(timing.inputs) > 0
             and all(_has_axis(fed, name, axis) for name, axis in timing.inputs.items())
             and all(_is_whole(fed[name].shape[axis], timing.stride) for name, axis in timing.inputs.items())

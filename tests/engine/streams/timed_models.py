@@ -35,6 +35,9 @@ class Averages:
     second: bool = False
     named: bool = True
     """Whether the batch is open."""
+    held: bool = False
+    """Whether each frame of y is there as often as a stride has frames."""
+    channels: int = CHANNELS
     strides: Any = STRIDES
     carry: dict[str, str] = field(default_factory=dict, init=False, compare=False)
     starts: dict[str, np.ndarray] = field(default_factory=dict, init=False, compare=False)
@@ -47,6 +50,10 @@ class Averages:
         return self.width - 1 - self.left
 
     @property
+    def rate(self) -> int:
+        return self.stride if self.held else 1
+
+    @property
     def has_end(self) -> bool:
         return self.right > 0
 
@@ -57,7 +64,7 @@ class Averages:
         return Timing(
             self.stride,
             dict.fromkeys(names, self.axis),
-            {"y": TimedOutput(self.axis, 1, self.delay, extra)},
+            {"y": TimedOutput(self.axis, self.rate, self.rate * self.delay, self.rate * extra)},
             "time.end" if self.has_end else None,
         )
 
@@ -65,12 +72,12 @@ class Averages:
         b = GraphBuilder("averages")
         batch = Symbol("batch") if self.named else 1
         frames = self.strides * self.stride
-        shape = (batch, frames, CHANNELS) if self.axis == 1 else (batch, CHANNELS, frames)
+        shape = (batch, frames, self.channels) if self.axis == 1 else (batch, self.channels, frames)
         fed = [b.input(name, DType.FLOAT, shape) for name in self.timing.inputs]
-        gain = b.input("gain", DType.FLOAT, (CHANNELS,)) if self.gain else None
+        gain = b.input("gain", DType.FLOAT, (self.channels,)) if self.gain else None
         x = b.op("Add", *fed) if self.second else fed[0]
         x = x if self.axis == 1 else b.op("Transpose", x, perm=[0, 2, 1])
-        strided = b.op("Reshape", x, b.ints(0, -1, self.stride, CHANNELS))
+        strided = b.op("Reshape", x, b.ints(0, -1, self.stride, self.channels))
         values = b.op("ReduceMax", strided, b.ints(2), keepdims=0)
         n = b.op("Squeeze", b.op("Slice", b.op("Shape", values), b.ints(1), b.ints(2)), b.ints(0))
         if self.has_end or self.delay:
@@ -84,7 +91,7 @@ class Averages:
             number = b.op("Add", b.op("Unsqueeze", position, b.ints(1)), steps)
             valid = b.op("Less", number, b.op("Unsqueeze", end, b.ints(1)))
             values = b.op("Where", b.op("Unsqueeze", valid, b.ints(2)), values, b.constant(np.float32(0)))
-        history = b.input("history", DType.FLOAT, (batch, self.width - 1, CHANNELS))
+        history = b.input("history", DType.FLOAT, (batch, self.width - 1, self.channels))
         joined = b.op("Concat", history, values, axis=1)
         self._state(
             b, "history", b.op("Slice", joined, b.ints(1 - self.width), b.ints(2**31), b.ints(1)), history.shape
@@ -96,11 +103,15 @@ class Averages:
         y = b.op("Mul", y, b.constant(np.float32(1 / self.width)))
         if gain is not None:
             y = b.op("Mul", y, gain)
+        if self.held:
+            y = b.op("Expand", b.op("Unsqueeze", y, b.ints(2)), b.ints(1, 1, self.stride, 1))
+            y = b.op("Reshape", y, b.op("Concat", b.ints(0), b.ints(-1), b.ints(self.channels), axis=0))
         y = y if self.axis == 1 else b.op("Transpose", y, perm=[0, 2, 1])
-        y_shape = (batch, self.strides, CHANNELS) if self.axis == 1 else (batch, CHANNELS, self.strides)
+        n_frames = self.strides * self.rate
+        y_shape = (batch, n_frames, self.channels) if self.axis == 1 else (batch, self.channels, n_frames)
         b.graph.outputs.insert(0, b.op("Identity", y, output=b.value("y", DType.FLOAT, y_shape)))
         if self.total:
-            total = b.input("total_before", DType.FLOAT, (batch, CHANNELS))
+            total = b.input("total_before", DType.FLOAT, (batch, self.channels))
             added = b.op("Add", total, b.op("ReduceSum", values, b.ints(1), keepdims=0))
             self._state(b, "total_before", added, total.shape)
             b.graph.outputs.insert(1, b.op("Identity", added, output=b.value("total", DType.FLOAT, total.shape)))
@@ -125,7 +136,7 @@ class Averages:
     def whole(self, x: np.ndarray, gain: np.ndarray | None = None) -> np.ndarray:
         """y of the whole sequence."""
         x = x if self.axis == 1 else x.swapaxes(1, 2)
-        values = x.reshape(x.shape[0], -1, self.stride, CHANNELS).max(2)
+        values = x.reshape(x.shape[0], -1, self.stride, self.channels).max(2)
         padded = np.pad(values, ((0, 0), (self.left, self.right), (0, 0)))
         n = max(0, padded.shape[1] - self.width + 1)
         y = padded[:, :n]
@@ -133,10 +144,11 @@ class Averages:
             y = y + padded[:, back : back + n]
         y = y * np.float32(1 / self.width)
         y = y if gain is None else y * gain
+        y = y.repeat(self.rate, 1)
         return y if self.axis == 1 else y.swapaxes(1, 2)
 
     def feed(self, n_strides: int, batch: int = 1, seed: int = 0) -> np.ndarray:
-        x = np.random.default_rng(seed).standard_normal((batch, n_strides * self.stride, CHANNELS), np.float32)
+        x = np.random.default_rng(seed).standard_normal((batch, n_strides * self.stride, self.channels), np.float32)
         return x if self.axis == 1 else np.ascontiguousarray(x.swapaxes(1, 2))
 
     def frames(self, x: np.ndarray, first: int, end: int) -> np.ndarray:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from webrnn.along_time import streamed
+from webrnn.along_time import streamed, time_sizes
 from webrnn.errors import ModelError
 from webrnn.ir import Graph
 from webrnn.ir.timing import Timing
@@ -39,3 +39,13 @@ def expose_states(graph: Graph, time: Mapping[str, int] | None = None) -> Expose
         )
     run_passes(found.step.initial)
     return ExposedStates(found.step.graph, found.step.pairs, found.step.initial, found.timing)
+
+
+def make_statistics_run(graph: Graph, time: Mapping[str, int] | None = None) -> None:
+    """Let statistics over all frames be statistics over the frames so far: another model, that runs by frames."""
+    from webrnn.passes.infer_shapes import InferShapes
+    from webrnn.passes.norms_to_statistics import NormsToStatistics
+    from webrnn.passes.running_statistics import RunningStatistics
+
+    sizes = time_sizes(graph, time)
+    run_passes(graph, [InferShapes(), NormsToStatistics(sizes), RunningStatistics(sizes)])

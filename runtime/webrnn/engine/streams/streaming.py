@@ -22,7 +22,7 @@ from ..programs.backends import Program
 from ..programs.plan_program import PlanProgram
 from .carriers import ArrayCarrier, Carrier, PlanCarrier
 from .carry import Carry, resolve
-from .internal_states import expose_states
+from .internal_states import expose_states, make_statistics_run
 from .state_sizes import StateSizes
 from .states import find_states
 from .stream import Initial, Stream
@@ -61,16 +61,19 @@ class StreamingModel:
         disable: Collection[str] = (),
         limits: Limits | None = None,
         time: Mapping[str, int] | None = None,
+        running: bool = False,
     ) -> StreamingModel:
         """`disable` names passes that are not to run before states are looked for; `time` says which axes of the inputs
-        are time, for carry="internal"."""
+        are time, for carry="internal". With `running`, statistics over time are those of the frames so far."""
         initial = timing = None
         is_internal = carry == "internal"
         named = {} if is_internal else _named_pairs(carry, graph.inputs, graph.outputs, graph)
         counter = expose_counter(graph)
         if is_internal:
-            for passes in (PLAIN_LOOPS, FOR_STREAMS):
-                run_passes(graph, passes, disable=disable)
+            run_passes(graph, PLAIN_LOOPS, disable=disable)
+            if running:
+                make_statistics_run(graph, time)
+            run_passes(graph, FOR_STREAMS, disable=disable)
             exposed = expose_states(graph, time)
             graph, timing = exposed.graph, exposed.timing
             named, initial = dict(exposed.pairs), _initial_of(exposed.initial, limits, bool(counter))
