@@ -39,8 +39,8 @@ static int check_conv(Vm *vm, const conv_operands *o) {
   ASK(groups > 0 && x->size[1] % groups == 0 && y->size[1] % groups == 0);
   int64_t taps = (int64_t)(x->size[1] / groups) * o->kernel_h * o->kernel_w;
   ASK(taps > 0 && fits(taps) && fits(taps * PANEL));
-  ASK(is_dense(weights, 4) && weights->size[0] == y->size[1] && weights->size[1] == x->size[1] / groups);
-  ASK(weights->size[2] == o->kernel_h && weights->size[3] == o->kernel_w);
+  ASK(is_dense(weights, 4) && weights->size[0] == y->size[1] && weights->size[3] == x->size[1] / groups);
+  ASK(weights->size[1] == o->kernel_h && weights->size[2] == o->kernel_w);
   ASK((!HAS(bias) || is_vector(T(bias), y->size[1])) && is_dense(T(scratch), 1) && T(scratch)->count >= taps * PANEL);
   return OK;
 }

@@ -319,13 +319,13 @@ def conv(x, w, bias, shape):
     s = dict(zip(WINDOW_FIELDS, shape.tolist(), strict=True))
     group_in, group_out = s["channels"] // s["groups"], s["out_channels"] // s["groups"]
     x = _wide(x).reshape(s["batch"], s["channels"], s["height"], s["width"])
-    w = _wide(w).reshape(s["out_channels"], group_in, s["kernel_h"], s["kernel_w"])
+    w = _wide(w).reshape(s["out_channels"], s["kernel_h"], s["kernel_w"], group_in)
     y = np.zeros((s["batch"], s["out_channels"], s["out_height"], s["out_width"]))
     for o in range(s["out_channels"]):
         first = o // group_out * group_in
         for oy, ox in _positions(s):
             for ky, kx, iy, ix in _taps(s, oy, ox):
-                y[:, o, oy, ox] += x[:, first : first + group_in, iy, ix] @ w[o, :, ky, kx]
+                y[:, o, oy, ox] += x[:, first : first + group_in, iy, ix] @ w[o, ky, kx]
         y[:, o] += 0 if bias is None else bias[o]
     return y.ravel()
 

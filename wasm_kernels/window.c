@@ -24,16 +24,16 @@ static int tap_offsets(const Window *s, int ky, int kx, int first, int count, in
   return contiguous;
 }
 
-/* The inputs of `width` output positions as a packed panel: panel[channel][ky][kx][width] */
+/* The inputs of `width` output positions as a packed panel: panel[ky][kx][channel][width]. Channels last have the same order of terms. */
 static void gather_panel(const Window *s, const float *x, int channels, int first, int count, int width, float *panel) {
-  const ptrdiff_t plane = (ptrdiff_t)s->height * s->width, taps = (ptrdiff_t)s->kernel_h * s->kernel_w;
+  const ptrdiff_t plane = (ptrdiff_t)s->height * s->width;
+  float *out = panel;
   for (int ky = 0; ky < s->kernel_h; ky++)
     for (int kx = 0; kx < s->kernel_w; kx++) {
       int32_t offsets[PANEL];
       int contiguous = tap_offsets(s, ky, kx, first, count, width, offsets);
-      float *out = panel + ((ptrdiff_t)ky * s->kernel_w + kx) * width;
       const float *in = x;
-      for (int c = 0; c < channels; c++, in += plane, out += taps * width) {
+      for (int c = 0; c < channels; c++, in += plane, out += width) {
         if (contiguous) __builtin_memmove(out, in + offsets[0], (size_t)width * sizeof *out);
         else
           for (int i = 0; i < width; i++) out[i] = offsets[i] < 0 ? 0.0f : in[offsets[i]];
@@ -41,7 +41,7 @@ static void gather_panel(const Window *s, const float *x, int channels, int firs
     }
 }
 
-/* w[out_channels, channels / groups, kernel_h, kernel_w], bias[out_channels] or NULL, y[batch, out_channels, out_height, out_width],
+/* w[out_channels, kernel_h, kernel_w, channels / groups], bias[out_channels] or NULL, y[batch, out_channels, out_height, out_width],
  * scratch[channels / groups * kernel_h * kernel_w * PANEL] */
 void wr_conv(const float *x, const float *w, const float *bias, float *y, float *scratch, const int32_t *shape) {
   const Window *s = (const Window *)shape;

@@ -206,7 +206,9 @@ def pool(s: Stack, x: Signal, op, kernel, stride, dilation, pads, some, ceil, in
     chomp=("none", "end", "both"),
     groups=(1, 1, 2),
 )
-def conv_transpose(s: Stack, x: Signal, kernel, stride, dilation, before, behind, more, channels, chomp, groups) -> Signal:
+def conv_transpose(
+    s: Stack, x: Signal, kernel, stride, dilation, before, behind, more, channels, chomp, groups
+) -> Signal:
     if x.rate * stride > LARGEST_RATE:
         stride = 1
     group = groups if x.channels % groups == 0 else 1

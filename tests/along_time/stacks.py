@@ -53,7 +53,9 @@ class Recipe:
     """Of the weights."""
 
     def __str__(self) -> str:
-        lines = [f"{name}({', '.join(f'{key}={value!r}' for key, value in given.items())})" for name, given in self.layers]
+        lines = [
+            f"{name}({', '.join(f'{key}={value!r}' for key, value in given.items())})" for name, given in self.layers
+        ]
         return f"{self.layout}, batch {self.batch}, weights of seed {self.seed}\n  " + "\n  ".join(lines)
 
 
@@ -111,7 +113,9 @@ def build(recipe: Recipe) -> Model:
     start = Signal(_moved(b, x, recipe.layout, "BCT"), WIDTH)
     stack = Stack(b, start, seen=[start])
     for name, given in recipe.layers:
-        stack.now = NEED_ALL[name](stack, stack.now) if name in NEED_ALL else LAYERS[name].build(stack, stack.now, **given)
+        stack.now = (
+            NEED_ALL[name](stack, stack.now) if name in NEED_ALL else LAYERS[name].build(stack, stack.now, **given)
+        )
         if stack.now is not stack.seen[-1]:
             stack.seen.append(stack.now)
     outputs: dict[str, list[Any] | None] = {}
@@ -136,9 +140,12 @@ def _moved(b: Builder, x: str, layout: str, to: str) -> str:
 def smaller(recipe: Recipe) -> list[Recipe]:
     """Recipes of which each has one thing less."""
     shorter = [
-        replace(recipe, layers=recipe.layers[:place] + recipe.layers[place + 1 :]) for place in range(len(recipe.layers))
+        replace(recipe, layers=recipe.layers[:place] + recipe.layers[place + 1 :])
+        for place in range(len(recipe.layers))
     ]
-    plainer = [replace(recipe, layout="BCT")] * (recipe.layout != "BCT") + [replace(recipe, batch=1)] * (recipe.batch != 1)
+    plainer = [replace(recipe, layout="BCT")] * (recipe.layout != "BCT") + [replace(recipe, batch=1)] * (
+        recipe.batch != 1
+    )
     options = []
     for place, (name, given) in enumerate(recipe.layers):
         for key, value in given.items():

@@ -5,7 +5,7 @@ import pytest
 from onnx import TensorProto, helper
 
 import webrnn
-from tests.engine.stream_models import hidden_state, stateful
+from tests.engine.stream_models import hidden_state
 from tests.models.fetch import model_path
 from tests.onnx.models import floats, graph, initializer, integers, model
 from webrnn.along_time import streamed

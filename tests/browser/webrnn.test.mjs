@@ -139,7 +139,7 @@ test("files with damaged half floats are refused", async () => {
     [changed({ 4: (length) => length + 8, 6: () => -8 }), stretches], [changed({ 5: (count) => count + 1 }), stretches],
     [changed({ 4: (length) => length - 2, 5: (count) => count + 1 }), stretches],
     [file.slice(0, -1), stretches], [Uint8Array.of(...file, 0), stretches], [file.slice(0, 16), table],
-    [changed({ 1: () => 5 }), /of version 5, this webrnn reads versions 3 and 4/],
+    [changed({ 1: () => 7 }), /of version 7, this webrnn reads versions 5 and 6/],
   ]) {
     const before = process.memoryUsage().arrayBuffers;
     await assert.rejects(Model.load(bytes), { name: "PlanError", message });
@@ -378,7 +378,7 @@ test("damaged plans raise PlanError", async () => {
   const rejected = (bytes, message) => assert.rejects(Model.load(bytes), { name: "PlanError", message });
   await rejected(plan.slice(0, 20), /shorter than the header/);
   await rejected(words((w) => (w[0] = 1)), /not a plan file/);
-  await rejected(words((w) => (w[1] = 99)), /of version 99, this webrnn reads versions 3 and 4/);
+  await rejected(words((w) => (w[1] = 99)), /of version 99, this webrnn reads versions 5 and 6/);
   await rejected(words((w) => w[4]++), /the header is damaged|metadata/);
   await rejected(words((w) => (w[4] = -1)), /table of sizes/);
   await rejected(words((w) => (w[8] = 1 << 24)), /the header is damaged/);

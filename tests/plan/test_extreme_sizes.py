@@ -23,7 +23,7 @@ def _windows(name, x, y, **changes):
     window = {"kernel": 1, "stride": 1, "pad": 0, "dilation": 1, **changes}
     words = [window[key] for key in ("kernel", "stride", "pad", "dilation") for _ in range(2)]
     if name == "conv":
-        operands = [plan.arena(x), plan.arena((y[1], x[1], window["kernel"], window["kernel"]))]
+        operands = [plan.arena(x), plan.arena((y[1], window["kernel"], window["kernel"], x[1]))]
         plan.emit("conv", *operands, NONE, plan.arena(y), plan.arena((24,)), *words, 1)
     else:
         plan.emit("pool", plan.arena(x), plan.arena(y), 1, *words)

@@ -98,7 +98,7 @@ def test_readers_see_the_plan() -> None:
     assert decode(file) == decode(plan)
     verify(file, {"n": 3})
     first, *rest = plan_text(file).splitlines()
-    assert first == f"plan version 3, {len(plan):,} bytes, {len(file):,} in the file, which has half floats"
+    assert first == f"plan version 5, {len(plan):,} bytes, {len(file):,} in the file, which has half floats"
     assert rest == plan_text(plan).splitlines()[1:]
 
 
@@ -153,7 +153,7 @@ FIRST = struct.unpack_from("<6i", FILE)
         (FILE[:20], TABLE),
         (FILE[:16], TABLE),
         (with_words(FILE[:16], {2: 0, 3: 0}), "shorter than the header"),
-        (stored(FILE, []), "of version 4"),
+        (stored(FILE, []), "of version 6"),
     ],
 )
 def test_damaged_files_are_refused(file: bytes, message: str) -> None:

@@ -35,7 +35,7 @@ def test_all_of_a_small_plan():
     assert (
         plan_text(data)
         == f"""\
-plan version 3, {len(data)} bytes
+plan version 5, {len(data)} bytes
 weights      256 B
 instructions 1 in 9 words
 tensors      3 in 3 buffers

@@ -2,8 +2,8 @@
 
 // Written by web_demo/packaging/plan_constants.py:
 export const MAGIC = 0x4e4e5257;
-const VERSION = 3;
-export const STORED_VERSION = 4; // of a file with half floats
+const VERSION = 5;
+export const STORED_VERSION = 6; // of a file with half floats
 const HEADER = [
   "magic", "version", "words", "symbols", "sizes", "buffers", "slots", "tensors", "externals", "moves", "code_words",
   "data_offset", "data_bytes", "meta_offset", "meta_bytes",

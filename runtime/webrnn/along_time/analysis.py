@@ -17,7 +17,7 @@ from webrnn.ops.sets import SIZES
 from webrnn.shapes.facts import Fact, Facts, fact_of_array, facts_of_inputs
 from webrnn.shapes.infer import infer_node
 
-from . import layout_moves, window_moves  # noqa: F401: they fill the table of moves
+from . import layout_moves, window_moves  # noqa: F401  (they fill the table of moves)
 from .copies import copied
 from .kinds import COUNTS, LAST, TIMELESS, Along, BreaksTime, Fault, join
 from .loop_moves import loop_move
@@ -159,7 +159,7 @@ class Analysis:
         if ready.is_kept:
             results = [replace(along, start=ready.start, mirror=ready.mirror) for along in results]
         if is_scan(node) and node in self.walking:
-            self.moves[node] = loop_move(node, results, ready.delay, frames)
+            self.moves[node] = loop_move(node, results, ready.delay, frames, self.fed)
         else:
             self.moves[node] = Move(results, ready.write(node, self.of, self.facts, results))
         return results
@@ -211,6 +211,9 @@ class Analysis:
 
     def _checked(self, node: Node, value: Value, along: Along) -> Along:
         shape = self.facts.shape(value)
+        if along.axis is not None and shape is not None and along.axis >= len(shape):
+            fault = along.fault or Fault(node.label, node.op, "it is not known where time is in its result")
+            return replace(along, axis=None, fault=fault)
         if along.fault is not None or shape is None:
             return along
         if any(mentions_strides(size) for axis, size in enumerate(shape) if axis != along.axis):
@@ -225,7 +228,7 @@ class Analysis:
             if not is_outermost:
                 raise BreaksTime("it walks along time inside a branch or another loop, where its state is not carried")
             self.walking.append(node)
-            return time_loop(scan, given, self.facts, self.frames, self.fed)
+            return time_loop(scan, given, self.facts, self.frames)
         if all(operand.is_timeless or operand == LAST for operand in operands):
             is_last = any(operand.last for operand in operands)
             return [LAST if is_last else TIMELESS] * len(node.outputs)

@@ -161,7 +161,7 @@ def _head(view: NodeView, count: int) -> Move:
 
 def _cut_others(view: NodeView, writer: Writer, frames: Value, axes: list[int], place: int) -> Value:
     """The same cut along all axes but that of time."""
-    operands = []
+    operands: list[Value | None] = []
     for index in (1, 2, 4):
         if not view.has(index):
             operands.append(None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 
@@ -14,12 +14,12 @@ from .paces import Pace
 from .writer import Writer
 
 
-def loop_move(node: Node, results: Sequence[Along], delay: int, frames: Dim) -> Move:
+def loop_move(node: Node, results: Sequence[Along], delay: int, frames: Dim, fed: Collection[Value]) -> Move:
     rest = 0 if isinstance(frames, int) else Pace.of(frames).left(delay)
-    return Move(results, lambda writer: _write(writer, node, delay, frames), rest=rest)
+    return Move(results, lambda writer: _write(writer, node, delay, frames, fed), rest=rest)
 
 
-def _write(writer: Writer, node: Node, delay: int, frames: Dim) -> None:
+def _write(writer: Writer, node: Node, delay: int, frames: Dim, fed: Collection[Value]) -> None:
     original = Scan.of(node)
     taken = [None if value is None else writer.at(value, delay) for value in node.inputs]
     made = [None if value is None else writer.builder.value(value.name, value.dtype) for value in node.outputs]
@@ -38,10 +38,10 @@ def _write(writer: Writer, node: Node, delay: int, frames: Dim) -> None:
     carried = []
     for state, old in zip(scan.states, original.states, strict=True):
         name = f"{scan.name or 'scan'}.{old.body_in[0].name}"
-        before = writer.carried(name, old.init)
+        before = writer.carried(name, old.init, is_fed=old.init in fed)
         if state.final is None:
             state.final = writer.builder.value(f"{name}.final", before.dtype)
-        state.init = before
+        state.init = writer.at_first(before, old.init) if old.init in fed else before
         carried.append((before, state.final))
     writer.builder.add(scan.to_node())
     for before, after in carried:

@@ -48,7 +48,7 @@ def _axis(value: Value, axis: int, facts: Facts) -> int:
 
 
 def time_loop(
-    scan: Scan, given: Mapping[Value | None, Along], facts: Facts, frames: Dim, fed: frozenset[Value]
+    scan: Scan, given: Mapping[Value | None, Along], facts: Facts, frames: Dim
 ) -> Sequence[Along]:
     """A plain walk forward over the frames, which goes on in the next step from the states that this one ends with."""
     place = min((trace.spec.axis for trace in scan.traces), default=None)
@@ -74,7 +74,7 @@ def time_loop(
         if not given[invariant.outer].is_timeless:
             raise refuse(_reason_against_seeing(scan, invariant, given[invariant.outer]))
     for state in scan.states:
-        reason = _reason_against_start(state, given, fed)
+        reason = _reason_against_start(state, given)
         if reason is not None:
             raise refuse(reason)
     for trace in scan.traces:
@@ -98,12 +98,10 @@ def _reason_against_seeing(scan: Scan, invariant: Invariant, along: Along) -> st
     return f"each of its steps sees all of {name!r}, which depends on frames"
 
 
-def _reason_against_start(state: State, given: Mapping[Value | None, Along], fed: frozenset[Value]) -> str | None:
+def _reason_against_start(state: State, given: Mapping[Value | None, Along]) -> str | None:
     name, init = state.body_in[0].name, state.init
     if not given[init].is_timeless:
         return f"what its state {name!r} starts from depends on frames, or on their number"
-    if init in fed:
-        return f"its state {name!r} starts from what is fed ({init.name!r}), anew with each step: carry it by name"
     return None
 
 

@@ -26,14 +26,14 @@ def needed_frames(graph: Graph, along: Mapping[Value, Along], moves: Mapping[Nod
             continue
         reads = moves[node].reads if node in moves else {}
         timed = [value for value in read_results if along[value].axis is not None]
-        for index, value in enumerate(node.inputs):
-            if value is None or value not in along:
+        for index, operand in enumerate(node.inputs):
+            if operand is None or operand not in along:
                 continue
-            if along[value].axis is None or len(timed) < len(read_results):
-                read(value, _all(along[value]))
+            if along[operand].axis is None or len(timed) < len(read_results):
+                read(operand, _all(along[operand]))
             else:
                 rule = reads.get(index)
-                read(value, max(needed[result] if rule is None else rule(needed[result]) for result in timed))
+                read(operand, max(needed[result] if rule is None else rule(needed[result]) for result in timed))
     return needed
 
 

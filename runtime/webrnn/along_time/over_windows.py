@@ -118,9 +118,7 @@ class _Walk:
             if isinstance(known, _Sliding):
                 if (known.axis, known.size, known.hop) != (axis, first.size, first.hop) or len(shape) != rank:
                     return None
-            elif value not in self.model.constants or (axis >= 0 and shape[axis] != 1) or len(shape) > rank:
-                return None
-            elif len(shape) == rank and shape[0] != 1:
+            elif value not in self.model.constants or (axis >= 0 and shape[axis] != 1) or len(shape) > rank or (len(shape) == rank and shape[0] != 1):
                 return None
         return self._same(node, first)
 
@@ -176,9 +174,7 @@ class _Walk:
         if known not in self.stacked:
             rank = len(self._shape(value))
             perm = [known.axis if axis == 0 else 0 if axis == known.axis else axis for axis in range(rank)]
-            frames = [
-                self.b.op("Transpose", self._every(known, place), perm=perm) for place in range(known.size)
-            ]
+            frames = [self.b.op("Transpose", self._every(known, place), perm=perm) for place in range(known.size)]
             self.stacked[known] = frames[0] if known.size == 1 else self.b.op("Concat", *frames, axis=known.axis)
         return self.stacked[known]
 

@@ -71,7 +71,7 @@ class Starts:
 
     def filled(self, state: Value, start: np.ndarray, axis: int, shape: Sequence[Dim | None]) -> None:
         """A state that starts from one number for each place along an axis."""
-        numbers = np.expand_dims(start, [place for place in range(len(shape)) if place != axis])
+        numbers = np.expand_dims(start, [place for place in range(len(shape)) if place != axis % len(shape)])
         self._by_state[state] = self._builder.op("Expand", self._builder.constant(numbers, "start"), self._shape(shape))
 
     def finish(self, states: Sequence[Value]) -> Graph:
@@ -90,7 +90,9 @@ class Starts:
             return b.constant(self._constants[value], value.name, value.dtype)
         if fact.content and fact.dtype is DType.INT64 and not any(_is_open(size) for size in fact.content):
             sizes = self._shape(fact.content)
-            return sizes if fact.shape == (len(fact.content),) else b.op("Reshape", sizes, self._shape(fact.shape or ()))
+            return (
+                sizes if fact.shape == (len(fact.content),) else b.op("Reshape", sizes, self._shape(fact.shape or ()))
+            )
         node = self._producers[value]
         if node.op == "ExpectShape" and node.inputs[0] is not None:
             return self._read(node.inputs[0])

@@ -11,7 +11,7 @@ import numpy as np
 from webrnn.ir import Dim, DType, Graph, GraphBuilder, Node, SymbolicDim, Value
 from webrnn.shapes.facts import Facts
 
-from .kinds import Along, BreaksTime, Mirror
+from .kinds import Along, BreaksTime
 from .paces import FAR, STRIDES, Pace, mentions_strides
 from .rings import is_ring, keep_ring
 from .starts import Starts, named_sizes, polynomial
@@ -230,12 +230,23 @@ class Writer:
         self._starts.filled(before, start, axis, shape)
         return before
 
-    def carried(self, name: str, init: Value) -> Value:
-        """A state that starts from a value of the model."""
+    def carried(self, name: str, init: Value, is_fed: bool = False) -> Value:
+        """A state that starts from a value of the model, or, if that depends on what is fed, takes it in the first step:
+        see `at_first`."""
         fact = self.facts.of(init)
+        if is_fed:
+            if fact.shape is None or fact.dtype is None or not fact.shape:
+                raise BreaksTime("the shape or the type of what is fed to it is not known before it runs")
+            return self.state(name, fact.dtype, fact.shape, np.zeros(1, fact.dtype.array_type), -1)
         before = self.builder.value(name, fact.dtype, fact.shape)
         self._starts.of(before, init)
         return before
+
+    def at_first(self, before: Value, init: Value) -> Value:
+        """A state, and in the first step of the stream another value."""
+        b, rank = self.builder, self.facts.of(init).rank or 0
+        is_first = b.op("Equal", self.position(), self.scalar(0))
+        return b.op("Where", b.op("Reshape", is_first, b.ints(-1, *[1] * (rank - 1))), self.read(init), before)
 
     def next_state(self, before: Value, after: Value) -> None:
         result = Value(self.builder.unique_name(f"{before.name}.next"), before.dtype, before.shape)

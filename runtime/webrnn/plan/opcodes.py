@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 MAGIC = 0x4E4E5257  # "WRNN"
-VERSION = 3
-STORED_VERSION = 4
+VERSION = 5
+STORED_VERSION = 6
 """Of a file that holds a plan with half floats in it: see halves.py."""
 
 HEADER = (

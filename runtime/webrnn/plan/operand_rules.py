@@ -265,7 +265,7 @@ def _conv(
     return (
         0 < taps <= INT_MAX // PANEL
         and is_dense(weights, 4)
-        and weights.shape == (y.shape[1], channels, window[0], window[1])
+        and weights.shape == (y.shape[1], window[0], window[1], channels)
         and (bias is None or is_vector(bias, y.shape[1]))
         and is_dense(scratch, 1)
         and scratch.count >= taps * PANEL

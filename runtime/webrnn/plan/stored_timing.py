@@ -34,7 +34,11 @@ def timing_text(timing: Timing) -> str:
     """For people."""
     frames = f"a multiple of {timing.stride} frames" if timing.stride > 1 else "any number of frames"
     late = f"results are {timing.delay} frames behind" if timing.delay else "results are not late"
-    rest = f"a flush feeds {timing.flush_strides * timing.stride} frames" if timing.flush_strides else "a flush has nothing left"
+    rest = (
+        f"a flush feeds {timing.flush_strides * timing.stride} frames"
+        if timing.flush_strides
+        else "a flush has nothing left"
+    )
     rows: list[tuple[object, ...]] = [
         (name, "input", axis, timing.stride, "", "") for name, axis in timing.inputs.items()
     ]

@@ -160,9 +160,7 @@ class MelGru(nn.Module):
         self.conv, self.gru, self.out = CausalConv(6, 5, 3), nn.GRU(5, 4, batch_first=True), nn.Linear(4, 1)
 
     def forward(self, samples: Tensor) -> Tensor:
-        spectrum = torch.stft(
-            samples, 32, 8, window=self.window, center=True, pad_mode="reflect", return_complex=False
-        )
+        spectrum = torch.stft(samples, 32, 8, window=self.window, center=True, pad_mode="reflect", return_complex=False)
         power = (spectrum**2).sum(-1).transpose(1, 2) @ self.bands
         y = F.relu(self.conv(torch.log(power + 1e-5).transpose(1, 2))).transpose(1, 2)
         return torch.sigmoid(self.out(self.gru(y)[0]))

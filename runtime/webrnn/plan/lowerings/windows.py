@@ -143,8 +143,7 @@ def _conv_by_windows(
     l: Lowering, x: View, weights: np.ndarray | View, bias: View | None, axes: Sequence[Axis], group: int,
     output: Value | None,
 ) -> View:  # fmt: skip
-    kernels = l.constant(weights) if isinstance(weights, np.ndarray) else weights
-    shape = (x.shape[0], kernels.shape[0], *(axis.positions for axis in axes))
+    shape = (x.shape[0], weights.shape[0], *(axis.positions for axis in axes))
     target = l.temporary(shape) if output is None else l.dense_output(output)
     padded, plain = x, []
     for at, axis in enumerate(axes, 2):
@@ -154,8 +153,18 @@ def _conv_by_windows(
         if not axis.is_plain:
             raise l.refuse(f"a window of {axis.kernel} every {axis.stride} with a dilation of {axis.dilation}")
         plain.append(axis)
+    order = [0, *range(2, len(weights.shape)), 1]
+    if isinstance(weights, np.ndarray):
+        turned = l.once(
+            (id(weights), "taps, then channels"), weights, lambda: np.ascontiguousarray(weights.transpose(order))
+        )
+        kernels = l.constant(turned)
+    else:
+        kernels = l.dense(weights.transposed(order))
+    if kernels.rank == 3:
+        kernels = kernels.with_axis(1)
     scratch = l.temporary((count_of(kernels.shape[1:]) * PANEL,))
-    l.emit("conv", planes(l, padded), planes(l, kernels), bias, planes(l, target), scratch, *window_of(plain), group)
+    l.emit("conv", planes(l, padded), kernels, bias, planes(l, target), scratch, *window_of(plain), group)
     return target
 
 
