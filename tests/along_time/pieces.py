@@ -424,6 +424,9 @@ HISTORIES = {
         shifted_by_slice,
         shifted_by_pad,
         every_other_frame_zero,
+        frame_before,
+        step_number,
+        cumulative,
     )
 }
 """Pieces of which a frame depends on some frames around it."""
@@ -433,8 +436,6 @@ NEEDS_MORE = {
     for piece in (
         next_frame_by_counter,
         backwards_by_hand,
-        frame_before,
-        step_number,
         flipped,
         flipped_lstm,
         go_backwards,
@@ -444,7 +445,6 @@ NEEDS_MORE = {
         bidirectional,
         softmax_over_time,
         centred_over_time,
-        cumulative,
         instance_norm,
         attention,
         divided_by_length,

@@ -38,10 +38,8 @@ def one_output(b, value, **outputs):
 @pytest.mark.parametrize(
     ("piece", "node", "reason"),
     [
-        ("next_frame_by_counter", "own_loop", "uses the number of the step"),
+        ("next_frame_by_counter", "own_loop", "uses the number of frames"),
         ("backwards_by_hand", "own_loop", "runs backwards in time"),
-        ("step_number", "own_loop", "uses the number of the step"),
-        ("frame_before", "own_loop", "uses the number of the step"),
         ("go_backwards", "lstm_layer_reverse", "runs backwards in time"),
         ("flipped_lstm", "flip", "turns the sequence round in time"),
         ("bidirectional", "gru_layer_reverse", "runs backwards in time"),
