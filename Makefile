@@ -2,7 +2,7 @@ PYTHON ?= python3
 PY := .venv/bin/python
 OXLINT := build/oxlint-1.93.0
 
-.PHONY: pictures setup demo test test-exhaustive fuzz-plans fuzz-hosts fuzz-node fuzz-passes fuzz-models soak exports exports-write exports-check audio-realtime real-models quality baseline bench bench-models bench-exports bench-kernels bench-passes peers scan-study pyodide npm lint lines clean
+.PHONY: pictures setup demo test test-exhaustive fuzz-plans fuzz-hosts fuzz-node fuzz-passes fuzz-models fuzz-streams soak exports exports-write exports-check audio-realtime real-models quality baseline bench bench-models bench-exports bench-kernels bench-passes peers scan-study pyodide npm lint lines clean
 
 # Everything a checkout needs. Quick the second time: pip is called only when pyproject.toml changed.
 setup: .venv/ready
@@ -46,6 +46,10 @@ fuzz-plans: setup
 # 10,000 mutated models on numpy, native and wasm, and on onnxruntime: verdicts and results; N=200000 for more
 fuzz-models: setup
 	$(PY) -m tests.onnx.model_fuzzing --models $(or $(N),10000) --seed $(or $(SEED),0)
+
+# 2,000 random stacks of layers over time as streams, natively and on wasmtime: the whole run bit for bit, or refused; N=20000 for more
+fuzz-streams: setup
+	$(PY) -m tests.along_time.fuzz --count $(or $(N),2000) --seed $(or $(SEED),0)
 
 # 10,000 damaged plan files through Python's host, natively under AddressSanitizer and on wasmtime; N=300000 for more
 fuzz-hosts: setup

@@ -60,6 +60,14 @@ def kind_of(text: str) -> str:
     return re.sub(r"'[^']*'|\d+", "…", text)[:110]
 
 
+def finding(verdict: Verdict) -> str:
+    """In which way it is wrong: where numbers differ, by as much as rounding makes or by more."""
+    if "differs" in verdict.wrong:
+        size = float(verdict.wrong.rsplit(" ", 1)[-1])
+        return "differs by rounding" if size < 1e-5 else "differs"
+    return kind_of(verdict.wrong.split(": ", 1)[-1] if "steps of" in verdict.wrong else verdict.wrong)
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="make fuzz-streams")
     parser.add_argument("--seed", type=int, default=0, help="of the first stack")
@@ -81,11 +89,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         count["all"] += 1
         if verdict.wrong:
             count["wrong"] += 1
-            kind = kind_of(verdict.wrong.split(": ", 1)[-1] if "steps of" in verdict.wrong else verdict.wrong)
+            kind = finding(verdict)
             if kind not in findings:
 
-                def is_wrong(candidate: Recipe, seed: int = seed) -> bool:
-                    return bool(verdict_of(candidate, seed, backends).wrong)
+                def is_wrong(candidate: Recipe, seed: int = seed, kind: str = kind) -> bool:
+                    return finding(verdict_of(candidate, seed, backends)) == kind
 
                 small = reduced(recipe, is_wrong)
                 findings[kind] = f"seed {seed}: {verdict_of(small, seed, backends).wrong}\n{small}"

@@ -8,7 +8,7 @@ from math import ceil
 import numpy as np
 
 from webrnn import reference
-from webrnn.ir import WEBRNN, Dim, DType, Node
+from webrnn.ir import WEBRNN, Dim, DType, Node, SymbolicDim
 from webrnn.ir.dims import floor_divide, is_nonnegative
 from webrnn.ops.rows import with_trait
 
@@ -89,7 +89,16 @@ def _place(bound: Dim | None, length: Dim) -> Dim | None:
     if isinstance(bound, int) and bound >= _BEYOND:
         return length
     place = length + bound if isinstance(bound, int) and bound < 0 else bound
-    return place if _is_size(place, length) and _is_size(length - place, length) else None
+    is_on_axis = _is_size(length - place, length) or _is_rounded_down(place, length)
+    return place if _is_size(place, length) and is_on_axis else None
+
+
+def _is_rounded_down(dim: Dim, length: Dim) -> bool:
+    """Whether it is the largest multiple of a number that is not larger than the length of the axis."""
+    if not isinstance(dim, SymbolicDim) or len(dim.terms) != 1:
+        return False
+    factor = next(iter(dim.terms))[1]
+    return factor > 1 and dim == factor * floor_divide(length, factor)
 
 
 def _is_size(dim: Dim, length: Dim) -> bool:
