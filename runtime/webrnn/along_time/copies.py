@@ -10,7 +10,7 @@ from webrnn.ops.sets import ELEMENTWISE, RESHAPES, SIZES
 from webrnn.shapes.facts import Facts
 
 from .kinds import Along, BreaksTime, Mirror
-from .paces import Pace, mentions_strides
+from .paces import Pace, mentions_strides, reshape_sizes
 from .view import SIZE_OPERANDS
 from .writer import Writer
 
@@ -64,7 +64,7 @@ class Ready:
             shape = facts.of(node.outputs[0]).shape or ()
             timed = [axis for axis, size in enumerate(shape) if mentions_strides(size)]
             if len(timed) == 1 and None not in shape:
-                return writer.sizes([-1 if axis == timed[0] else size for axis, size in enumerate(shape)])
+                return writer.sizes(reshape_sizes(shape))
         if fact.content is None:
             raise BreaksTime("it uses a number that depends on the number of frames, and how is not known")
         sizes = writer.sizes(fact.content)

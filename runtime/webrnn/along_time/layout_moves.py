@@ -11,7 +11,7 @@ from webrnn.ir.dims import quotient
 
 from .kinds import LAST, Along, BreaksTime, Mirror
 from .moves import Move, move
-from .paces import FAR, Pace, mentions_strides
+from .paces import FAR, Pace, mentions_strides, reshape_sizes
 from .view import NodeView, product, reshaped
 from .writer import Writer
 
@@ -309,15 +309,9 @@ def reshape(view: NodeView) -> Move | None:
 
     def write(writer: Writer) -> None:
         frames = writer.at(_first(view), late * gathered)
-        writer.write(view.node, [frames, writer.sizes(_target(after))], {})
+        writer.write(view.node, [frames, writer.sizes(reshape_sizes(after))], {})
 
     return Move([made], write, {0: lambda needed: -(-needed // spread) * gathered})
-
-
-def _target(shape: Shape) -> list[Dim | None]:
-    """The operand of a Reshape: the one size that counts frames follows from the others."""
-    timed = [axis for axis, size in enumerate(shape) if mentions_strides(size)]
-    return [-1 if axis in timed[:1] else size for axis, size in enumerate(shape)]
 
 
 def _traded(along: Along, before: Shape, after: Shape) -> tuple[int, int, int] | None:
