@@ -11,7 +11,7 @@ from webrnn.ir.dims import quotient
 
 from .kinds import LAST, Along, BreaksTime, Mirror
 from .moves import Move, move
-from .paces import FAR, Pace, mentions_strides, reshape_sizes
+from .paces import FAR, Pace, mentions_strides
 from .view import NodeView, product, reshaped
 from .writer import Writer
 
@@ -309,7 +309,7 @@ def reshape(view: NodeView) -> Move | None:
 
     def write(writer: Writer) -> None:
         frames = writer.at(_first(view), late * gathered)
-        writer.write(view.node, [frames, writer.sizes(reshape_sizes(after))], {})
+        writer.write(view.node, [frames, writer.sizes(after)], {"allowzero": 1})
 
     return Move([made], write, {0: lambda needed: -(-needed // spread) * gathered})
 

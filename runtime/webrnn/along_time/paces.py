@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from webrnn.ir import Dim, Shape, Symbol, SymbolicDim
+from webrnn.ir import Dim, Symbol, SymbolicDim
 
 from .kinds import BreaksTime, NeedsStride
 
@@ -70,11 +70,3 @@ def mentions_strides(dim: Dim | None) -> bool:
 def longer_by(dim: Dim | None, factor: int) -> Dim | None:
     """What a size is if strides are so many times as long."""
     return dim.substitute(dict.fromkeys(_NAMES, factor * STRIDES)) if isinstance(dim, SymbolicDim) else dim
-
-
-def reshape_sizes(shape: Shape) -> list[Dim | None]:
-    """The operand of a Reshape: the one size that counts frames follows from the others, if these are numbers."""
-    timed = [axis for axis, size in enumerate(shape) if mentions_strides(size)]
-    if any(not isinstance(size, int) for axis, size in enumerate(shape) if axis not in timed[:1]):
-        return list(shape)
-    return [-1 if axis in timed[:1] else size for axis, size in enumerate(shape)]
