@@ -15,7 +15,7 @@ TYPES = {
     "session.run(None, {'x': x})": "list[Any]",
     "session.get_inputs()[0].name": "str",
     "session.stream": "def (carry: Mapping[str, str] | str =, check_finite: bool =, "
-    "time: Mapping[str, int] | None =, running: bool =) -> Stream",
+    "time: Mapping[str, int] | None =, running: bool =, lookback: int | None =) -> Stream",
     "session.stream().step({'x': x})": "list[Any]",
     "session.stream().state": "dict[str, ndarray]",
     "session.pool(max_streams=4)": "StreamPool",

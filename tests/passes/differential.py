@@ -13,8 +13,9 @@ from webrnn.ir import Graph
 from webrnn.ir.check import check
 from webrnn.ir.fused import is_expression
 from webrnn.passes import ALL_PASSES, Outcome, Pass, run_passes
+from webrnn.passes.pipeline import FOR_STREAMS
 
-BY_NAME: dict[str, Pass] = {step.name: step.load() for step in ALL_PASSES}
+BY_NAME: dict[str, Pass] = {step.name: step.load() for step in (*ALL_PASSES, *FOR_STREAMS)}
 
 
 def ops(graph: Graph) -> Counter[str]:

@@ -8,6 +8,7 @@ from tests.passes.differential import graph_of, ops
 from webrnn.errors import ModelError
 from webrnn.ir import Value
 from webrnn.passes import ALL_PASSES, Pass, run_passes
+from webrnn.passes.pipeline import FOR_STREAMS
 
 TEXT = "g (float[3] x) => (float[3] y) { a = Neg(x) b = Neg(a) c = Identity(b) y = Exp(c) }"
 
@@ -15,7 +16,7 @@ TEXT = "g (float[3] x) => (float[3] y) { a = Neg(x) b = Neg(a) c = Identity(b) y
 def test_names_are_unique_and_documented():
     names = [step.name for step in ALL_PASSES]
     assert len(set(names)) == len(names)
-    for step in (each.load() for each in ALL_PASSES):
+    for step in (each.load() for each in (*ALL_PASSES, *FOR_STREAMS)):
         text = sys.modules[type(step).__module__].__doc__
         assert all(word in text for word in ("Requires:", "Ensures:", "Declines:")), step.name
 

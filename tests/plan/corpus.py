@@ -15,6 +15,7 @@ from tests.plan.test_fused_sequences import GATES, array, recurrence, with_input
 from tests.plan.test_late_sizes import growing_states
 from tests.plan.test_loops import _counting, _nested
 from tests.plan.test_memories import attention
+from tests.plan.test_rings import ring_graph
 from tests.plan.test_small import small, small_graph
 from webrnn.errors import PlanError
 from webrnn.ir import WEBRNN, Graph, Node
@@ -195,6 +196,8 @@ def _graphs() -> dict[str, tuple[Graph, frozenset[str]]]:
         "bytes": graph_of(_bytes, "u8 n 5", "u8"),
         "quantize": graph_of(_quantize, "f n 4 t"),
         "integers": graph_of(lambda b, x, y: b.op("MatMul", x, y), "i 2 n 3", "i 3 t"),
+        "ring": ring_graph(kernel=3, dilation=2),
+        "rings of sequences": ring_graph("c n 2 9", "c n 2 t", "i n", axis=2, rate=3, history=6, more=5),
         "count": graph_of(lambda b, x, y: _counting(b, x, y), "f", "f"),
         "nested": _nested(True, True, True),
         "nested, finals only": _nested(False, False),

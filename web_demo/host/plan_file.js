@@ -243,22 +243,20 @@ export class PlanFile {
   #timing(row) {
     if (row === null) return null;
     const { stride, inputs, outputs, position, end } = row;
-    const carries = (key, name) => this.states.some((state) => state[key] === name);
-    const areTimed = (rows, ports, key, fits) =>
+    const states = (key) => this.states.map((state) => state[key]);
+    const areTimed = (rows, ports, carried, fits) =>
       Array.isArray(rows) && new Set(rows.map((each) => each?.name)).size === rows.length &&
       rows.every((each) => {
-        const shape = ports.find(({ name }) => name === each?.name && !carries(key, name))?.shape;
-        return shape && within(each.axis, 0, shape.length - 1) && fits(each, shape[each.axis]);
+        const port = ports.find(({ name }) => name === each?.name && !carried.includes(name));
+        return port && within(each.axis, 0, port.shape.length - 1) && fits(each);
       });
-    const isWhole = (_, size) => typeof size === "string" || (size > 0 && size % stride === 0);
     const isOutput = ({ rate, delay, extra }) =>
       within(rate, 1, MOST) && within(delay, 0, MOST) && within(extra, -delay, MOST);
-    const isCounter = (wanted) =>
-      carries("input", wanted) &&
-      this.inputs.some(({ name, type, shape }) => name === wanted && type === "int64" && shape.length === 1 && shape[0] === 1);
+    const counters = this.inputs.filter(({ type, shape }) => type === "int64" && shape.length === 1 && shape[0] === 1);
+    const isCounter = (wanted) => states("input").includes(wanted) && counters.some(({ name }) => name === wanted);
     const fits =
-      within(stride, 1, MOST) && areTimed(inputs, this.inputs, "input", isWhole) && inputs.length &&
-      areTimed(outputs, this.outputs, "output", isOutput) && typeof position === "string" && position !== end &&
+      within(stride, 1, MOST) && areTimed(inputs, this.inputs, states("input"), () => true) && inputs.length &&
+      areTimed(outputs, this.outputs, states("output"), isOutput) && typeof position === "string" && position !== end &&
       (end === null || isCounter(end)) && ((end === null && outputs.every(({ delay }) => !delay)) || isCounter(position));
     if (!fits) throw new PlanError("the metadata of time are damaged");
     const most = (number) => Math.max(0, ...outputs.map(number));

@@ -39,7 +39,7 @@ export class Stream {
   #isResized = false; // whether a state has changed its size from one step to the next
   #frames = null; // of a stream with frames
   #mayWarmUp = false; // whether the next step may give frames that are not shown
-  #wasFed = false;
+  #isFed = false; // since it began or was loaded
 
   constructor(vm, carry, sizes, timing = null) {
     const { heap, file } = (this.#vm = vm);
@@ -52,7 +52,7 @@ export class Stream {
     this.#fedAxes = new Set(this.#fed.flatMap(({ axes }) => axes));
     this.#returned = this.#outputs.filter(({ partner }) => !partner);
     this.#borrowed = this.#byName(() => null);
-    if (timing) this.#frames = new Frames(timing, file.symbols, this.#fed, this.#returned);
+    if (timing) this.#frames = new Frames(timing, this.#fed, this.#returned);
     this.#mayWarmUp = timing !== null;
     this.#addresses = heap.allocate(4 * (file.externals + file.symbols.length));
   }
@@ -118,7 +118,6 @@ export class Stream {
   }
 
   #copiedStates() {
-    if (this.#origin === IN_MEMORY) this.#refreshViews();
     const isNew = this.#origin === AT_START && this.#states.some(({ resultShape }) => !resultShape);
     const sizes = isNew ? this.#vm.file.sizes(this.#resolved(this.#sizes)) : null;
     const copy = (slot) => {
@@ -131,6 +130,7 @@ export class Stream {
   }
 
   #stateView(slot) {
+    if (this.#origin === IN_MEMORY) this.#refreshViews();
     return this.#origin === IN_MEMORY ? slot.view : slot.loaded.data;
   }
 
@@ -146,6 +146,7 @@ export class Stream {
       if (this.#isResized) slot.resultShape = null;
     }
     if (this.#isResized) this.#symbols = null; // states begin as large as they were at first
+    this.#isFed = false;
     this.#goOnFrom(AT_START);
   }
 
@@ -163,7 +164,7 @@ export class Stream {
       this.#origin = LOADED;
       this.#checkLoaded(before);
       this.#states.forEach((slot, i) => (slot.loaded = { data: loaded[i], shape: slot.given }));
-      for (const slot of this.#returned) slot.kept = null;
+      this.#isFed = false;
       this.#goOnFrom(LOADED);
     } catch (error) {
       this.#origin = before;
@@ -185,7 +186,7 @@ export class Stream {
       let fits = this.#symbols !== null && this.#origin !== LOADED && !sizes;
       for (let i = 0; i < fed.length; i++) if (!fed[i].fits()) fits = false;
       if (!fits) this.#prepare(named);
-      if (this.#mayWarmUp) this.#mayWarmUp = this.#frames.hide(this.#strides());
+      if (this.#mayWarmUp) this.#mayWarmUp = this.#frames.hide(this.#returned, this.#strides());
       if (out) this.#checkTargets();
       this.#run();
       const results = out ? this.#fill(out) : borrow ? this.#borrow() : this.#copies();
@@ -199,81 +200,51 @@ export class Stream {
   /** How many strides were fed; 0 where that makes no difference. */
   #strides() {
     const slot = this.#states.find(({ name }) => name === this.#frames.position);
-    if (!slot || this.#origin === AT_START) return 0;
-    if (this.#origin === IN_MEMORY) this.#refreshViews();
-    return Number(this.#stateView(slot)[0]);
+    return slot && this.#origin !== AT_START ? Number(this.#stateView(slot)[0]) : 0;
   }
 
   flush() {
     this.#enter();
     try {
-      if (!this.#frames) throw new StreamError("flush: it is not known that this stream has frames; no step has kept any back");
-      const strides = this.#strides();
-      const isCounted = this.#frames.end !== null || this.#frames.delay > 0;
-      if (this.#origin === AT_START || (isCounted && strides === 0)) {
-        throw new StreamError("flush: nothing was fed yet; a flush ends a sequence, and the next step begins one");
-      }
-      if (this.#frames.keepsResults && this.#returned.some(({ timed, kept }) => !timed && !kept)) {
-        throw new StreamError("flush: outputs without frames are those of the last step, and load() came after it");
-      }
-      return allocated(() => this.#flushed(strides));
+      const frames = this.#frames;
+      if (!this.#isFed || !frames) throw new StreamError(`flush: ${frames ? "nothing was fed yet" : "there are no frames"}`);
+      return allocated(() => this.#flushed(frames));
     } finally {
       this.#leave();
     }
   }
 
   /** The frames that are left; then the stream begins anew. If it raises, it goes on from where it was. */
-  #flushed(strides) {
-    const frames = this.#frames;
-    const shapeOf = (slot) => (this.#origin === IN_MEMORY ? slot.shape : slot.loaded.shape);
-    const before = this.#states.map((slot) => ({ data: this.#stateView(slot).slice(), shape: shapeOf(slot) }));
-    const shapes = this.#returned.map(({ resultShape }) => resultShape);
-    const load = (states) => {
+  #flushed(frames) {
+    const returned = this.#returned;
+    const strides = this.#strides();
+    const before = this.#states.map((slot) => ({ data: this.#stateView(slot).slice(), shape: slot.shape }));
+    const shapes = returned.map(({ resultShape }) => resultShape);
+    const goOnFrom = (states) => {
       this.#states.forEach((slot, i) => (slot.loaded = states[i]));
       this.#goOnFrom(LOADED);
     };
     try {
-      for (const slot of this.#returned) slot.hidden = 0;
-      const results = this.#byName(({ kept }) => kept);
-      const steps = Math.ceil((frames.flushStrides * frames.stride) / frames.flushFrames) || 0;
-      if (steps) {
-        frames.feedZeros(this.#wasFed);
+      const parts = returned.map((slot, i) => frames.rest(slot, shapes[i], strides));
+      if (frames.flushStrides) {
+        frames.feedZeros(this.#fed);
         const end = { data: BigInt64Array.of(BigInt(strides)), shape: [1] };
-        load(before.map((state, i) => (this.#states[i].name === frames.end ? end : state)));
+        goOnFrom(before.map((state, i) => (this.#states[i].name === frames.end ? end : state)));
         this.#prepare(this.#sizes);
       }
-      for (let i = 0; i < steps; i++) {
+      for (let done = 0; done < frames.flushStrides; done += frames.flushFrames / frames.stride) {
         this.#run();
-        for (const slot of this.#returned) this.#collect(slot, results, strides, i);
+        returned.forEach((slot, i) => parts[i].take(this.#resultView(slot), this.#resultShape(slot), done));
         this.#commit();
       }
-      for (const slot of this.#returned) this.#finish(slot, results, strides);
+      returned.forEach((slot, i) => (slot.resultShape = parts[i].shape));
       this.#restart();
-      return results;
+      return Object.fromEntries(returned.map(({ name }, i) => [name, parts[i].data]));
     } catch (error) {
-      load(before);
-      this.#returned.forEach((slot, i) => (slot.resultShape = shapes[i]));
+      goOnFrom(before);
+      returned.forEach((slot, i) => (slot.resultShape = shapes[i]));
       throw error;
     }
-  }
-
-  /** Adds what a step of a flush gave to its results. */
-  #collect(slot, results, strides, step) {
-    const view = this.#resultView(slot);
-    if (!slot.timed) {
-      results[slot.name] = view.slice();
-      return;
-    }
-    const shape = this.#resultShape(slot);
-    const [first, frames] = this.#frames.rest(slot, strides);
-    results[slot.name] ??= new slot.Array(count(slot.withFrames(shape, frames)));
-    slot.copyFrames(view, shape, results[slot.name], frames, first - step * shape[slot.timed.axis]);
-  }
-
-  #finish(slot, results, strides) {
-    if (!slot.timed) return;
-    results[slot.name] ??= new slot.Array(0);
-    if (slot.resultShape) slot.resultShape = slot.withFrames(slot.resultShape, this.#frames.rest(slot, strides)[1]);
   }
 
   dispose() {
@@ -402,8 +373,8 @@ export class Stream {
     const states = this.#states;
     const returned = this.#returned;
     for (let i = 0; i < returned.length; i++) returned[i].resultShape = returned[i].shownShape(this.#resultShape(returned[i]));
-    if (this.#frames?.keepsResults) for (const slot of returned) if (!slot.timed) slot.kept = this.#resultView(slot).slice();
-    this.#wasFed = true;
+    if (this.#frames?.keepsResults) for (const slot of returned) slot.kept = this.#resultView(slot).slice();
+    this.#isFed = true;
     for (let i = 0; i < states.length; i++) {
       const shape = this.#resultShape(states[i].partner);
       this.#exchange(states[i], states[i].partner);
@@ -563,7 +534,7 @@ export class Stream {
       }
     }
     const symbols = this.#resolved(sizes);
-    this.#frames?.check(symbols);
+    this.#frames?.check(this.#fed, (name) => symbols[this.#vm.file.symbols.indexOf(name)]);
     this.#bind(symbols);
   }
 

@@ -176,7 +176,7 @@ def window(view: NodeView) -> Move | None:
         value = view.node.inputs[0]
         assert value is not None
         given = _without_time(attrs, places, place)
-        frames = slid.spread(writer, value, along, pad, order)
+        frames = slid.spread(writer, value, along, pad, order) if _keeps_bits_spread(view) else None
         if frames is None:
             frames = slid.frames(writer, value, along, pad, order)
         else:
@@ -186,6 +186,14 @@ def window(view: NodeView) -> Move | None:
         writer.write(view.node, [frames, *others], given)
 
     return Move([slid.result(along, time, length)], write, {0: slid.reads})
+
+
+def _keeps_bits_spread(view: NodeView) -> bool:
+    """Whether its results are the same, bit for bit, if its windows lie side by side: terms are summed in the same order
+    then. Those of groups with several channels, and those of means, are not for each dilation."""
+    if view.node.op == "Conv":
+        return view.node.attrs.get("group", 1) == 1 or view.shape(1)[1] == 1
+    return view.node.op in ("MaxPool", "ConvInteger")
 
 
 def _require_full_windows(view: NodeView, places: Places, place: int, slid: Window, length: Dim) -> None:

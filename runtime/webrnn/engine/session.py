@@ -31,7 +31,7 @@ from .programs.plan_program import PlanProgram
 # Imported where they are needed: a page that runs a whole sequence need not wait for them.
 if TYPE_CHECKING:
     from .streams.batching import Batched
-    from .streams.carry import Carry
+    from .streams.carry import ByFrames, Carry
     from .streams.pool import StreamPool
     from .streams.states import FoundStates
     from .streams.stream import Stream
@@ -133,6 +133,7 @@ class InferenceSession:
         check_finite: bool = False,
         time: Mapping[str, int] | None = None,
         running: bool = False,
+        lookback: int | None = None,
     ) -> Stream:
         """A stream: the state lives between calls of `step`.
 
@@ -141,10 +142,11 @@ class InferenceSession:
         runs a model for whole sequences by frames, and refuses one that cannot give exactly what it gives for the whole
         sequence. `time` says then which axis of an input is time ({"x": 1}), where the model does not say it, and opens
         an axis of fixed size. With `running`, means, sums, extremes and norms over all frames are taken over the frames
-        so far: that is another model than the one for whole sequences, and its results differ.
+        so far, and with `lookback` attention over all frames sees only so many, the last ones: these are other models
+        than the one for whole sequences, and their results differ.
         With `check_finite` a step whose results are not finite raises.
         """
-        return self._streaming(carry, time, running).stream(check_finite)
+        return self._streaming(carry, time, running, lookback).stream(check_finite)
 
     def find_states(self) -> FoundStates:
         """The pairs that carry="auto" finds, each with its reason, and what it is not sure of."""
@@ -159,30 +161,36 @@ class InferenceSession:
         max_batch: int | None = None,
         time: Mapping[str, int] | None = None,
         running: bool = False,
+        lookback: int | None = None,
     ) -> StreamPool:
-        """Many streams, one batched run a tick; `carry`, `time` and `running` as for `stream`.
+        """Many streams, one batched run a tick; `carry`, `time`, `running` and `lookback` as for `stream`.
 
         More streams than `max_batch` are run in several batches. A model whose streams cannot be put side by side is
         run one stream after the other (`pool.batched` says which, `pool.reason` why).
         """
         from .streams.pool import StreamPool
 
-        model = self._streaming(carry, time, running)
+        model = self._streaming(carry, time, running, lookback)
         return StreamPool(model, max_streams, self._batched(model), max_batch)
 
-    def _streaming(self, carry: Carry, time: Mapping[str, int] | None = None, running: bool = False) -> StreamingModel:
+    def _streaming(
+        self,
+        carry: Carry,
+        time: Mapping[str, int] | None = None,
+        running: bool = False,
+        lookback: int | None = None,
+    ) -> StreamingModel:
         """The model with these states carried. It is made once, so that all its streams share the weights."""
-        if time and carry != "internal":
-            raise OptionError('time= is for carry="internal": other states are carried whatever the axes mean')
-        if running and carry != "internal":
-            raise OptionError('running= is for carry="internal": it changes a model for whole sequences')
-        key = carry if isinstance(carry, str) else tuple(carry.items()), tuple((time or {}).items()), running
+        from .streams.carry import ByFrames
+
+        by_frames = ByFrames.of(carry, time, running, lookback)
+        key = carry if isinstance(carry, str) else tuple(carry.items()), by_frames
         with self._lock:
             if key not in self._streaming_models:
-                self._streaming_models[key] = self._new_streaming(carry, time, running)
+                self._streaming_models[key] = self._new_streaming(carry, by_frames)
             return self._streaming_models[key]
 
-    def _new_streaming(self, carry: Carry, time: Mapping[str, int] | None, running: bool) -> StreamingModel:
+    def _new_streaming(self, carry: Carry, by_frames: ByFrames) -> StreamingModel:
         from .streams.streaming import StreamingModel
 
         if isinstance(self._program, PlanProgram):
@@ -195,7 +203,7 @@ class InferenceSession:
 
         assert self._source is not None
         source = self._source.copy()
-        return StreamingModel.of_graph(source, carry, make_program, self._disable, self._limits, time, running)
+        return StreamingModel.of_graph(source, carry, make_program, self._disable, self._limits, by_frames)
 
     def _batched(self, model: StreamingModel) -> Batched | str:
         from .streams.batching import find_batched
@@ -234,12 +242,13 @@ class InferenceSession:
         about: Mapping[str, Any] | None = None,
         time: Mapping[str, int] | None = None,
         running: bool = False,
+        lookback: int | None = None,
     ) -> list[str]:
         """Write the plan of the model to a file, by convention `.rnn`, which runs without the model and without Python.
 
         `shapes` gives the shapes of inputs for a model that has no plan for all sizes, or fixes them. With `carry`,
-        `time` and `running`, as for `stream`, it is the program of a stream, and the file says which input takes which
-        output, and from what the states start; with "internal" the states are inputs and outputs of the plan. `about` is any JSON object, for
+        `time`, `running` and `lookback`, as for `stream`, it is the program of a stream, and the file says which input
+        takes which output, and from what the states start; with "internal" the states are inputs and outputs of the plan. `about` is any JSON object, for
         whoever loads the file.
 
         Before it is written, the plan is run once, or for some steps, with inputs that are made up, and compared with
@@ -251,7 +260,7 @@ class InferenceSession:
             data = export_plan(self._program, self.inputs, shapes, about, self._notes)
             said = try_plan(data, self.backend, self._limits, self._program, self.inputs, shapes, self._source)
         else:
-            model = self._streaming(carry, time, running)
+            model = self._streaming(carry, time, running, lookback)
             data = export_stream(model, shapes, about, self._notes)
             said = try_stream(data, self.backend, self._limits, model, shapes)
         with open(path, "wb") as file:

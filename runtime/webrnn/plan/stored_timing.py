@@ -68,7 +68,6 @@ def read_timing(
             and _is_count(timing.rest, 0)
             and len(timing.inputs) > 0
             and all(_has_axis(fed, name, axis) for name, axis in timing.inputs.items())
-            and all(_is_whole(fed[name].shape[axis], timing.stride) for name, axis in timing.inputs.items())
             and all(_has_axis(returned, name, output.axis) for name, output in timing.outputs.items())
             and all(_is_output(output) for output in timing.outputs.values())
             and _are_counters(timing, [port for port in inputs if port.name in carried])
@@ -93,10 +92,6 @@ def _is_count(number: Any, least: int) -> bool:
 
 def _has_axis(ports: Mapping[str, PlanPort], name: str, axis: Any) -> bool:
     return name in ports and _is_count(axis, 0) and axis < len(ports[name].shape)
-
-
-def _is_whole(size: int | str, stride: int) -> bool:
-    return isinstance(size, str) or (size > 0 and size % stride == 0)
 
 
 def _is_output(output: TimedOutput) -> bool:

@@ -101,7 +101,7 @@ def test_what_is_refused():
     kind = Averages(stride=2)
     pool = kind.session().pool(2, kind.carry)
     handle = pool.open()
-    with pytest.raises(webrnn.ShapeError, match="'x' has 3 frames along axis 1; a step takes a multiple of 2"):
+    with pytest.raises(webrnn.ShapeError, match="'x' has 3 frames along axis 1; a step takes a positive multiple of 2"):
         pool.submit(handle, {"x": np.zeros((1, 3, CHANNELS), np.float32)})
     assert pool.tick() == {}
     with pytest.raises(webrnn.ModelError, match="nothing was fed yet"):

@@ -101,10 +101,12 @@ def test_steps_of_other_sizes_are_refused(kind):
     stream, x = kind.stream(), kind.feed(4)
     stream.step({"x": kind.frames(x, 0, 2)})
     state = stream.state
-    for n in (0, *range(kind.stride + 1, 2 * kind.stride)):
+    for n in (*([0] if kind.delay or kind.has_end else []), *range(kind.stride + 1, 2 * kind.stride)):
         part = x[:, :n] if kind.axis == 1 else x[:, :, :n]
-        takes = f"a multiple of {kind.stride}" if n else f"at least {kind.stride}"
-        with pytest.raises(webrnn.ShapeError, match=f"'x' has {n} frames along axis {kind.axis}; a step takes {takes}"):
+        with pytest.raises(
+            webrnn.ShapeError,
+            match=f"'x' has {n} frames along axis {kind.axis}; a step takes a positive multiple of {kind.stride}",
+        ):
             stream.step({"x": part})
     assert all(np.array_equal(state[name], array) for name, array in stream.state.items())
     assert np.array_equal(
@@ -120,7 +122,7 @@ def test_inputs_of_different_lengths_are_refused():
     session = webrnn.InferenceSession(graph)
     session._streaming(kind.carry).timing = kind.timing
     x = kind.feed(4)
-    with pytest.raises(webrnn.ShapeError, match="'x2' has 3 frames along axis 1, 'x' has 4"):
+    with pytest.raises(webrnn.ShapeError, match="'x2' has 3 frames along axis 1; a step takes as many of each input"):
         session.stream(kind.carry).step({"x": x, "x2": x[:, :3]})
 
 

@@ -3,14 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
-from webrnn.errors import ModelError
+from webrnn.errors import ModelError, OptionError
 from webrnn.ir import Value
 
 from .states import fits_sizes
 
 Carry = Mapping[str, str] | str
 """{input: output}, "auto" or "internal"."""
+
+
+@dataclass(frozen=True)
+class ByFrames:
+    """How a model for whole sequences is to run by frames, with carry="internal"."""
+
+    axes: tuple[tuple[str, int], ...] = ()
+    """Which axis of an input is time, where the model does not say it."""
+    running: bool = False
+    """Whether statistics over all frames are taken over the frames so far."""
+    lookback: int | None = None
+    """How many frames attention sees, instead of all."""
+
+    @staticmethod
+    def of(carry: Carry | None, time: Mapping[str, int] | None, running: bool, lookback: int | None) -> ByFrames:
+        given = {"time": time, "running": running, "lookback": lookback}
+        unused = [name for name, value in given.items() if value and carry != "internal"]
+        if unused:
+            raise OptionError(f'{unused[0]}= is for carry="internal", which runs a model for whole sequences by frames')
+        if lookback is not None and lookback < 1:
+            raise OptionError(f"lookback={lookback}: attention sees at least one frame")
+        return ByFrames(tuple((time or {}).items()), running, lookback)
+
+    @property
+    def time(self) -> dict[str, int] | None:
+        return dict(self.axes) or None
 
 
 def resolve(carry: Mapping[str, str], inputs: Sequence[Value], outputs: Sequence[Value]) -> list[tuple[int, int]]:

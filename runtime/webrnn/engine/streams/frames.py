@@ -52,15 +52,13 @@ class Frames:
 
     def check(self, arguments: Sequence[Any]) -> None:
         """Raise unless the inputs have whole strides, as many each."""
-        stride, first = self.timing.stride, None
+        stride, other = self.timing.stride, None
         for place, name, axis in self._inputs:
             size = arguments[place].shape[axis]
-            if size % stride or (not size and self.position is not None):
-                takes = f"a multiple of {stride}" if size else f"at least {stride}"
+            other = size if other is None else other
+            if size % stride or size != other or (not size and self.position is not None):
+                takes = f"a positive multiple of {stride}" if size == other else "as many of each input"
                 raise ShapeError(f"input {name!r} has {size} frames along axis {axis}; a step takes {takes}")
-            if first is not None and size != first[1]:
-                raise ShapeError(f"input {name!r} has {size} frames along axis {axis}, {first[0]!r} has {first[1]}")
-            first = first or (name, size)
 
     def strides_of(self, feeds: Mapping[str, np.ndarray]) -> int:
         """How many strides feeds have that were checked."""

@@ -12,7 +12,7 @@ from webrnn.along_time import streamed, time_sizes
 from webrnn.errors import ModelError
 from webrnn.ir import Graph
 from webrnn.ir.timing import Timing
-from webrnn.passes import run_passes
+from webrnn.passes import PASSES, run_passes
 
 
 @dataclass(frozen=True)
@@ -49,3 +49,14 @@ def make_statistics_run(graph: Graph, time: Mapping[str, int] | None = None) -> 
 
     sizes = time_sizes(graph, time)
     run_passes(graph, [InferShapes(), NormsToStatistics(sizes), RunningStatistics(sizes)])
+
+
+def make_attention_look_back(graph: Graph, frames: int, time: Mapping[str, int] | None = None) -> None:
+    """Let attention over all frames see the last ones only: another model, that runs by frames."""
+    from webrnn.passes.attention_looks_back import AttentionLooksBack
+
+    before = ("infer_shapes", "fold_constants", "remove_identities")
+    steps = {step.name: step for step in PASSES}
+    looks_back = AttentionLooksBack(time_sizes(graph, time), frames)
+    expanding = [steps["expand_ops"]] if any(node.op in ("Attention", "Einsum") for node in graph.nodes) else []
+    run_passes(graph, [*(steps[name] for name in before), looks_back, *expanding, steps["remove_dead"]])

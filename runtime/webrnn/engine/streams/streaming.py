@@ -21,8 +21,8 @@ from ..limits import Limits
 from ..programs.backends import Program
 from ..programs.plan_program import PlanProgram
 from .carriers import ArrayCarrier, Carrier, PlanCarrier
-from .carry import Carry, resolve
-from .internal_states import expose_states, make_statistics_run
+from .carry import ByFrames, Carry, resolve
+from .internal_states import expose_states, make_attention_look_back, make_statistics_run
 from .state_sizes import StateSizes
 from .states import find_states
 from .stream import Initial, Stream
@@ -60,21 +60,23 @@ class StreamingModel:
         make_program: Callable[[Graph], Program],
         disable: Collection[str] = (),
         limits: Limits | None = None,
-        time: Mapping[str, int] | None = None,
-        running: bool = False,
+        by_frames: ByFrames | None = None,
     ) -> StreamingModel:
-        """`disable` names passes that are not to run before states are looked for; `time` says which axes of the inputs
-        are time, for carry="internal". With `running`, statistics over time are those of the frames so far."""
+        """`disable` names passes that are not to run before states are looked for; `by_frames` is for
+        carry="internal"."""
         initial = timing = None
         is_internal = carry == "internal"
         named = {} if is_internal else _named_pairs(carry, graph.inputs, graph.outputs, graph)
         counter = expose_counter(graph)
         if is_internal:
             run_passes(graph, PLAIN_LOOPS, disable=disable)
-            if running:
-                make_statistics_run(graph, time)
+            by_frames = by_frames or ByFrames()
+            if by_frames.running:
+                make_statistics_run(graph, by_frames.time)
+            if by_frames.lookback is not None:
+                make_attention_look_back(graph, by_frames.lookback, by_frames.time)
             run_passes(graph, FOR_STREAMS, disable=disable)
-            exposed = expose_states(graph, time)
+            exposed = expose_states(graph, by_frames.time)
             graph, timing = exposed.graph, exposed.timing
             named, initial = dict(exposed.pairs), _initial_of(exposed.initial, limits, bool(counter))
         inputs = [value.like(value.name) for value in graph.inputs]
