@@ -46,16 +46,12 @@ class Window:
 
     def frames(self, writer: Writer, value: Value, along: Along, pad: float, order: tuple[int, ...] | None) -> Value:
         """The frames that the windows of a step see: windows begin with the first and are `step` apart."""
-        at_start = self.before > 0 and along.delay > 0
-        at_end = writer.needs_end(value)
         if along.mirror is not None:
-            if at_start or (at_end and self.reads_behind_mirror(writer, value, along)):
+            if (self.before > 0 and along.delay > 0) or writer.needs_end(value):
                 raise BreaksTime("it pads what is padded by frames of its own already")
             frames = writer.buffer(value, along, self.history(along))
         else:
-            source = writer.read(value) if along == writer.along[value] else writer.at(value, along.delay)
-            masked = writer.masked(value, along, at_start, at_end, pad, source)
-            frames = writer.buffer(value, along, self.history(along), pad, order, masked)
+            frames = writer.buffer(value, along, self.history(along), pad, order, self._padded(writer, value, along, pad))
         late = self.history(along) - (self.extent - 1)
         return frames if late <= 0 or along.axis is None else writer.cut(frames, along.axis, 0, -late)
 
@@ -64,14 +60,16 @@ class Window:
         quick."""
         if self.dilation == 1 or along.mirror is not None:
             return None
-        masked = writer.masked(value, along, self.before > 0 and along.delay > 0, writer.needs_end(value), pad)
+        masked = self._padded(writer, value, along, pad)
         kernel = (self.extent - 1) // self.dilation + 1
         steps = {"kernel": kernel, "dilation": self.dilation, "stride": self.step}
         return writer.spread(value, along, self.history(along), pad, order, masked, **steps)
 
-    @staticmethod
-    def reads_behind_mirror(writer: Writer, value: Value, along: Along) -> bool:
-        return writer.needed.get(value, 0) > Pace.of(along.length).extra
+    def _padded(self, writer: Writer, value: Value, along: Along, pad: float) -> Value:
+        """The frames of a step, those around the sequence filled if somebody reads them."""
+        source = writer.read(value) if along == writer.along[value] else writer.at(value, along.delay)
+        at_start = self.before > 0 and along.delay > 0
+        return writer.masked(value, along, at_start, writer.needs_end(value), pad, source)
 
 
 def _known_end(along: Along, slid: Window, length: Dim) -> Along:
