@@ -11,6 +11,7 @@ from webrnn.ir.dims import quotient
 
 from .kinds import LAST, Along, BreaksTime, Mirror
 from .moves import Move, move
+from .number_moves import frames_by_number
 from .paces import FAR, Pace, mentions_strides
 from .view import NodeView, product, reshaped
 from .writer import Writer
@@ -177,7 +178,11 @@ def _cut_others(view: NodeView, writer: Writer, frames: Value, axes: list[int], 
 @move("Gather")
 def gather(view: NodeView) -> Move | None:
     along, indices = view.operands[0], view.operands[1]
-    if along.axis is None or along.axis != view.axis_attribute(0) or not (indices.is_timeless or indices.counts):
+    if along.axis is None or along.axis != view.axis_attribute(0):
+        return None
+    if indices.axis is not None:
+        return frames_by_number(view)
+    if not (indices.is_timeless or indices.counts):
         return None
     content = view.fact(1).content
     if content is None or len(content) != 1 or not along.is_pure:

@@ -29,6 +29,8 @@ class Move:
     """By operand with frames; where it says nothing, all frames are needed."""
     rest: int = 0
     """How many strides behind the end it takes until a result without frames is that of the whole run."""
+    unread: frozenset[int] = frozenset()
+    """The operands that the stream does without."""
 
 
 MoveRule: TypeAlias = Callable[[NodeView], Move | None]
@@ -36,10 +38,13 @@ MoveRule: TypeAlias = Callable[[NodeView], Move | None]
 MOVES: dict[str, MoveRule] = {}
 """By op of ONNX's own domain."""
 
+COUNTING: dict[str, MoveRule] = {}
+"""The same, for nodes without operands that have frames, of which one says how many there are."""
 
-def move(*names: str) -> Callable[[MoveRule], MoveRule]:
+
+def move(*names: str, table: dict[str, MoveRule] = MOVES) -> Callable[[MoveRule], MoveRule]:
     def register(rule: MoveRule) -> MoveRule:
-        MOVES.update(dict.fromkeys(names, rule))
+        table.update(dict.fromkeys(names, rule))
         return rule
 
     return register

@@ -25,9 +25,10 @@ def needed_frames(graph: Graph, along: Mapping[Value, Along], moves: Mapping[Nod
         if not read_results:
             continue
         reads = moves[node].reads if node in moves else {}
+        unread = moves[node].unread if node in moves else frozenset()
         timed = [value for value in read_results if along[value].axis is not None]
         for index, operand in enumerate(node.inputs):
-            if operand is None or operand not in along:
+            if operand is None or operand not in along or index in unread:
                 continue
             if along[operand].axis is None or len(timed) < len(read_results):
                 read(operand, _all(along[operand]))

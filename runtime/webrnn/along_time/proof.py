@@ -153,6 +153,8 @@ def _written(graph: Graph, time: Mapping[Value, int], analysis: Analysis) -> Str
     for value, array in graph.constants.items():
         writer.constant_of(value, array)
     for node in graph.nodes:
+        if not any(value in needed for value in node.outputs if value is not None):
+            continue
         try:
             analysis.moves[node].write(writer)
         except BreaksTime as broken:

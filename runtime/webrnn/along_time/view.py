@@ -20,6 +20,7 @@ from webrnn.ops.registry import Registry
 from webrnn.shapes.facts import Fact, Facts
 
 from .kinds import Along, BreaksTime
+from .numbers import Numbers
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,8 @@ class NodeView:
     only."""
     fills: Mapping[Value, float] = field(default_factory=dict)
     """Values that are one number everywhere."""
+    numbers: Mapping[Value, Numbers] = field(default_factory=dict)
+    """Values that count frames."""
 
     def fact(self, index: int) -> Fact:
         return self.facts.of(self.node.inputs[index]) if self.has(index) else Fact()

@@ -308,6 +308,15 @@ class Writer:
         frames = self.builder.op("Mul", self._counter(END, NEVER), self.scalar(pace.rate))
         return self.builder.op("Add", frames, self.scalar(pace.extra - 1))
 
+    def frame_numbers(self, pace: Pace, delay: int) -> Value:
+        """The numbers, in the whole run, of the frames of a step, int64[frames]. Frames that the whole run does not have
+        get the number of one that it has."""
+        key = ("numbers", pace, delay)
+        if key not in self._cache:
+            numbers = self.builder.op("Min", self._places(pace.rate, delay, 0), self._last_frame(pace))
+            self._cache[key] = self.builder.op("Max", numbers, self.scalar(0))
+        return self._cache[key]
+
     def valid(self, along: Along, left: bool, right: bool) -> Value:
         """Which frames of a step are frames of the whole run: bool[streams, frames]."""
         pace = Pace.of(along.length)
