@@ -131,6 +131,8 @@ const DAMAGE = {
   "a long delay": (meta) => (meta.timing.outputs[0].delay = 2 ** 31),
   "an end that is no state": (meta) => (meta.timing.end = "x"),
   "an end of another type": (meta) => (meta.timing.end = "history"),
+  "a negative rest": (meta) => (meta.timing.rest = -1),
+  "a rest that is null": (meta) => (meta.timing.rest = null),
   "no end": (meta) => delete meta.timing.end,
   "no position": (meta) => (meta.timing.position = null),
   "a position that is the end": (meta) => (meta.timing.position = "time.end"),

@@ -98,6 +98,7 @@ DAMAGES = [
     *(changed("outputs.0.rate", value) for value in (0, -1, None, 2**31)),
     *(changed("outputs.0.delay", value) for value in (-1, None, 2**31, 1.5)),
     *(changed("outputs.0.extra", value) for value in (-3, None, 2**31, "0")),
+    *(changed("rest", value) for value in (-1, None, 2**31, "1")),
     *(changed("end", value) for value in ("q", "x", "history", "time.position", [], 0)),
     *(changed("position", value) for value in ("q", "x", "history", "time.end", None, [])),
     lambda timing: timing["inputs"].append(timing["inputs"][0]),

@@ -242,7 +242,7 @@ export class PlanFile {
   /** How the frames of a stream relate to those of the whole run, as in runtime/webrnn/ir/timing.py, or null. */
   #timing(row) {
     if (row === null) return null;
-    const { stride, inputs, outputs, position, end } = row;
+    const { stride, inputs, outputs, position, end, rest = 0 } = row;
     const states = (key) => this.states.map((state) => state[key]);
     const areTimed = (rows, ports, carried, fits) =>
       Array.isArray(rows) && new Set(rows.map((each) => each?.name)).size === rows.length &&
@@ -255,13 +255,13 @@ export class PlanFile {
     const counters = this.inputs.filter(({ type, shape }) => type === "int64" && shape.length === 1 && shape[0] === 1);
     const isCounter = (wanted) => states("input").includes(wanted) && counters.some(({ name }) => name === wanted);
     const fits =
-      within(stride, 1, MOST) && areTimed(inputs, this.inputs, states("input"), () => true) && inputs.length &&
+      within(stride, 1, MOST) && within(rest, 0, MOST) && areTimed(inputs, this.inputs, states("input"), () => true) && inputs.length &&
       areTimed(outputs, this.outputs, states("output"), isOutput) && typeof position === "string" && position !== end &&
       (end === null || isCounter(end)) && ((end === null && outputs.every(({ delay }) => !delay)) || isCounter(position));
     if (!fits) throw new PlanError("the metadata of time are damaged");
-    const most = (number) => Math.max(0, ...outputs.map(number));
-    const delay = most((output) => Math.ceil((output.delay * stride) / output.rate));
-    const flushStrides = most((output) => Math.ceil((output.delay + output.extra) / output.rate));
+    const most = (least, number) => Math.max(least, ...outputs.map(number));
+    const delay = most(0, (output) => Math.ceil((output.delay * stride) / output.rate));
+    const flushStrides = most(rest, (output) => Math.ceil((output.delay + output.extra) / output.rate));
     return { stride, inputs, outputs, position, end, delay, flushStrides };
   }
 

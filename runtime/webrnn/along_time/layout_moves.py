@@ -314,15 +314,9 @@ def reshape(view: NodeView) -> Move | None:
 
     def write(writer: Writer) -> None:
         frames = writer.at(_first(view), late * gathered)
-        writer.write(view.node, [frames, writer.sizes(_target(after))], {})
+        writer.write(view.node, [frames, writer.sizes(after)], {"allowzero": 1})
 
     return Move([made], write, {0: lambda needed: -(-needed // spread) * gathered})
-
-
-def _target(shape: Shape) -> list[Dim | None]:
-    """The operand of a Reshape: the one size that counts frames follows from the others."""
-    timed = [axis for axis, size in enumerate(shape) if mentions_strides(size)]
-    return [-1 if axis in timed[:1] else size for axis, size in enumerate(shape)]
 
 
 def _traded(along: Along, before: Shape, after: Shape) -> tuple[int, int, int] | None:

@@ -46,15 +46,12 @@ class Window:
 
     def frames(self, writer: Writer, value: Value, along: Along, pad: float, order: tuple[int, ...] | None) -> Value:
         """The frames that the windows of a step see: windows begin with the first and are `step` apart."""
-        at_start = self.before > 0 and along.delay > 0
-        at_end = writer.needs_end(value)
         if along.mirror is not None:
-            if at_start or (at_end and self.reads_behind_mirror(writer, value, along)):
+            if (self.before > 0 and along.delay > 0) or writer.needs_end(value):
                 raise BreaksTime("it pads what is padded by frames of its own already")
             frames = writer.buffer(value, along, self.history(along))
         else:
-            source = writer.read(value) if along == writer.along[value] else writer.at(value, along.delay)
-            masked = writer.masked(value, along, at_start, at_end, pad, source)
+            masked = self._masked(writer, value, along, pad)
             frames = writer.buffer(value, along, self.history(along), pad, order, masked)
         late = self.history(along) - (self.extent - 1)
         return frames if late <= 0 or along.axis is None else writer.cut(frames, along.axis, 0, -late)
@@ -64,14 +61,15 @@ class Window:
         quick."""
         if self.dilation == 1 or along.mirror is not None:
             return None
-        masked = writer.masked(value, along, self.before > 0 and along.delay > 0, writer.needs_end(value), pad)
+        masked = self._masked(writer, value, along, pad)
         kernel = (self.extent - 1) // self.dilation + 1
         steps = {"kernel": kernel, "dilation": self.dilation, "stride": self.step}
         return writer.spread(value, along, self.history(along), pad, order, masked, **steps)
 
-    @staticmethod
-    def reads_behind_mirror(writer: Writer, value: Value, along: Along) -> bool:
-        return writer.needed.get(value, 0) > Pace.of(along.length).extra
+    def _masked(self, writer: Writer, value: Value, along: Along, pad: float) -> Value:
+        """The frames of a step, as late as `along` says, with padding where there are no frames."""
+        source = writer.read(value) if along == writer.along[value] else writer.at(value, along.delay)
+        return writer.masked(value, along, self.before > 0 and along.delay > 0, writer.needs_end(value), pad, source)
 
 
 def _known_end(along: Along, slid: Window, length: Dim) -> Along:
@@ -176,7 +174,8 @@ def window(view: NodeView) -> Move | None:
         value = view.node.inputs[0]
         assert value is not None
         given = _without_time(attrs, places, place)
-        frames = slid.spread(writer, value, along, pad, order) if _keeps_bits_spread(view) else None
+        # Means are summed in another order if their windows have gaps.
+        frames = None if op in ("AveragePool", "LpPool") else slid.spread(writer, value, along, pad, order)
         if frames is None:
             frames = slid.frames(writer, value, along, pad, order)
         else:
@@ -186,14 +185,6 @@ def window(view: NodeView) -> Move | None:
         writer.write(view.node, [frames, *others], given)
 
     return Move([slid.result(along, time, length)], write, {0: slid.reads})
-
-
-def _keeps_bits_spread(view: NodeView) -> bool:
-    """Whether its results are the same, bit for bit, if its windows lie side by side: terms are summed in the same order
-    then. Those of groups with several channels, and those of means, are not for each dilation."""
-    if view.node.op == "Conv":
-        return view.node.attrs.get("group", 1) == 1 or view.shape(1)[1] == 1
-    return view.node.op in ("MaxPool", "ConvInteger")
 
 
 def _require_full_windows(view: NodeView, places: Places, place: int, slid: Window, length: Dim) -> None:

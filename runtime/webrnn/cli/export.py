@@ -20,7 +20,9 @@ from webrnn.tables import bytes_text, table
 from .options import (
     add_model_options,
     add_shape_option,
+    add_stream_options,
     add_weight_options,
+    by_frames,
     fixed_inputs,
     input_shapes,
     pairs,
@@ -44,8 +46,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="INPUT=OUTPUT",
         help='states: what an output was is an input in the next step; or "auto": found by names and the graph; '
-        'or "internal": of loops that start from constants',
+        'or "internal": a model for whole sequences by frames',
     )
+    add_stream_options(parser)
     parser.add_argument("--about", metavar="FILE.json", help="a JSON object to store: model.about in JavaScript")
 
 
@@ -64,7 +67,7 @@ def main(arguments: argparse.Namespace) -> None:
         line = " ".join(f"{before}={after}" for before, after in found.answer.items())
         raise ModelError(f"{found.problem}; here: --carry {line or 'INPUT=OUTPUT ...'}")
     try:
-        said = session.export(output, shapes or None, carry, about)
+        said = session.export(output, shapes or None, carry, about, **by_frames(arguments))
     except PlanError as error:
         raise PlanError(str(error).replace("shapes={input: shape}", "--shape INPUT=N,N,...")) from error
     except OSError as error:

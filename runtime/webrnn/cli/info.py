@@ -9,20 +9,26 @@ from collections.abc import Iterator
 import numpy as np
 
 from webrnn.checks.graphs import check_graph
+from webrnn.engine.executor.executor import Executor
 from webrnn.engine.session import NodeArg
+from webrnn.engine.streams.carry import ByFrames
 from webrnn.engine.streams.states import states_of
+from webrnn.errors import Error
 from webrnn.ir import Graph, Scan, is_scan
 from webrnn.ir.dims import is_static
 from webrnn.onnx.reader import read_model
 from webrnn.passes.weight_forms import WeightForms
 from webrnn.plan.file import PlanFile, plan_bytes
+from webrnn.plan.stored_timing import timing_text
 from webrnn.tables import bytes_text, table
 
 from . import export
 from .options import (
     add_model_options,
     add_shape_option,
+    add_stream_options,
     add_weight_options,
+    by_frames,
     fixed_inputs,
     input_shapes,
     optimized,
@@ -38,6 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_model_options(parser)
     add_weight_options(parser)
     add_shape_option(parser)
+    add_stream_options(parser)
 
 
 def main(arguments: argparse.Namespace) -> None:
@@ -51,7 +58,8 @@ def main(arguments: argparse.Namespace) -> None:
     shapes = input_shapes(arguments.shape)
     disable, forms = pass_names(arguments.disable), weights_asked_for(arguments)
     small = [] if forms is None else [small_section(graph.copy(), disable, forms)]
-    print("\n\n".join((*sections(graph), *small, plan_section(graph, shapes, disable, forms))))
+    streams = stream_section(graph.copy(), disable, ByFrames.of("internal", **by_frames(arguments)))
+    print("\n\n".join((*sections(graph), *small, streams, plan_section(graph, shapes, disable, forms))))
     if arguments.graph:
         from webrnn.ir.text import to_text
 
@@ -87,6 +95,19 @@ def small_section(graph: Graph, disable: list[str], forms: WeightForms) -> str:
         for row in report.rows
     ]
     return table("small weights", rows, ("node", "op", "form", "float32", "becomes", "why it stays"))
+
+
+def stream_section(graph: Graph, disable: list[str], frames: ByFrames) -> str:
+    """Whether the model runs by frames, how late it is then and what it remembers, or what is in the way."""
+    from webrnn.engine.streams.streaming import StreamingModel
+
+    try:
+        model = StreamingModel.of_graph(graph, "internal", lambda graph: Executor(graph), disable, by_frames=frames)
+        memory = bytes_text(model.start_bytes())
+    except Error as error:
+        return f"not by frames: {error}"
+    assert model.timing is not None
+    return f"by frames\n  {len(model.pairs)} states, {memory} for one stream\n{timing_text(model.timing)}"
 
 
 def plan_section(graph: Graph, shapes: dict[str, list[int]], disable: list[str], forms: WeightForms | None) -> str:

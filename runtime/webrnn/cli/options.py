@@ -102,6 +102,34 @@ def add_shape_option(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_stream_options(parser: argparse.ArgumentParser) -> None:
+    """How a model for whole sequences runs by frames."""
+    parser.add_argument(
+        "--time",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="INPUT=AXIS",
+        help="which axis of an input is time, where the model does not say it",
+    )
+    parser.add_argument("--running", action="store_true", help="statistics over all frames become those so far")
+    parser.add_argument("--lookback", type=int, metavar="N", help="attention over all frames sees the last N")
+
+
+def by_frames(arguments: argparse.Namespace) -> dict[str, Any]:
+    """What `session.stream` takes.
+
+    >>> by_frames(argparse.Namespace(time=["x=2", "z=-1"], running=False, lookback=None))
+    {'time': {'x': 2, 'z': -1}, 'running': False, 'lookback': None}
+    """
+    axes = pairs(arguments.time)
+    for _, axis in axes:
+        if not axis.removeprefix("-").isdecimal():
+            raise OptionError(f"{axis!r} is not an axis, such as 2")
+    time = {name: int(axis) for name, axis in axes}
+    return {"time": time or None, "running": arguments.running, "lookback": arguments.lookback}
+
+
 def input_shapes(items: Sequence[str]) -> dict[str, list[int]]:
     """
     >>> input_shapes(["x=1,512", "sr="])

@@ -141,6 +141,10 @@ class StreamingModel:
         names = [self.inputs[before].name for before, _ in self.pairs]
         return {name: state.shape for name, state in zip(names, self.first_states(arguments), strict=True)}
 
+    def start_bytes(self) -> int:
+        """The memory of the states of one stream: sizes that are not known are 1."""
+        return sum(state.nbytes for state in self._sample_starts(1, {}))
+
     def stored_states(self, shapes: Mapping[str, Sequence[int]] | None) -> list[PlanState]:
         """The states as a plan file has them, which is for all sizes or for inputs of these shapes."""
         names = [(self.inputs[before].name, self.outputs[after].name) for before, after in self.pairs]
