@@ -424,17 +424,18 @@ HISTORIES = {
         shifted_by_slice,
         shifted_by_pad,
         every_other_frame_zero,
+        frame_before,
+        step_number,
+        cumulative,
     )
 }
-"""Pieces of which a frame depends on some frames around it."""
+"""Pieces of which a frame depends on some frames around it, on its number, or on all before it."""
 
 NEEDS_MORE = {
     piece.__name__: piece
     for piece in (
         next_frame_by_counter,
         backwards_by_hand,
-        frame_before,
-        step_number,
         flipped,
         flipped_lstm,
         go_backwards,
@@ -444,7 +445,6 @@ NEEDS_MORE = {
         bidirectional,
         softmax_over_time,
         centred_over_time,
-        cumulative,
         instance_norm,
         attention,
         divided_by_length,

@@ -25,7 +25,7 @@ TIMES = {
     "down_and_up": (2, 14),
 }
 """The axis of time and how many frames are tried."""
-DELAYS = {"wavenet": 0, "tcn": 0, "crn": 0, "tasnet": 4, "kws": 20, "mel_gru": 16, "lstm_states": 0, "down_and_up": 3}
+DELAYS = {"wavenet": 0, "tcn": 0, "crn": 0, "tasnet": 4, "kws": 16, "mel_gru": 16, "lstm_states": 0, "down_and_up": 4}
 """By how many frames of the input a stream is behind: nothing where the model is causal."""
 
 

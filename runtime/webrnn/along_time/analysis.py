@@ -17,14 +17,15 @@ from webrnn.ops.sets import SIZES
 from webrnn.shapes.facts import Fact, Facts, fact_of_array, facts_of_inputs
 from webrnn.shapes.infer import infer_node
 
-from . import layout_moves, window_moves  # noqa: F401  (they fill the table of moves)
+from . import layout_moves, number_moves, window_moves  # noqa: F401  (they fill the table of moves)
 from .copies import copied
 from .kinds import COUNTS, LAST, TIMELESS, Along, BreaksTime, Fault, join
 from .loop_moves import loop_move
 from .loops import inner_loop, steps_of, time_loop, walks_along_time
-from .moves import MOVES, Move
+from .moves import COUNTING, MOVES, Move
+from .numbers import Numbers, numbers_of
 from .paces import STRIDES, mentions_strides
-from .shapes import SHAPES_OF_MANY
+from .shapes import KEEP_NONE, SHAPES_OF_MANY, content_of_many
 from .view import NodeView, rule_of
 
 _REASONS = {
@@ -56,6 +57,9 @@ class Analysis:
         self.constants: dict[Value, np.ndarray] = {}
         self.fills: dict[Value, float] = {}
         """Values that do not depend on frames and are one number everywhere."""
+        self.numbers: dict[Value, Numbers] = {}
+        """Values that count frames."""
+        self._floored: set[Value] = set()
         self.fed, self.stride = fed, stride
         self.moves: dict[Node, Move] = {}
         self.walking: list[Node] = []
@@ -89,13 +93,29 @@ class Analysis:
             for made, along in zip(node.outputs, self._node(node, is_outermost), strict=True):
                 if made is not None:
                     self.along[made] = self._checked(node, made, along)
+            if is_outermost:
+                self._note_numbers(node)
 
     def of(self, value: Value | None) -> Along:
         return TIMELESS if value is None else self.along[value]
 
     def view(self, node: Node, operands: Sequence[Along], frames: Dim | None = None) -> NodeView:
         here = self.frames if frames is None else frames
-        return NodeView(node, operands, self.facts, self.constants, here, self.fills)
+        return NodeView(node, operands, self.facts, self.constants, here, self.fills, self.numbers)
+
+    def _note_numbers(self, node: Node) -> None:
+        """Note a result that counts frames."""
+        made = node.outputs[0] if node.outputs else None
+        if made is None or self.along[made].fault is not None or self.along[made].axis is None:
+            return
+        if node.op == "Range" and not node.domain:
+            start, _, step = (self.facts.of(value).ints for value in node.inputs)
+            if start is not None and step is not None:
+                self.numbers[made] = Numbers(np.array(start), np.array(start) + step)
+            return
+        found = numbers_of(node, self.numbers, self.constants, self.facts.shape(made), self.along[made])
+        if found is not None:
+            self.numbers[made] = found
 
     def _fill(self, node: Node) -> None:
         """Note a result that is one number everywhere."""
@@ -115,6 +135,26 @@ class Analysis:
         shape = None if rule is None else rule(node, self.facts)
         if shape is not None and made is not None:
             self.facts.set(made, replace(self.facts.of(made), shape=shape))
+        content = None if node.domain else content_of_many(node, self.facts)
+        if content is not None and made is not None:
+            self.facts.set(made, replace(self.facts.of(made), content=content))
+        self._note_floored(node)
+
+    def _note_floored(self, node: Node) -> None:
+        """Sizes that are none where frames are too few: what else is computed from them is not known."""
+        is_floored = any(value in self._floored for value in node.inputs if value is not None)
+        made = [value for value in node.outputs if value is not None and self.facts.of(value).content is not None]
+        if node.domain or not (is_floored or node.op == "Max"):
+            return
+        for value in made:
+            content = self.facts.of(value).content or ()
+            if not any(mentions_strides(size) for size in content):
+                continue
+            if node.op == "Max" or node.op in KEEP_NONE:
+                self._floored.add(value)
+            else:
+                known = tuple(None if mentions_strides(size) else size for size in content)
+                self.facts.set(value, replace(self.facts.of(value), content=known))
 
     def _node(self, node: Node, is_outermost: bool) -> Sequence[Along]:
         operands = [self.of(value) for value in node.inputs]
@@ -139,8 +179,9 @@ class Analysis:
     def _result(self, node: Node, operands: Sequence[Along], is_outermost: bool) -> Sequence[Along]:
         if not is_outermost:
             return [self._stamped(along) for along in self._by_frames(node, operands, False)]
-        rule = None if node.domain else MOVES.get(node.op)
-        if rule is not None and any(operand.axis is not None for operand in operands):
+        is_timed = any(operand.axis is not None for operand in operands)
+        rule = None if node.domain else (MOVES if is_timed else COUNTING).get(node.op)
+        if rule is not None and (is_timed or any(operand.counts for operand in operands)):
             found = rule(self.view(node, operands, _common(operands, self.frames)))
             if found is not None:
                 self.moves[node] = found

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from webrnn.ir import DType, Node, Scan, Value, is_scan
+from webrnn.ir import DType, Node, Scan, Shape, Value, is_scan
 from webrnn.ops.sets import ELEMENTWISE, RESHAPES, SIZES
 from webrnn.shapes.facts import Facts
 
@@ -36,7 +36,9 @@ class Ready:
         self, node: Node, of: Callable[[Value | None], Along], facts: Facts, results: Sequence[Along]
     ) -> Callable[[Writer], None]:
         def write(writer: Writer) -> None:
-            writer.write(node, [self._operand(writer, node, index, of, facts) for index in range(len(node.inputs))])
+            operands = [self._operand(writer, node, index, of, facts) for index in range(len(node.inputs))]
+            # the sizes are those of the result then: none of them stands for another
+            writer.write(node, operands, {"allowzero": 1} if _reshaped_to(node, facts) else None)
 
         return write
 
@@ -57,14 +59,11 @@ class Ready:
 
     def _sizes(self, writer: Writer, node: Node, index: int, value: Value, along: Along, facts: Facts) -> Value:
         """What an operand says of sizes, said of a step."""
-        fact = facts.of(value)
+        fact, shape = facts.of(value), _reshaped_to(node, facts)
+        if shape is not None:
+            return writer.sizes(shape)
         if not along.counts:
             return writer.read(value)
-        if node.op == "Reshape":
-            shape = facts.of(node.outputs[0]).shape or ()
-            timed = [axis for axis, size in enumerate(shape) if mentions_strides(size)]
-            if len(timed) == 1 and None not in shape:
-                return writer.sizes([-1 if axis == timed[0] else size for axis, size in enumerate(shape)])
         if fact.content is None:
             raise BreaksTime("it uses a number that depends on the number of frames, and how is not known")
         sizes = writer.sizes(fact.content)
@@ -74,6 +73,16 @@ class Ready:
         if wanted is not None and wanted is not DType.INT64:
             sizes = writer.builder.op("Cast", sizes, to=int(wanted))
         return sizes
+
+
+def _reshaped_to(node: Node, facts: Facts) -> Shape | None:
+    """The shape of the result of a Reshape that has frames, if sizes that are not numbers tell it."""
+    if node.op != "Reshape" or node.domain:
+        return None
+    shape, target = facts.shape(node.outputs[0]), facts.of(node.inputs[1]).content
+    if shape is None or None in shape or not any(mentions_strides(size) for size in shape):
+        return None
+    return None if target is not None and all(isinstance(size, int) for size in target) else shape
 
 
 def copied(node: Node, operands: Sequence[Along]) -> Ready:

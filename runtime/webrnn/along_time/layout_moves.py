@@ -11,6 +11,7 @@ from webrnn.ir.dims import quotient
 
 from .kinds import LAST, Along, BreaksTime, Mirror
 from .moves import Move, move
+from .number_moves import frames_by_number
 from .paces import FAR, Pace, mentions_strides
 from .view import NodeView, product, reshaped
 from .writer import Writer
@@ -75,7 +76,8 @@ def pad(view: NodeView) -> Move | None:
     def write(writer: Writer) -> None:
         writer.new[_result(view)] = writer.at(_first(view), settled.delay)
 
-    return Move([mirrored], write, {0: lambda needed: min(needed - before, Pace.of(along.length).extra)})
+    reads = {0: lambda needed: min(needed - before, Pace.of(along.length).extra)}
+    return Move([mirrored], write, reads, {0: lambda frame: frame - before})
 
 
 def _pad_constant(view: NodeView, before: int, after: int, length: Dim, others: list[Dim | None]) -> Move:
@@ -107,7 +109,7 @@ def _pad_constant(view: NodeView, before: int, after: int, length: Dim, others: 
         else:
             writer.new[_result(view)] = frames
 
-    return Move([padded], write, {0: lambda needed: needed - before})
+    return Move([padded], write, {0: lambda needed: needed - before}, {0: lambda frame: frame - before})
 
 
 @move("Slice")
@@ -146,7 +148,8 @@ def slice_(view: NodeView) -> Move | None:
             frames = _cut_others(view, writer, frames, list(axes), place)
         writer.new[_result(view)] = frames
 
-    return Move([taken], write, {0: lambda needed: (needed - 1) * step + 1 + start})
+    reads = {0: lambda needed: (needed - 1) * step + 1 + start}
+    return Move([taken], write, reads, {0: lambda frame: frame * step + start})
 
 
 def _head(view: NodeView, count: int) -> Move:
@@ -177,7 +180,11 @@ def _cut_others(view: NodeView, writer: Writer, frames: Value, axes: list[int], 
 @move("Gather")
 def gather(view: NodeView) -> Move | None:
     along, indices = view.operands[0], view.operands[1]
-    if along.axis is None or along.axis != view.axis_attribute(0) or not (indices.is_timeless or indices.counts):
+    if along.axis is None or along.axis != view.axis_attribute(0):
+        return None
+    if indices.axis is not None:
+        return frames_by_number(view, view.numbers_of(1))
+    if not (indices.is_timeless or indices.counts):
         return None
     content = view.fact(1).content
     if content is None or len(content) != 1 or not along.is_pure:
@@ -250,7 +257,8 @@ def concat(view: NodeView) -> Move | None:
             source = writer.masked(value, own, False, True, after[0][0], source)
         writer.new[_result(view)] = source
 
-    return Move([joined], write, {at: lambda needed: needed - len(added)})
+    reads = {at: lambda needed: needed - len(added)}
+    return Move([joined], write, reads, {at: lambda frame: frame - len(added)})
 
 
 def _joined_to_head(view: NodeView, axis: int) -> Move:
@@ -271,7 +279,7 @@ def _joined_to_head(view: NodeView, axis: int) -> Move:
         is_rest = writer.beside(rest, writer.valid(Along(axis, length=length, delay=delay + count), True, False), axis)
         writer.new[_result(view)] = writer.builder.op("Where", is_rest, later, writer.at(head, delay))
 
-    return Move([joined], write, {1: lambda needed: needed - count})
+    return Move([joined], write, {1: lambda needed: needed - count}, {1: lambda frame: frame - count})
 
 
 def _filled(view: NodeView, index: int, axis: int) -> tuple[float, int]:
@@ -309,15 +317,10 @@ def reshape(view: NodeView) -> Move | None:
 
     def write(writer: Writer) -> None:
         frames = writer.at(_first(view), late * gathered)
-        writer.write(view.node, [frames, writer.sizes(_target(after))], {})
+        writer.write(view.node, [frames, writer.sizes(after)], {"allowzero": 1})
 
-    return Move([made], write, {0: lambda needed: -(-needed // spread) * gathered})
-
-
-def _target(shape: Shape) -> list[Dim | None]:
-    """The operand of a Reshape: the one size that counts frames follows from the others."""
-    timed = [axis for axis, size in enumerate(shape) if mentions_strides(size)]
-    return [-1 if axis in timed[:1] else size for axis, size in enumerate(shape)]
+    reads = {0: lambda needed: -(-needed // spread) * gathered}
+    return Move([made], write, reads, {0: lambda frame: frame // spread * gathered})
 
 
 def _traded(along: Along, before: Shape, after: Shape) -> tuple[int, int, int] | None:
@@ -365,7 +368,7 @@ def resize(view: NodeView) -> Move | None:
         by = writer.builder.constant(np.array(scales, np.float32), "scales")
         writer.write(view.node, [writer.at(_first(view), settled.delay), None, by])
 
-    return Move([made], write, {0: lambda needed: -(-needed // times)})
+    return Move([made], write, {0: lambda needed: -(-needed // times)}, {0: lambda frame: frame // times})
 
 
 def _repeats(attrs: dict[str, object]) -> bool:

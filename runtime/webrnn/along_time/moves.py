@@ -27,8 +27,12 @@ class Move:
     """Adds nodes to the stream, and says what stands there for the results of the node."""
     reads: dict[int, Reads] = field(default_factory=dict)
     """By operand with frames; where it says nothing, all frames are needed."""
+    oldest: dict[int, Callable[[int], int]] = field(default_factory=dict)
+    """By operand with frames: the first of them that a frame of a result reads, if not the one of its own number."""
     rest: int = 0
     """How many strides behind the end it takes until a result without frames is that of the whole run."""
+    unread: frozenset[int] = frozenset()
+    """The operands that the stream does without."""
 
 
 MoveRule: TypeAlias = Callable[[NodeView], Move | None]
@@ -36,10 +40,13 @@ MoveRule: TypeAlias = Callable[[NodeView], Move | None]
 MOVES: dict[str, MoveRule] = {}
 """By op of ONNX's own domain."""
 
+COUNTING: dict[str, MoveRule] = {}
+"""The same, for nodes without operands that have frames, of which one says how many there are."""
 
-def move(*names: str) -> Callable[[MoveRule], MoveRule]:
+
+def move(*names: str, table: dict[str, MoveRule] = MOVES) -> Callable[[MoveRule], MoveRule]:
     def register(rule: MoveRule) -> MoveRule:
-        MOVES.update(dict.fromkeys(names, rule))
+        table.update(dict.fromkeys(names, rule))
         return rule
 
     return register

@@ -1,16 +1,17 @@
-"""Shapes of results, where those of any graph say less: there are frames enough for whatever is cut."""
+"""Shapes of results, and sizes computed from others, where those of any graph say less: there are frames enough for
+whatever is cut, and as many as a stride needs for quotients to be whole."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from webrnn.ir import Node, Shape
-from webrnn.ir.dims import floor_divide, is_nonnegative
+from webrnn.ir import Dim, Node, Shape, SymbolicDim
+from webrnn.ir.dims import floor_divide, is_nonnegative, quotient
 from webrnn.shapes.facts import Facts
 
-from .kinds import NeedsStride
+from .kinds import BreaksTime, NeedsStride
 from .layout_rules import reshape_target
-from .paces import FAR, longer_by, mentions_strides
+from .paces import FAR, STRIDES, Pace, longer_by, mentions_strides
 
 _MOST_FRAMES_IN_ONE = 4096
 """A Reshape may make one of so many frames."""
@@ -41,7 +42,12 @@ def _sliced(node: Node, facts: Facts) -> Shape | None:
     for place, axis in enumerate(range(len(starts.content)) if axes is None else axes):
         size, start, end = before.shape[axis], starts.content[place], ends.content[place]
         step = 1 if steps is None else steps[place]
-        if not mentions_strides(size) or size is None or start is None or end is None or step < 1:
+        if size is None or start is None or end is None or step < 1:
+            continue
+        if not mentions_strides(size):
+            if mentions_strides(end) and isinstance(start, int) and start >= 0 and step == 1:
+                # A table that lasts for all frames.
+                shape[axis] = end - start
             continue
         first = size + start if isinstance(start, int) and start < 0 else start
         last = (size if end >= FAR else size + end if end < 0 else end) if isinstance(end, int) else end
@@ -67,8 +73,93 @@ def _padded(node: Node, facts: Facts) -> Shape | None:
     return tuple(shape)
 
 
+def _counted(node: Node, facts: Facts) -> Shape | None:
+    """How many numbers a Range gives."""
+    first, last, step = ((facts.of(value).content or (None,))[0] for value in node.inputs)
+    if first is None or last is None or not isinstance(step, int) or step < 1 or not mentions_strides(last - first):
+        return None
+    return (_divided(last - first + step - 1, step),)
+
+
 SHAPES_OF_MANY: dict[str, Callable[[Node, Facts], Shape | None]] = {
     "Reshape": _reshaped,
     "Slice": _sliced,
     "Pad": _padded,
+    "Range": _counted,
+}
+
+
+def content_of_many(node: Node, facts: Facts) -> tuple[Dim | None, ...] | None:
+    """Sizes that a node computes from the number of frames."""
+    rule, operands = _SIZES_OF_MANY.get(node.op), [facts.of(value).content for value in node.inputs]
+    if (
+        rule is None
+        or len(operands) != 2
+        or not any(mentions_strides(size) for each in operands for size in each or ())
+    ):
+        return None
+    first, second = operands
+    if not first or not second or (len(first) != len(second) and 1 not in (len(first), len(second))):
+        return None
+    count, made = max(len(first), len(second)), facts.of(node.outputs[0]).content
+    if made is None or len(made) != count:
+        return None
+    pairs = zip(first * (count // len(first)), second * (count // len(second)), strict=True)
+    return tuple(None if a is None or b is None else rule(a, b) for a, b in pairs)
+
+
+def _divided(a: Dim, b: Dim) -> Dim | None:
+    """Rounded down, of what is not negative."""
+    if not isinstance(b, int) or b < 1:
+        return quotient(a, b)
+    try:
+        Pace.of(a).every(b)
+    except BreaksTime:
+        return floor_divide(a, b) if is_nonnegative(a) else quotient(a, b)
+    return floor_divide(a, b)
+
+
+def _remainder(a: Dim, b: Dim) -> Dim | None:
+    whole = _divided(a, b) if isinstance(b, int) and b > 0 else None
+    return None if whole is None else a - whole * b
+
+
+def _larger(a: Dim, b: Dim) -> Dim | None:
+    for larger, smaller in ((a, b), (b, a)):
+        # Where frames are too few for a size, there are none.
+        if _is_never_less(larger, smaller) or (_grows(larger) and isinstance(smaller, int) and smaller <= 0):
+            return larger
+    return None
+
+
+def _grows(size: Dim) -> bool:
+    try:
+        Pace.of(size)
+    except BreaksTime:
+        return False
+    return True
+
+
+def _smaller(a: Dim, b: Dim) -> Dim | None:
+    return next((less for less, more in ((a, b), (b, a)) if _is_never_less(more, less)), None)
+
+
+def _is_never_less(larger: Dim, smaller: Dim) -> bool:
+    """For one stride or more."""
+    least = larger - smaller
+    return is_nonnegative(
+        least.substitute(dict.fromkeys(STRIDES.names, STRIDES + 1)) if isinstance(least, SymbolicDim) else least
+    )
+
+
+KEEP_NONE = frozenset(
+    {"Cast", "Concat", "Div", "Gather", "Identity", "Mul", "Reshape", "Slice", "Split", "Squeeze"}
+) | {"Unsqueeze"}
+"""Ops that make no size of none: if Max(0, size) says that there are none, so do their results."""
+
+_SIZES_OF_MANY: dict[str, Callable[[Dim, Dim], Dim | None]] = {
+    "Div": _divided,
+    "Mod": _remainder,
+    "Max": _larger,
+    "Min": _smaller,
 }

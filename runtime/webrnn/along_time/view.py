@@ -20,6 +20,7 @@ from webrnn.ops.registry import Registry
 from webrnn.shapes.facts import Fact, Facts
 
 from .kinds import Along, BreaksTime
+from .numbers import Numbers
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,8 @@ class NodeView:
     only."""
     fills: Mapping[Value, float] = field(default_factory=dict)
     """Values that are one number everywhere."""
+    numbers: Mapping[Value, Numbers] = field(default_factory=dict)
+    """Values that count frames."""
 
     def fact(self, index: int) -> Fact:
         return self.facts.of(self.node.inputs[index]) if self.has(index) else Fact()
@@ -87,6 +90,11 @@ class NodeView:
     def _name(self, index: int) -> str:
         value = self.node.inputs[index]
         return repr(value.name) if value is not None else str(index)
+
+    def numbers_of(self, index: int) -> Numbers | None:
+        """What an operand that counts frames is in the first ones."""
+        value = self.node.inputs[index]
+        return None if value is None else self.numbers.get(value)
 
     def fill_of(self, value: Value | None) -> float | None:
         """The number that a value is everywhere."""

@@ -248,8 +248,8 @@ class InferenceSession:
 
         `shapes` gives the shapes of inputs for a model that has no plan for all sizes, or fixes them. With `carry`,
         `time`, `running` and `lookback`, as for `stream`, it is the program of a stream, and the file says which input
-        takes which output, and from what the states start; with "internal" the states are inputs and outputs of the plan. `about` is any JSON object, for
-        whoever loads the file.
+        takes which output, and from what the states start; with "internal" the states are inputs and outputs of the
+        plan. `about` is any JSON object, for whoever loads the file.
 
         Before it is written, the plan is run once, or for some steps, with inputs that are made up, and compared with
         what the session gives. What is to be said of that, such as sizes for which it does not hold, is returned.

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from webrnn.ir import DType, Graph, Invariant, Node, Scan, State, Value, is_plain
+from webrnn.ops.sets import SIZES
 from webrnn.shapes.facts import Fact
 from webrnn.shapes.infer import infer_node, length_of, trip_count
 
@@ -35,7 +36,8 @@ class StartsToSteps(ScanPass):
             if start is None:
                 continue
             fact, steps = context.facts.of(state.init), trip_count(scan, context.facts)
-            if any(length_of(read.source, read.axis, context.facts) != steps for read in start.reads):
+            lengths = {length_of(read.source, read.axis, context.facts) for read in start.reads}
+            if steps is None or lengths != {steps}:
                 result.declines_at(node, "it starts from the first frame of something else")
             elif fact.dtype is None or fact.shape is None or None in fact.shape or not state.spec.is_plain:
                 result.declines_at(node, "the size of its state is not known")
@@ -68,7 +70,7 @@ def _find(graph: Graph, init: Value, context: Context) -> _Start | None:
     pending = [init]
     while pending:
         node = producers.get(pending.pop())
-        if node is not None and id(node) not in needed:
+        if node is not None and id(node) not in needed and (node.domain or node.op not in SIZES):
             needed.add(id(node))
             if _read(node, context) is None:
                 pending += [value for value in node.inputs if value is not None]

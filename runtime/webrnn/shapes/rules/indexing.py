@@ -77,6 +77,10 @@ def _cut(length: Dim | None, start: Dim | None, end: Dim | None, step: Dim | Non
         to_the_front = isinstance(end, int) and end <= -_BEYOND
         return floor_divide(length - step - 1, -step) if from_the_end and to_the_front else None
     first, last = _place(start, length), _place(end, length)
+    if first is None and last is not None and isinstance(start, int) and start >= 0:
+        # behind the end of a short axis nothing is left, which is what the same number says if it is not negative
+        places = floor_divide(last - start + step - 1, step)
+        return places if is_nonnegative(places) else None
     if first is None or last is None or not _is_size(last - first, length):
         return None
     return floor_divide(last - first + step - 1, step)
