@@ -13,9 +13,13 @@ from time import perf_counter
 
 import numpy as np
 
+from webrnn.engine.kernels.loading import load
 from webrnn.engine.programs.plan_program import PlanProgram
 from webrnn.engine.session import InferenceSession
+from webrnn.engine.streams.carriers import PlanCarrier
 from webrnn.ir import DType, Graph, GraphBuilder, Symbol
+from webrnn.passes.pipeline import run_passes
+from webrnn.plan.encode import compile_graph
 
 KERNEL = 3
 
@@ -27,8 +31,8 @@ def tcn(channels: int, dilations: Sequence[int]) -> Graph:
     for dilation in dilations:
         weights = rng.standard_normal((channels, channels, KERNEL)) / np.sqrt(KERNEL * channels)
         operands = (b.constant(weights.astype(np.float32)), b.constant(np.zeros(channels, np.float32)))
-        steps = {"dilations": [dilation], "pads": [(KERNEL - 1) * dilation, 0]}
-        y = b.op("Add", y, b.op("Relu", b.op("Conv", y, *operands, **steps)))
+        made = b.op("Conv", y, *operands, dilations=[dilation], pads=[(KERNEL - 1) * dilation, 0])
+        y = b.op("Add", y, b.op("Relu", made))
     b.graph.outputs.append(y)
     return b.graph
 
@@ -40,15 +44,14 @@ def products(channels: int, count: int) -> Graph:
         weights = rng.standard_normal((KERNEL * channels, channels)).astype(np.float32)
         row = b.input("x", DType.FLOAT, (1, KERNEL * channels))
         b.graph.outputs.append(b.op("MatMul", row, b.constant(weights)))
+    run_passes(b.graph)
     return b.graph
 
 
 def program_of(graph: Graph, backend: str) -> PlanProgram:
-    session = InferenceSession(graph, backend=backend)
-    session.run(None, {value.name: np.zeros(value.shape or (), np.float32) for value in graph.inputs})  # type: ignore[arg-type]
-    plan = session._program.recent
-    assert isinstance(plan, PlanProgram)
-    return plan
+    program = PlanProgram(compile_graph(graph), load(backend))
+    program.bind(tuple(tuple(int(str(size)) for size in value.shape or ()) for value in graph.inputs))
+    return program
 
 
 def best_times(programs: Sequence[PlanProgram], rounds: int, times: int) -> list[float]:
@@ -65,9 +68,8 @@ def best_times(programs: Sequence[PlanProgram], rounds: int, times: int) -> list
 def report(channels: int, dilations: Sequence[int], backend: str, rounds: int) -> str:
     stream = InferenceSession(tcn(channels, dilations), backend=backend).stream(carry="internal")
     stream.step({"x": np.zeros((1, channels, 1), np.float32)})
-    assert stream._now is not None
-    assert isinstance(stream._now, tuple)
-    carrier, _ = stream._now
+    carrier, *_ = stream._carriers
+    assert isinstance(carrier, PlanCarrier)
     frame, product = best_times(
         [carrier._program, program_of(products(channels, len(dilations)), backend)], rounds, 300
     )
