@@ -255,3 +255,11 @@ def test_what_runs_along_with_a_convolution_of_a_late_size():
         return b.op("Relu", b.op("Conv", kept, b.constant(weights), pads=[2, 2]))
 
     check_graph(graph_of(build, "f 1 2 t"), sizes=[{"t": 40}, {"t": 9}])
+
+
+def test_an_output_that_is_a_view_of_another_output():
+    def build(b, x, first):
+        y = b.op("Tanh", x)
+        return b.op("Slice", y, first, b.ints(2**31 - 1), b.ints(1), b.ints(2)), y
+
+    check(build, ["f 2 n", "i 1"], [np.arange(8, dtype=np.float32).reshape(2, 4), np.array([1])])
