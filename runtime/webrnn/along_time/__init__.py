@@ -6,6 +6,6 @@ those that came before as states; what has no rule, or a rule that does not hold
 
 from __future__ import annotations
 
-from .proof import Streamed, data_dependent, streamed, time_sizes
+from .proof import Streamed, data_dependent, one_sequence, streamed, time_sizes
 
-__all__ = ["Streamed", "data_dependent", "streamed", "time_sizes"]
+__all__ = ["Streamed", "data_dependent", "one_sequence", "streamed", "time_sizes"]

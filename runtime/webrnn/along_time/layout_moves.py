@@ -181,7 +181,7 @@ def gather(view: NodeView) -> Move | None:
     if along.axis is None or along.axis != view.axis_attribute(0):
         return None
     if indices.axis is not None:
-        return frames_by_number(view)
+        return frames_by_number(view, view.numbers_of(1))
     if not (indices.is_timeless or indices.counts):
         return None
     content = view.fact(1).content

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 from webrnn.ir import Dim, Value
 
 from .kinds import Along, BreaksTime
+from .means import Counted, counts_along
 from .moves import Move, move
 from .paces import FAR, Pace
 from .view import NodeView
@@ -165,8 +168,9 @@ def window(view: NodeView) -> Move | None:
     along = _known_end(along, slid, length)
     if attrs.get("ceil_mode") and any(step > 1 for index, step in enumerate(places.steps) if index != place):
         raise BreaksTime("it rounds up the number of its windows", time)
-    if op == "AveragePool":
-        _require_full_windows(view, places, place, slid, length)
+    result = slid.result(along, time, length)
+    if op == "AveragePool" and not _is_full(view, places, place, slid, length):
+        return Move([result], _means(view, places, place, slid, along, result), {0: slid.reads})
     pad = _LOWEST if op == "MaxPool" else 0.0
     order = _channels_last(view.rank(0))
 
@@ -184,21 +188,48 @@ def window(view: NodeView) -> Move | None:
         others = [None if each is None else writer.read(each) for each in view.node.inputs[1:]]
         writer.write(view.node, [frames, *others], given)
 
-    return Move([slid.result(along, time, length)], write, {0: slid.reads})
+    return Move([result], write, {0: slid.reads})
 
 
-def _require_full_windows(view: NodeView, places: Places, place: int, slid: Window, length: Dim) -> None:
-    """A mean over fewer frames at the ends would need other divisors there."""
-    own = Pace.of(view.operands[0].length)
-    behind = slid.reads(Pace.of(length).extra) - own.extra
-    counts_padding = view.node.attrs.get("count_include_pad", 0)
-    if counts_padding and behind <= places.pads[place][1]:
-        return
-    if slid.before > 0 or behind > 0:
-        raise BreaksTime(
-            "at the ends it takes the mean of fewer frames (count_include_pad=1, or no padding, is the same everywhere)",
-            place + 2,
-        )
+def _is_full(view: NodeView, places: Places, place: int, slid: Window, length: Dim) -> bool:
+    """Whether all windows of a mean count as many frames."""
+    behind = slid.reads(Pace.of(length).extra) - Pace.of(view.operands[0].length).extra
+    if view.node.attrs.get("count_include_pad", 0):
+        if behind > places.pads[place][1]:
+            raise BreaksTime("it rounds up the number of its windows (ceil_mode)", place + 2)
+        return True
+    return slid.before <= 0 and behind <= 0
+
+
+def _means(
+    view: NodeView, places: Places, place: int, slid: Window, along: Along, result: Along
+) -> Callable[[Writer], None]:
+    node, channels, shape = view.node, view.shape(0)[1], view.output_shape()
+    if not isinstance(channels, int):
+        raise BreaksTime("how many channels it has is only known when it runs", place + 2)
+    elements = np.ones([1] * len(shape), np.float32)
+    for at, extent in enumerate(places.extents):
+        axis, taps = at + 2, range(0, extent, places.dilations[at])
+        if at != place:
+            counts = counts_along(view.shape(0)[axis], shape[axis], taps, places.steps[at], places.pads[at][0])
+            if counts is None:
+                raise BreaksTime("how many elements it takes the mean of is only known when it runs", place + 2)
+            elements = elements * counts.reshape([-1 if each == axis else 1 for each in range(len(shape))])
+    counted = Counted((slid.extent - 1) // slid.dilation + 1, slid.step, slid.before, slid.dilation)
+    attrs = _without_time(node.attrs, places, place)
+    attrs.pop("count_include_pad", None)
+
+    def write(writer: Writer) -> None:
+        value, made, b = node.inputs[0], node.outputs[0], writer.builder
+        assert value is not None
+        assert made is not None
+        frames = slid.frames(writer, value, along, 0.0, _channels_last(len(shape)))
+        ones = b.constant(np.ones((channels, 1, *attrs["kernel_shape"]), np.float32), "ones")
+        sums = b.op("Conv", frames, ones, name=node.name, group=channels, **attrs)
+        count = b.op("Mul", counted.frames(writer, made, along, result), b.constant(elements, "elements"))
+        writer.new[made] = b.op("Div", sums, count)
+
+    return write
 
 
 @move("STFT")

@@ -76,7 +76,7 @@ class StreamingModel:
             if by_frames.lookback is not None:
                 make_attention_look_back(graph, by_frames.lookback, by_frames.time)
             run_passes(graph, FOR_STREAMS, disable=disable)
-            exposed = expose_states(graph, by_frames.time)
+            exposed = expose_states(graph, by_frames.time, disable)
             graph, timing = exposed.graph, exposed.timing
             named, initial = dict(exposed.pairs), _initial_of(exposed.initial, limits, bool(counter))
         inputs = [value.like(value.name) for value in graph.inputs]
