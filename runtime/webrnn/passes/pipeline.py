@@ -124,7 +124,6 @@ output needs is gone: the analysis along time looks at a model then.
 
 FOR_STREAMS: tuple[Step, ...] = (
     Step("infer_shapes"),
-    Step("inline_maps", "Scan"),
     Step("sums_to_loops", "CumSum CumProd"),
     Step("starts_to_steps", "Scan", "Gather Slice"),
     Step("reads_out_of_branches", "counting", "If"),
