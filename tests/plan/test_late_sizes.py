@@ -273,3 +273,11 @@ def test_an_output_that_is_another_one_turned_round(outputs, backend):
 
 def run(model, backend, x):
     return webrnn.InferenceSession(model, backend=backend).run(None, {"x": x})
+
+
+def test_an_output_that_is_a_view_of_another_output():
+    def build(b, x, first):
+        y = b.op("Tanh", x)
+        return b.op("Slice", y, first, b.ints(2**31 - 1), b.ints(1), b.ints(2)), y
+
+    check(build, ["f 2 n", "i 1"], [np.arange(8, dtype=np.float32).reshape(2, 4), np.array([1])])
