@@ -536,7 +536,9 @@ def numbered(s: Stack, x: Signal, kind, dtype) -> Signal:
     count = b.size(x.name, 2)
     if kind == "rows by Slice":
         ends = b.op("Cast", b.op("Cast", count, to=dtype), to=TensorProto.INT64)
-        return derived(x, b.op("Add", x.name, b.op("Slice", b.weights(1, x.channels, rows), b.ints(0), ends, b.ints(2))))
+        return derived(
+            x, b.op("Add", x.name, b.op("Slice", b.weights(1, x.channels, rows), b.ints(0), ends, b.ints(2)))
+        )
     array = np.int32 if dtype == TensorProto.INT32 else np.int64
     first, one = b.constant(np.array(0, array)), b.constant(np.array(1, array))
     numbers = b.op("Range", first, b.op("Cast", b.op("Squeeze", count, b.ints(0)), to=dtype), one)

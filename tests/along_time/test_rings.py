@@ -120,7 +120,9 @@ def test_rings_stay_in_one_place(batch):
     for n, in_place in ((1, 6), (4, 1), (5, 0), (1, 6)):
         stream.step({"x": np.zeros((batch, 8, n), np.float32)})
         carrier, _ = stream._now
-        assert sum(first is second for first, second in zip(carrier.states(0), carrier.states(1), strict=True)) == in_place
+        assert (
+            sum(first is second for first, second in zip(carrier.states(0), carrier.states(1), strict=True)) == in_place
+        )
 
 
 def test_states_are_as_large_as_the_histories():

@@ -121,7 +121,9 @@ def _find_time(graph: Graph, fed: frozenset[Value]) -> dict[Value, int]:
 def _open_axis(value: Value) -> int | None:
     """The axis whose size is open and has a name for time, or that is the only open one that is not the batch."""
     shape = value.shape or ()
-    opened = [axis for axis, size in enumerate(shape) if not isinstance(size, int) and not _is_named(value, axis, _BATCH)]
+    opened = [
+        axis for axis, size in enumerate(shape) if not isinstance(size, int) and not _is_named(value, axis, _BATCH)
+    ]
     named = [axis for axis in opened if _is_named(value, axis, _TIME)]
     for option in (named, opened):
         if len(option) == 1:

@@ -27,9 +27,7 @@ class ExposedStates:
     timing: Timing
 
 
-def expose_states(
-    graph: Graph, time: Mapping[str, int] | None = None, disable: Collection[str] = ()
-) -> ExposedStates:
+def expose_states(graph: Graph, time: Mapping[str, int] | None = None, disable: Collection[str] = ()) -> ExposedStates:
     """The stream of a model along time, which is an axis that loops walk along or that `time` names.
 
     A graph that cannot give by frames what it gives for the whole sequence is refused, naming the node.
