@@ -41,7 +41,9 @@ class Counted:
         return writer.beside(made, b.op("Cast", count, to=int(DType.FLOAT)), result.axis)
 
 
-def counts_along(size: Dim | None, length: Dim | None, taps: Sequence[int], step: int, before: int) -> np.ndarray | None:
+def counts_along(
+    size: Dim | None, length: Dim | None, taps: Sequence[int], step: int, before: int
+) -> np.ndarray | None:
     """How many elements each window has along an axis that is not time; None if that is only known when it runs.
 
     >>> counts_along(3, 3, range(3), 1, 1)

@@ -114,7 +114,7 @@ def frames_by_number(view: NodeView, numbers: Numbers | None) -> Move:
         offsets = b.constant(numbers.first.astype("int64") - first, "offsets")
         writer.new[_result(view)] = b.op("Gather", frames, b.op("Add", begins, offsets), axis=axis)
 
-    return Move([result], write, {0: slid.reads}, unread=frozenset({1}))
+    return Move([result], write, {0: slid.reads}, {0: slid.oldest}, unread=frozenset({1}))
 
 
 def _operand(view: NodeView) -> Value:

@@ -118,7 +118,12 @@ class _Walk:
             if isinstance(known, _Sliding):
                 if (known.axis, known.size, known.hop) != (axis, first.size, first.hop) or len(shape) != rank:
                     return None
-            elif value not in self.model.constants or (axis >= 0 and shape[axis] != 1) or len(shape) > rank or (len(shape) == rank and shape[0] != 1):
+            elif (
+                value not in self.model.constants
+                or (axis >= 0 and shape[axis] != 1)
+                or len(shape) > rank
+                or (len(shape) == rank and shape[0] != 1)
+            ):
                 return None
         return self._same(node, first)
 

@@ -20,7 +20,7 @@ from webrnn.ops.sets import SIZES
 from .analysis import Analysis
 from .kinds import Along, BreaksTime, Fault, NeedsStride
 from .map_loops import take_one_sequence
-from .needs import needed_frames
+from .needs import needed_frames, receptive_field
 from .paces import Pace
 from .writer import StreamGraph, Writer
 
@@ -38,6 +38,8 @@ class Streamed:
 
     step: StreamGraph
     timing: Timing
+    receptive_field: int | None
+    """How many frames of the inputs one frame of an output depends on; None if it depends on all so far."""
 
 
 def streamed(graph: Graph, time: Mapping[str, int] | None = None) -> Streamed | None:
@@ -177,7 +179,8 @@ def _written(graph: Graph, time: Mapping[Value, int], analysis: Analysis) -> Str
     step = writer.finish(graph, delays)
     stride = int(str(analysis.frames)) if is_fixed else analysis.stride
     inputs = {value.name: axis for value, axis in time.items()}
-    return Streamed(step, Timing(stride, inputs, outputs, step.end, rest=rest))
+    field = None if is_fixed else receptive_field(graph, analysis.along, analysis.moves, analysis.walking)
+    return Streamed(step, Timing(stride, inputs, outputs, step.end, rest=rest), field)
 
 
 def data_dependent(graph: Graph) -> set[Value]:

@@ -44,6 +44,9 @@ class Window:
     def reads(self, needed: int) -> int:
         return (needed - 1) * self.step - self.before + self.extent
 
+    def oldest(self, frame: int) -> int:
+        return frame * self.step - self.before
+
     def result(self, along: Along, axis: int, length: Dim) -> Along:
         return Along(axis, length=length, delay=self.delay(along))
 
@@ -172,7 +175,7 @@ def window(view: NodeView) -> Move | None:
         raise BreaksTime("it rounds up the number of its windows", time)
     result = slid.result(along, time, length)
     if op == "AveragePool" and not _is_full(view, places, place, slid, length):
-        return Move([result], _means(view, places, place, slid, along, result), {0: slid.reads})
+        return Move([result], _means(view, places, place, slid, along, result), {0: slid.reads}, {0: slid.oldest})
     pad = _LOWEST if op == "MaxPool" else 0.0
     order = _channels_last(view.rank(0))
 
@@ -190,7 +193,7 @@ def window(view: NodeView) -> Move | None:
         others = [None if each is None else writer.read(each) for each in view.node.inputs[1:]]
         writer.write(view.node, [frames, *others], given)
 
-    return Move([result], write, {0: slid.reads})
+    return Move([result], write, {0: slid.reads}, {0: slid.oldest})
 
 
 def _is_full(view: NodeView, places: Places, place: int, slid: Window, length: Dim) -> bool:
@@ -259,7 +262,7 @@ def stft(view: NodeView) -> Move | None:
         others = [None if each is None else writer.read(each) for each in view.node.inputs[1:]]
         writer.write(view.node, [frames, *others])
 
-    return Move([slid.result(along, 1, length)], write, {0: slid.reads})
+    return Move([slid.result(along, 1, length)], write, {0: slid.reads}, {0: slid.oldest})
 
 
 @move("ConvTranspose")
@@ -312,4 +315,7 @@ def conv_transpose(view: NodeView) -> Move | None:
         if history or behind:
             writer.new[result] = writer.cut(whole, time, history * step, -behind if behind else FAR)
 
-    return Move([Along(time, length=length, delay=settled.delay * step + before)], write, {0: reads})
+    def oldest(frame: int) -> int:
+        return -((extent - 1 - before - frame) // step)
+
+    return Move([Along(time, length=length, delay=settled.delay * step + before)], write, {0: reads}, {0: oldest})

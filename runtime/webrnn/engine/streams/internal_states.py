@@ -25,6 +25,8 @@ class ExposedStates:
     initial: Graph
     """From the inputs of the model to what the states start from, in the order of the pairs."""
     timing: Timing
+    receptive_field: int | None
+    """How many frames of the inputs one frame of an output depends on; None if it depends on all so far."""
 
 
 def expose_states(graph: Graph, time: Mapping[str, int] | None = None, disable: Collection[str] = ()) -> ExposedStates:
@@ -39,7 +41,7 @@ def expose_states(graph: Graph, time: Mapping[str, int] | None = None, disable: 
             'time={"input": axis} says which is'
         )
     run_passes(found.step.initial)
-    return ExposedStates(found.step.graph, found.step.pairs, found.step.initial, found.timing)
+    return ExposedStates(found.step.graph, found.step.pairs, found.step.initial, found.timing, found.receptive_field)
 
 
 def _streamed(graph: Graph, time: Mapping[str, int] | None, disable: Collection[str]) -> Streamed | None:
