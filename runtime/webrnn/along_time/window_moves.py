@@ -81,6 +81,8 @@ class Window:
 def _known_end(along: Along, slid: Window, length: Dim) -> Along:
     """The operand of a window, late enough if the window reads frames behind its last one."""
     own = Pace.of(along.length)
+    if along.mirror is not None and slid.before > 0:
+        along = along.settled(along.earliest)
     return along.before_end(own.extra) if slid.reads(Pace.of(length).extra) > own.extra else along
 
 
