@@ -28,3 +28,16 @@ def bytes_text(size: int) -> str:
         if size >= scale:
             return f"{size / scale:.1f} {unit}"
     return f"{size} B"
+
+
+def number_text(number: float) -> str:
+    """A large number with three digits, in front of a unit.
+
+    >>> number_text(1234567), number_text(12), number_text(2.5e9)
+    ('1.23 M', '12 ', '2.5 G')
+    """
+    for prefix in ("", "k", "M", "G"):
+        if number < 1000 or prefix == "G":
+            break
+        number /= 1000
+    return f"{number:.3g} {prefix}"

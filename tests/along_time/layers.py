@@ -529,6 +529,27 @@ def spatial(s: Stack, x: Signal, kernel, pads, stride, over, back) -> Signal:
     return derived(out, frames, features * channels)
 
 
+@layer(2, kind=("sine", "rows by Gather", "rows by Slice", "head"), dtype=(TensorProto.INT64, TensorProto.INT32))
+def numbered(s: Stack, x: Signal, kind, dtype) -> Signal:
+    """Each frame meets something of its own number."""
+    b, rows = s.b, 400
+    count = b.size(x.name, 2)
+    if kind == "rows by Slice":
+        ends = b.op("Cast", b.op("Cast", count, to=dtype), to=TensorProto.INT64)
+        return derived(
+            x, b.op("Add", x.name, b.op("Slice", b.weights(1, x.channels, rows), b.ints(0), ends, b.ints(2)))
+        )
+    array = np.int32 if dtype == TensorProto.INT32 else np.int64
+    first, one = b.constant(np.array(0, array)), b.constant(np.array(1, array))
+    numbers = b.op("Range", first, b.op("Cast", b.op("Squeeze", count, b.ints(0)), to=dtype), one)
+    if kind == "rows by Gather":
+        return derived(x, b.op("Mul", x.name, b.op("Gather", b.weights(x.channels, rows), numbers, axis=1)))
+    if kind == "head":
+        is_early = b.op("Less", numbers, b.constant(np.array(5, array)))
+        return derived(x, b.op("Where", is_early, x.name, b.constant(np.float32([0.5]))))
+    return derived(x, b.op("Add", x.name, b.op("Sin", b.op("Cast", numbers, to=TensorProto.FLOAT))))
+
+
 @layer(2, kind=("mask", "speaker", "beside"))
 def more_inputs(s: Stack, x: Signal, kind) -> Signal:
     """A mask of each frame, numbers that belong to the whole sequence, or a second signal."""

@@ -412,6 +412,7 @@ PLAIN = {
         repeated_embedding,
         mask,
         over_features,
+        positions,
     )
 }
 
@@ -448,7 +449,6 @@ NEEDS_MORE = {
         instance_norm,
         attention,
         divided_by_length,
-        positions,
         last_frame_everywhere,
         layer_norm_over_time,
     )

@@ -25,13 +25,15 @@ export async function use(bytes: ArrayBuffer, file: File): Promise<void> {
   const results: Results = stream.step(feeds, { borrow: true });
   stream.load(stream.state);
   stream.reset();
+  const rest: Results = stream.flush();
+  const late: number = stream.delay * stream.stride + (model.timing?.outputs[0].rate ?? rest.y.length);
   stream.dispose();
   const shapes: number[] = model.shapes.y;
   const variants: Variant[] = supportedVariants();
   const context = new AudioContext();
   const audio = await AudioModels.create(context);
   audio.node.connect(context.destination);
-  console.log(size, results, shapes, variants, model.variant);
+  console.log(size, late, results, shapes, variants, model.variant);
   try {
     Model.loadSync(bytes, { wasm: bytes }).run(feeds, { sizes: { n: 1 } });
   } catch (error) {

@@ -128,7 +128,7 @@ def test_a_model_that_needs_shapes(tmp_path, capsys):
         (["--carry", "h_in"], "--carry takes INPUT=OUTPUT"),
         (["--carry", "auto", "h_in=h_out"], "--carry takes INPUT=OUTPUT"),
         (["--carry", "h=h_out"], "the model has no input 'h'"),
-        (["--carry", "internal"], "no loop of the model starts from constants"),
+        (["--carry", "internal", "--time", "q=0"], "the model has no input 'q'"),
         (["--shape", "x=1,many"], "is not a shape, such as 1,512"),
         (["--shape", "q=1"], "the model has no input 'q'"),
         (["--shape", "x=2,1,4"], "give the shape of 'h_in' as well"),

@@ -62,3 +62,34 @@ def test_given_shapes(tmp_path, capsys, shape, expected):
     else:
         assert main(["info", path]) == 0
         assert plan_of(capsys).splitlines()[0] in ("no plan for all sizes:", "a plan for all sizes")
+
+
+SMOOTH = """g (float[1, 1, time] x) => (y) { k = Constant<value=float[1, 1, 5] {1.0, 1.0, 1.0, 1.0, 1.0}>()
+    y = Conv<pads=[2, 2], strides=[2]>(x, k) }"""
+FIXED = SMOOTH.replace("time", "64")
+
+
+def test_how_it_runs_by_frames(tmp_path, capsys):
+    assert main(["info", written(tmp_path, SMOOTH)]) == 0
+    said = capsys.readouterr().out
+    assert "a step takes a multiple of 2 frames, results are 2 frames behind, a flush feeds 2 frames" in said
+    assert "states, " in said
+    path = written(tmp_path, FIXED)
+    assert main(["info", path]) == 0
+    assert "not by frames: " in capsys.readouterr().out
+    assert main(["info", path, "--time", "x=2"]) == 0
+    assert "results are 2 frames behind" in capsys.readouterr().out
+    assert main(["info", path, "--time", "x=two"]) == 1
+    assert "'two' is not an axis" in capsys.readouterr().err
+
+
+def test_an_export_by_frames_says_it(tmp_path, capsys):
+    path = written(tmp_path, FIXED)
+    plan = str(tmp_path / "m.rnn")
+    assert main(["export", path, "-o", plan, "--carry", "internal", "--time", "x=2"]) == 0
+    line = "a step takes a multiple of 2 frames, results are 2 frames behind, a flush feeds 2 frames"
+    assert line in capsys.readouterr().out
+    for command in ("info", "plan"):
+        assert main([command, plan]) == 0
+        assert line in capsys.readouterr().out
+    assert main(["export", path, "-o", plan, "--carry", "auto", "--time", "x=2"]) == 1

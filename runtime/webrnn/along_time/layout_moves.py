@@ -76,7 +76,8 @@ def pad(view: NodeView) -> Move | None:
     def write(writer: Writer) -> None:
         writer.new[_result(view)] = writer.at(_first(view), settled.delay)
 
-    return Move([mirrored], write, {0: lambda needed: min(needed - before, Pace.of(along.length).extra)})
+    reads = {0: lambda needed: min(needed - before, Pace.of(along.length).extra)}
+    return Move([mirrored], write, reads, {0: lambda frame: frame - before})
 
 
 def _pad_constant(view: NodeView, before: int, after: int, length: Dim, others: list[Dim | None]) -> Move:
@@ -108,7 +109,7 @@ def _pad_constant(view: NodeView, before: int, after: int, length: Dim, others: 
         else:
             writer.new[_result(view)] = frames
 
-    return Move([padded], write, {0: lambda needed: needed - before})
+    return Move([padded], write, {0: lambda needed: needed - before}, {0: lambda frame: frame - before})
 
 
 @move("Slice")
@@ -147,7 +148,8 @@ def slice_(view: NodeView) -> Move | None:
             frames = _cut_others(view, writer, frames, list(axes), place)
         writer.new[_result(view)] = frames
 
-    return Move([taken], write, {0: lambda needed: (needed - 1) * step + 1 + start})
+    reads = {0: lambda needed: (needed - 1) * step + 1 + start}
+    return Move([taken], write, reads, {0: lambda frame: frame * step + start})
 
 
 def _head(view: NodeView, count: int) -> Move:
@@ -181,7 +183,7 @@ def gather(view: NodeView) -> Move | None:
     if along.axis is None or along.axis != view.axis_attribute(0):
         return None
     if indices.axis is not None:
-        return frames_by_number(view)
+        return frames_by_number(view, view.numbers_of(1))
     if not (indices.is_timeless or indices.counts):
         return None
     content = view.fact(1).content
@@ -255,7 +257,8 @@ def concat(view: NodeView) -> Move | None:
             source = writer.masked(value, own, False, True, after[0][0], source)
         writer.new[_result(view)] = source
 
-    return Move([joined], write, {at: lambda needed: needed - len(added)})
+    reads = {at: lambda needed: needed - len(added)}
+    return Move([joined], write, reads, {at: lambda frame: frame - len(added)})
 
 
 def _joined_to_head(view: NodeView, axis: int) -> Move:
@@ -276,7 +279,7 @@ def _joined_to_head(view: NodeView, axis: int) -> Move:
         is_rest = writer.beside(rest, writer.valid(Along(axis, length=length, delay=delay + count), True, False), axis)
         writer.new[_result(view)] = writer.builder.op("Where", is_rest, later, writer.at(head, delay))
 
-    return Move([joined], write, {1: lambda needed: needed - count})
+    return Move([joined], write, {1: lambda needed: needed - count}, {1: lambda frame: frame - count})
 
 
 def _filled(view: NodeView, index: int, axis: int) -> tuple[float, int]:
@@ -316,7 +319,8 @@ def reshape(view: NodeView) -> Move | None:
         frames = writer.at(_first(view), late * gathered)
         writer.write(view.node, [frames, writer.sizes(after)], {"allowzero": 1})
 
-    return Move([made], write, {0: lambda needed: -(-needed // spread) * gathered})
+    reads = {0: lambda needed: -(-needed // spread) * gathered}
+    return Move([made], write, reads, {0: lambda frame: frame // spread * gathered})
 
 
 def _traded(along: Along, before: Shape, after: Shape) -> tuple[int, int, int] | None:
@@ -364,7 +368,7 @@ def resize(view: NodeView) -> Move | None:
         by = writer.builder.constant(np.array(scales, np.float32), "scales")
         writer.write(view.node, [writer.at(_first(view), settled.delay), None, by])
 
-    return Move([made], write, {0: lambda needed: -(-needed // times)})
+    return Move([made], write, {0: lambda needed: -(-needed // times)}, {0: lambda frame: frame // times})
 
 
 def _repeats(attrs: dict[str, object]) -> bool:

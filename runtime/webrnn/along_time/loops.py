@@ -47,9 +47,7 @@ def _axis(value: Value, axis: int, facts: Facts) -> int:
     return axis if axis >= 0 or rank is None else axis + rank
 
 
-def time_loop(
-    scan: Scan, given: Mapping[Value | None, Along], facts: Facts, frames: Dim
-) -> Sequence[Along]:
+def time_loop(scan: Scan, given: Mapping[Value | None, Along], facts: Facts, frames: Dim) -> Sequence[Along]:
     """A plain walk forward over the frames, which goes on in the next step from the states that this one ends with."""
     place = min((trace.spec.axis for trace in scan.traces), default=None)
 

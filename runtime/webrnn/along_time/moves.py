@@ -1,7 +1,7 @@
 """What a node becomes in a stream, and the table of rules for nodes that look at several frames.
 
-`@move("Name")` puts a function in the table: it takes a `NodeView` of a node of the outermost graph, with an operand that
-has frames, and gives a `Move`, or None if the node works frame by frame, so that its rule along time says all.
+`@move("Name")` puts a function in the table: it takes a `NodeView` of a node of the outermost graph, with an operand
+that has frames, and gives a `Move`, or None if the node works frame by frame, so that its rule along time says all.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ class Move:
     """Adds nodes to the stream, and says what stands there for the results of the node."""
     reads: dict[int, Reads] = field(default_factory=dict)
     """By operand with frames; where it says nothing, all frames are needed."""
+    oldest: dict[int, Callable[[int], int]] = field(default_factory=dict)
+    """By operand with frames: the first of them that a frame of a result reads, if not the one of its own number."""
     rest: int = 0
     """How many strides behind the end it takes until a result without frames is that of the whole run."""
     unread: frozenset[int] = frozenset()

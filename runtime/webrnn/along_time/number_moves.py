@@ -6,6 +6,7 @@ from webrnn.ir import DType, Value
 
 from .kinds import Along, BreaksTime
 from .moves import COUNTING, Move, move
+from .numbers import Numbers
 from .paces import Pace, mentions_strides
 from .view import NodeView
 from .window_moves import Window
@@ -16,10 +17,10 @@ from .writer import Writer
 def range_(view: NodeView) -> Move | None:
     """The numbers of frames, or multiples of them: in a stream they go on where the step before ended."""
     start, limit, step = ((view.fact(index).content or (None,))[0] for index in range(3))
+    if isinstance(step, int) and step < 0:
+        raise BreaksTime("it counts frames backwards")
     if limit is None or not isinstance(start, int) or not isinstance(step, int):
-        raise BreaksTime("it counts frames from, or by, a number that is only known when it runs")
-    if step < 1:
-        raise BreaksTime("it counts frames backwards, from the last one")
+        raise BreaksTime("it counts frames from a number, or by one, that is only known at the end")
     if start < 0:
         raise BreaksTime("it counts from a negative number")
     (length,) = view.output_shape()
@@ -65,11 +66,20 @@ def rows_of_a_table(view: NodeView) -> Move | None:
     return Move([along], write, unread=frozenset({1, 2}))
 
 
-def frames_by_number(view: NodeView) -> Move:
+@move("GatherND")
+def gather_nd(view: NodeView) -> Move | None:
+    """Indices with one number each pick along the first axis."""
+    index, shape = view.operands[1], view.shape(1)
+    is_along_first = view.operands[0].axis == 0 and not view.node.attrs.get("batch_dims") and shape[-1:] == (1,)
+    if not is_along_first or index.axis is None or index.axis == len(shape) - 1:
+        return None
+    numbers = view.numbers_of(1)
+    return frames_by_number(view, None if numbers is None else numbers.both(lambda array: array[..., 0]))
+
+
+def frames_by_number(view: NodeView, numbers: Numbers | None) -> Move:
     """Gather: frame i of the result has the frames `i * step + offset` of the operand, for each of some offsets."""
     axis, along, index = view.time_of(0), view.operands[0], view.operands[1]
-    value = view.node.inputs[1]
-    numbers = view.numbers.get(value) if value is not None else None
     step = None if numbers is None else numbers.step
     if numbers is None or step is None or index.axis is None:
         raise BreaksTime("it takes frames by numbers that are no multiple of the frame's own number and a fixed rest")
@@ -104,7 +114,7 @@ def frames_by_number(view: NodeView) -> Move:
         offsets = b.constant(numbers.first.astype("int64") - first, "offsets")
         writer.new[_result(view)] = b.op("Gather", frames, b.op("Add", begins, offsets), axis=axis)
 
-    return Move([result], write, {0: slid.reads}, unread=frozenset({1}))
+    return Move([result], write, {0: slid.reads}, {0: slid.oldest}, unread=frozenset({1}))
 
 
 def _operand(view: NodeView) -> Value:

@@ -1,8 +1,9 @@
 """Which axis is time, and the stream that a model for whole sequences is along it.
 
-Time is what the caller says, or the axis that loops with states of their own walk along. Where they walk along two axes of
-an input and one of them is of a fixed size, time is the other one; without such loops it is the axis whose size is open
-and has a name for time, or the only open one that is not the batch. Where that does not decide, the model is refused.
+Time is what the caller says, or the axis that loops with states of their own walk along. Where they walk along two axes
+of an input and one of them is of a fixed size, time is the other one; without such loops it is the axis whose size is
+open and has a name for time, or the only open one that is not the batch. Where that does not decide, the model is
+refused.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from webrnn.ops.sets import SIZES
 
 from .analysis import Analysis
 from .kinds import Along, BreaksTime, Fault, NeedsStride
-from .needs import needed_frames
+from .map_loops import take_one_sequence
+from .needs import needed_frames, receptive_field
 from .paces import Pace
 from .writer import StreamGraph, Writer
 
@@ -37,6 +39,8 @@ class Streamed:
 
     step: StreamGraph
     timing: Timing
+    receptive_field: int | None
+    """How many frames of the inputs one frame of an output depends on; None if it depends on all so far."""
 
 
 def streamed(graph: Graph, time: Mapping[str, int] | None = None) -> Streamed | None:
@@ -50,7 +54,19 @@ def streamed(graph: Graph, time: Mapping[str, int] | None = None) -> Streamed | 
     fault = _first_fault(graph, analysis)
     if fault is not None:
         raise _refusal(fault)
-    return _written(graph, chosen, analysis)
+    found = _written(graph, chosen, analysis)
+    is_time = bool(time) or bool(found.step.pairs) or any(_is_named(*place, _TIME) for place in chosen.items())
+    return found if is_time else None
+
+
+def one_sequence(graph: Graph, time: Mapping[str, int] | None = None, node: str | None = None) -> bool:
+    """Let a model that runs a loop for each sequence of a batch be for one sequence; whether there is such a loop.
+    `node` is the label of the loop that is in the way."""
+    try:
+        chosen = _given(graph, time) if time else _find_time(graph, frozenset(data_dependent(graph)))
+    except ModelError:
+        chosen = {}
+    return take_one_sequence(graph, chosen, node)
 
 
 def time_sizes(graph: Graph, time: Mapping[str, int] | None = None) -> frozenset[Dim]:
@@ -108,8 +124,10 @@ def _find_time(graph: Graph, fed: frozenset[Value]) -> dict[Value, int]:
 def _open_axis(value: Value) -> int | None:
     """The axis whose size is open and has a name for time, or that is the only open one that is not the batch."""
     shape = value.shape or ()
-    opened = [axis for axis, size in enumerate(shape) if not isinstance(size, int) and not _is_named(size, _BATCH)]
-    named = [axis for axis in opened if _is_named(shape[axis], _TIME)]
+    opened = [
+        axis for axis, size in enumerate(shape) if not isinstance(size, int) and not _is_named(value, axis, _BATCH)
+    ]
+    named = [axis for axis in opened if _is_named(value, axis, _TIME)]
     for option in (named, opened):
         if len(option) == 1:
             return option[0]
@@ -162,7 +180,8 @@ def _written(graph: Graph, time: Mapping[Value, int], analysis: Analysis) -> Str
     step = writer.finish(graph, delays)
     stride = int(str(analysis.frames)) if is_fixed else analysis.stride
     inputs = {value.name: axis for value, axis in time.items()}
-    return Streamed(step, Timing(stride, inputs, outputs, step.end, rest=rest))
+    field = None if is_fixed else receptive_field(graph, analysis.along, analysis.moves, analysis.walking)
+    return Streamed(step, Timing(stride, inputs, outputs, step.end, rest=rest), field)
 
 
 def data_dependent(graph: Graph) -> set[Value]:
@@ -209,7 +228,7 @@ def _choose(value: Value, axes: Mapping[int, list[Node]]) -> int:
     """Which of the axes of an input that loops walk along is time."""
     assert value.shape is not None
     opened = [axis for axis in axes if not isinstance(value.shape[axis], int)]
-    named = [axis for axis in opened if _is_named(value.shape[axis], _TIME)]
+    named = [axis for axis in opened if _is_named(value, axis, _TIME)]
     chosen = next((option for option in (list(axes), opened, named) if len(option) == 1), None)
     if chosen is None:
         loops = " and ".join(f"{nodes[0].label!r} along axis {axis}" for axis, nodes in sorted(axes.items()))
@@ -220,24 +239,28 @@ def _choose(value: Value, axes: Mapping[int, list[Node]]) -> int:
             op="Scan",
         )
     axis = chosen[0]
-    others = [size for other, size in enumerate(value.shape) if other != axis and not isinstance(size, int)]
+    others = [other for other, size in enumerate(value.shape) if other != axis and not isinstance(size, int)]
     is_fixed = isinstance(value.shape[axis], int)
-    doubts = [size for size in others if not _is_named(size, _BATCH)] if is_fixed else []
-    if not is_fixed and not _is_named(value.shape[axis], _TIME):
-        doubts = [size for size in others if _is_named(size, _TIME)]
+    doubts = [other for other in others if not _is_named(value, other, _BATCH)] if is_fixed else []
+    if not is_fixed and not _is_named(value, axis, _TIME):
+        doubts = [other for other in others if _is_named(value, other, _TIME)]
     if doubts:
         size = f", of {value.shape[axis]} elements," if is_fixed else ""
         raise ModelError(
             f'carry="internal": it walks along axis {axis} of the input {value.name!r}{size} while another axis is '
-            f"open ({doubts[0] or '?'}); which of them is time is not clear: {_ADVICE}",
+            f"open ({value.shape[doubts[0]] or '?'}); which of them is time is not clear: {_ADVICE}",
             node=axes[axis][0].label,
             op="Scan",
         )
     return axis
 
 
-def _is_named(size: Dim | None, pattern: re.Pattern[str]) -> bool:
-    return isinstance(size, SymbolicDim) and pattern.search(str(size)) is not None
+def _is_named(value: Value, axis: int, pattern: re.Pattern[str]) -> bool:
+    """Whether the model gives the size of an axis of an input such a name: one made of that of the input says
+    nothing."""
+    size = (value.shape or ())[axis]
+    is_made_up = str(size).rstrip("_") == f"{value.name}.{axis}".rstrip("_")
+    return isinstance(size, SymbolicDim) and not is_made_up and pattern.search(str(size)) is not None
 
 
 def _analyse(graph: Graph, time: dict[Value, int], fed: frozenset[Value], stride: int, opened: bool) -> Analysis:

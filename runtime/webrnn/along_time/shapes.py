@@ -92,7 +92,11 @@ SHAPES_OF_MANY: dict[str, Callable[[Node, Facts], Shape | None]] = {
 def content_of_many(node: Node, facts: Facts) -> tuple[Dim | None, ...] | None:
     """Sizes that a node computes from the number of frames."""
     rule, operands = _SIZES_OF_MANY.get(node.op), [facts.of(value).content for value in node.inputs]
-    if rule is None or len(operands) != 2 or not any(mentions_strides(size) for each in operands for size in each or ()):
+    if (
+        rule is None
+        or len(operands) != 2
+        or not any(mentions_strides(size) for each in operands for size in each or ())
+    ):
         return None
     first, second = operands
     if not first or not second or (len(first) != len(second) and 1 not in (len(first), len(second))):
@@ -148,9 +152,9 @@ def _is_never_less(larger: Dim, smaller: Dim) -> bool:
     )
 
 
-KEEP_NONE = frozenset({"Cast", "Concat", "Div", "Gather", "Identity", "Mul", "Reshape", "Slice", "Split", "Squeeze"}) | {
-    "Unsqueeze"
-}
+KEEP_NONE = frozenset(
+    {"Cast", "Concat", "Div", "Gather", "Identity", "Mul", "Reshape", "Slice", "Split", "Squeeze"}
+) | {"Unsqueeze"}
 """Ops that make no size of none: if Max(0, size) says that there are none, so do their results."""
 
 _SIZES_OF_MANY: dict[str, Callable[[Dim, Dim], Dim | None]] = {

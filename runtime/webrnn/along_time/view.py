@@ -91,6 +91,11 @@ class NodeView:
         value = self.node.inputs[index]
         return repr(value.name) if value is not None else str(index)
 
+    def numbers_of(self, index: int) -> Numbers | None:
+        """What an operand that counts frames is in the first ones."""
+        value = self.node.inputs[index]
+        return None if value is None else self.numbers.get(value)
+
     def fill_of(self, value: Value | None) -> float | None:
         """The number that a value is everywhere."""
         if value is None or value in self.fills:

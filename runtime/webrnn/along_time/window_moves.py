@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 from webrnn.ir import Dim, Value
 
 from .kinds import Along, BreaksTime
+from .means import Counted, counts_along
 from .moves import Move, move
 from .paces import FAR, Pace
 from .view import NodeView
@@ -41,20 +44,20 @@ class Window:
     def reads(self, needed: int) -> int:
         return (needed - 1) * self.step - self.before + self.extent
 
+    def oldest(self, frame: int) -> int:
+        return frame * self.step - self.before
+
     def result(self, along: Along, axis: int, length: Dim) -> Along:
         return Along(axis, length=length, delay=self.delay(along))
 
     def frames(self, writer: Writer, value: Value, along: Along, pad: float, order: tuple[int, ...] | None) -> Value:
         """The frames that the windows of a step see: windows begin with the first and are `step` apart."""
-        at_start = self.before > 0 and along.delay > 0
-        at_end = writer.needs_end(value)
         if along.mirror is not None:
-            if at_start or (at_end and self.reads_behind_mirror(writer, value, along)):
+            if (self.before > 0 and along.delay > 0) or writer.needs_end(value):
                 raise BreaksTime("it pads what is padded by frames of its own already")
             frames = writer.buffer(value, along, self.history(along))
         else:
-            source = writer.read(value) if along == writer.along[value] else writer.at(value, along.delay)
-            masked = writer.masked(value, along, at_start, at_end, pad, source)
+            masked = self._masked(writer, value, along, pad)
             frames = writer.buffer(value, along, self.history(along), pad, order, masked)
         late = self.history(along) - (self.extent - 1)
         return frames if late <= 0 or along.axis is None else writer.cut(frames, along.axis, 0, -late)
@@ -64,19 +67,22 @@ class Window:
         quick."""
         if self.dilation == 1 or along.mirror is not None:
             return None
-        masked = writer.masked(value, along, self.before > 0 and along.delay > 0, writer.needs_end(value), pad)
+        masked = self._masked(writer, value, along, pad)
         kernel = (self.extent - 1) // self.dilation + 1
         steps = {"kernel": kernel, "dilation": self.dilation, "stride": self.step}
         return writer.spread(value, along, self.history(along), pad, order, masked, **steps)
 
-    @staticmethod
-    def reads_behind_mirror(writer: Writer, value: Value, along: Along) -> bool:
-        return writer.needed.get(value, 0) > Pace.of(along.length).extra
+    def _masked(self, writer: Writer, value: Value, along: Along, pad: float) -> Value:
+        """The frames of a step, as late as `along` says, with padding where there are no frames."""
+        source = writer.read(value) if along == writer.along[value] else writer.at(value, along.delay)
+        return writer.masked(value, along, self.before > 0 and along.delay > 0, writer.needs_end(value), pad, source)
 
 
 def _known_end(along: Along, slid: Window, length: Dim) -> Along:
     """The operand of a window, late enough if the window reads frames behind its last one."""
     own = Pace.of(along.length)
+    if along.mirror is not None and slid.before > 0:
+        along = along.settled(along.earliest)
     return along.before_end(own.extra) if slid.reads(Pace.of(length).extra) > own.extra else along
 
 
@@ -167,8 +173,9 @@ def window(view: NodeView) -> Move | None:
     along = _known_end(along, slid, length)
     if attrs.get("ceil_mode") and any(step > 1 for index, step in enumerate(places.steps) if index != place):
         raise BreaksTime("it rounds up the number of its windows", time)
-    if op == "AveragePool":
-        _require_full_windows(view, places, place, slid, length)
+    result = slid.result(along, time, length)
+    if op == "AveragePool" and not _is_full(view, places, place, slid, length):
+        return Move([result], _means(view, places, place, slid, along, result), {0: slid.reads}, {0: slid.oldest})
     pad = _LOWEST if op == "MaxPool" else 0.0
     order = _channels_last(view.rank(0))
 
@@ -186,21 +193,48 @@ def window(view: NodeView) -> Move | None:
         others = [None if each is None else writer.read(each) for each in view.node.inputs[1:]]
         writer.write(view.node, [frames, *others], given)
 
-    return Move([slid.result(along, time, length)], write, {0: slid.reads})
+    return Move([result], write, {0: slid.reads}, {0: slid.oldest})
 
 
-def _require_full_windows(view: NodeView, places: Places, place: int, slid: Window, length: Dim) -> None:
-    """A mean over fewer frames at the ends would need other divisors there."""
-    own = Pace.of(view.operands[0].length)
-    behind = slid.reads(Pace.of(length).extra) - own.extra
-    counts_padding = view.node.attrs.get("count_include_pad", 0)
-    if counts_padding and behind <= places.pads[place][1]:
-        return
-    if slid.before > 0 or behind > 0:
-        raise BreaksTime(
-            "at the ends it takes the mean of fewer frames (count_include_pad=1, or no padding, is the same everywhere)",
-            place + 2,
-        )
+def _is_full(view: NodeView, places: Places, place: int, slid: Window, length: Dim) -> bool:
+    """Whether all windows of a mean count as many frames."""
+    behind = slid.reads(Pace.of(length).extra) - Pace.of(view.operands[0].length).extra
+    if view.node.attrs.get("count_include_pad", 0):
+        if behind > places.pads[place][1]:
+            raise BreaksTime("it rounds up the number of its windows (ceil_mode)", place + 2)
+        return True
+    return slid.before <= 0 and behind <= 0
+
+
+def _means(
+    view: NodeView, places: Places, place: int, slid: Window, along: Along, result: Along
+) -> Callable[[Writer], None]:
+    node, channels, shape = view.node, view.shape(0)[1], view.output_shape()
+    if not isinstance(channels, int):
+        raise BreaksTime("how many channels it has is only known when it runs", place + 2)
+    elements = np.ones([1] * len(shape), np.float32)
+    for at, extent in enumerate(places.extents):
+        axis, taps = at + 2, range(0, extent, places.dilations[at])
+        if at != place:
+            counts = counts_along(view.shape(0)[axis], shape[axis], taps, places.steps[at], places.pads[at][0])
+            if counts is None:
+                raise BreaksTime("how many elements it takes the mean of is only known when it runs", place + 2)
+            elements = elements * counts.reshape([-1 if each == axis else 1 for each in range(len(shape))])
+    counted = Counted((slid.extent - 1) // slid.dilation + 1, slid.step, slid.before, slid.dilation)
+    attrs = _without_time(node.attrs, places, place)
+    attrs.pop("count_include_pad", None)
+
+    def write(writer: Writer) -> None:
+        value, made, b = node.inputs[0], node.outputs[0], writer.builder
+        assert value is not None
+        assert made is not None
+        frames = slid.frames(writer, value, along, 0.0, _channels_last(len(shape)))
+        ones = b.constant(np.ones((channels, 1, *attrs["kernel_shape"]), np.float32), "ones")
+        sums = b.op("Conv", frames, ones, name=node.name, group=channels, **attrs)
+        count = b.op("Mul", counted.frames(writer, made, along, result), b.constant(elements, "elements"))
+        writer.new[made] = b.op("Div", sums, count)
+
+    return write
 
 
 @move("STFT")
@@ -228,7 +262,7 @@ def stft(view: NodeView) -> Move | None:
         others = [None if each is None else writer.read(each) for each in view.node.inputs[1:]]
         writer.write(view.node, [frames, *others])
 
-    return Move([slid.result(along, 1, length)], write, {0: slid.reads})
+    return Move([slid.result(along, 1, length)], write, {0: slid.reads}, {0: slid.oldest})
 
 
 @move("ConvTranspose")
@@ -281,4 +315,7 @@ def conv_transpose(view: NodeView) -> Move | None:
         if history or behind:
             writer.new[result] = writer.cut(whole, time, history * step, -behind if behind else FAR)
 
-    return Move([Along(time, length=length, delay=settled.delay * step + before)], write, {0: reads})
+    def oldest(frame: int) -> int:
+        return -((extent - 1 - before - frame) // step)
+
+    return Move([Along(time, length=length, delay=settled.delay * step + before)], write, {0: reads}, {0: oldest})

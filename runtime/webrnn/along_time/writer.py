@@ -206,7 +206,7 @@ class Writer:
         buffer = self.buffer(value, inner, n_before + more, source=new)
         length = Pace(pace.rate, pace.extra - mirror.before - mirror.after)
         at = self._places(pace.rate, inner.delay, n_before + more)
-        last = self._last_frame(length)
+        last = self.last_frame(length)
         is_edge = mirror.mode == "edge"
         from_start = self.builder.op("Max", at, self.scalar(0)) if is_edge else self.builder.op("Abs", at)
         over = self.builder.op("Max", self.builder.op("Sub", from_start, last), self.scalar(0))
@@ -231,8 +231,8 @@ class Writer:
         return before
 
     def carried(self, name: str, init: Value, is_fed: bool = False) -> Value:
-        """A state that starts from a value of the model, or, if that depends on what is fed, takes it in the first step:
-        see `at_first`."""
+        """A state that starts from a value of the model, or, if that depends on what is fed, takes it in the first
+        step: see `at_first`."""
         fact = self.facts.of(init)
         if is_fed:
             if fact.shape is None or fact.dtype is None or not fact.shape:
@@ -303,18 +303,29 @@ class Writer:
         first = self.builder.op("Mul", self._counter(POSITION, 0), self.scalar(rate))
         return self.builder.op("Add", own, self.builder.op("Sub", first, self.scalar(n_before + delay)))
 
-    def _last_frame(self, pace: Pace) -> Value:
+    def last_frame(self, pace: Pace) -> Value:
         """The number of the last frame of the whole run, int64[1]."""
         frames = self.builder.op("Mul", self._counter(END, NEVER), self.scalar(pace.rate))
         return self.builder.op("Add", frames, self.scalar(pace.extra - 1))
 
     def frame_numbers(self, pace: Pace, delay: int) -> Value:
-        """The numbers, in the whole run, of the frames of a step, int64[frames]. Frames that the whole run does not have
-        get the number of one that it has."""
+        """The numbers, in the whole run, of the frames of a step, int64[frames]. Frames that the whole run does not
+        have get the number of one that it has."""
         key = ("numbers", pace, delay)
         if key not in self._cache:
-            numbers = self.builder.op("Min", self._places(pace.rate, delay, 0), self._last_frame(pace))
+            numbers = self.builder.op("Min", self._places(pace.rate, delay, 0), self.last_frame(pace))
             self._cache[key] = self.builder.op("Max", numbers, self.scalar(0))
+        return self._cache[key]
+
+    def numbers(self, along: Along) -> Value:
+        """The numbers, in the whole run, of the frames of a step: int64[streams, frames]."""
+        b, pace = self.builder, Pace.of(along.length)
+        key = ("numbers", pace.rate, along.delay)
+        if key not in self._cache:
+            count = b.op("Range", self.scalar(0), b.op("Squeeze", self.size_of(pace)), self.scalar(1))
+            first = b.op("Mul", self.position(), self.scalar(pace.rate))
+            first = b.op("Unsqueeze", b.op("Sub", first, self.scalar(along.delay)), b.ints(1))
+            self._cache[key] = b.op("Add", count, first)
         return self._cache[key]
 
     def valid(self, along: Along, left: bool, right: bool) -> Value:
@@ -323,14 +334,11 @@ class Writer:
         key = ("valid", pace, along.delay, left, right)
         if key not in self._cache:
             b = self.builder
-            count = b.op("Range", self.scalar(0), b.op("Squeeze", self.size_of(pace)), self.scalar(1))
-            first = b.op("Mul", self._counter(POSITION, 0), self.scalar(pace.rate))
-            place = b.op("Add", count, b.op("Unsqueeze", b.op("Sub", first, self.scalar(along.delay)), b.ints(1)))
-            tests = []
+            place, tests = self.numbers(along), []
             if left:
                 tests.append(b.op("GreaterOrEqual", place, self.scalar(0)))
             if right:
-                last = b.op("Unsqueeze", self._last_frame(pace), b.ints(1))
+                last = b.op("Unsqueeze", self.last_frame(pace), b.ints(1))
                 tests.append(b.op("LessOrEqual", place, last))
             self._cache[key] = tests[0] if len(tests) == 1 else b.op("And", *tests)
         return self._cache[key]
@@ -372,7 +380,7 @@ class Writer:
         before = self.state(f"{value.name}.last", fact.dtype, shape, np.zeros(1, fact.dtype.array_type), axis)
         known = b.op("Concat", before, frames, axis=axis)
         came = b.op("Mul", b.op("Add", self._counter(POSITION, 0), self.strides()), self.scalar(pace.rate))
-        last = b.op("Min", b.op("Sub", came, self.scalar(along.delay + 1)), self._last_frame(pace))
+        last = b.op("Min", b.op("Sub", came, self.scalar(along.delay + 1)), self.last_frame(pace))
         first = b.op("Sub", b.op("Mul", self._counter(POSITION, 0), self.scalar(pace.rate)), self.scalar(along.delay))
         in_step = b.op("Add", b.op("Sub", last, first), self.scalar(1))
         is_new = b.op("And", b.op("GreaterOrEqual", last, self.scalar(0)), b.op("Greater", in_step, self.scalar(0)))

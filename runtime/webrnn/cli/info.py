@@ -10,9 +10,11 @@ import numpy as np
 
 from webrnn.checks.graphs import check_graph
 from webrnn.engine.executor.executor import Executor
+from webrnn.engine.programs.vm_program import with_shapes
 from webrnn.engine.session import NodeArg
 from webrnn.engine.streams.carry import ByFrames
 from webrnn.engine.streams.states import states_of
+from webrnn.engine.streams.streaming import StreamingModel
 from webrnn.errors import Error
 from webrnn.ir import Graph, Scan, is_scan
 from webrnn.ir.dims import is_static
@@ -20,7 +22,8 @@ from webrnn.onnx.reader import read_model
 from webrnn.passes.weight_forms import WeightForms
 from webrnn.plan.file import PlanFile, plan_bytes
 from webrnn.plan.stored_timing import timing_text
-from webrnn.tables import bytes_text, table
+from webrnn.profile.graph_flops import flops
+from webrnn.tables import bytes_text, number_text, table
 
 from . import export
 from .options import (
@@ -99,22 +102,40 @@ def small_section(graph: Graph, disable: list[str], forms: WeightForms) -> str:
 
 def stream_section(graph: Graph, disable: list[str], frames: ByFrames) -> str:
     """Whether the model runs by frames, how late it is then and what it remembers, or what is in the way."""
-    from webrnn.engine.streams.streaming import StreamingModel
-
+    whole = graph.copy()
     try:
         model = StreamingModel.of_graph(graph, "internal", lambda graph: Executor(graph), disable, by_frames=frames)
         memory = bytes_text(model.start_bytes())
     except Error as error:
         return f"not by frames: {error}"
     assert model.timing is not None
-    return f"by frames\n  {len(model.pairs)} states, {memory} for one stream\n{timing_text(model.timing)}"
+    lines = ["by frames", f"  {len(model.pairs)} states, {memory} for one stream", *_cost_lines(model, whole)]
+    return "\n".join(lines) + f"\n{timing_text(model.timing)}"
+
+
+def _cost_lines(model: StreamingModel, whole: Graph) -> list[str]:
+    """How far back a frame looks, and what a step costs beside a window that is computed anew."""
+    assert model.timing is not None
+    assert model.graph is not None
+    stride = model.timing.stride
+    each = "frame" if stride == 1 else f"step of {stride} frames"
+    step = flops(with_shapes(model.graph, model.step_shapes()))
+    cost = "" if not step else f"; a {each} takes {number_text(step)}FLOP"
+    field = model.receptive_field
+    if field is None:
+        return [f"  a frame depends on all frames before it{cost}"]
+    n_strides = -(-field // stride)
+    shapes = model.step_shapes(n_strides)[: len(whole.inputs)]
+    again = flops(with_shapes(whole, shapes))
+    if step and again:
+        cost += f", its window computed anew {number_text(again)}FLOP, {again / step:,.1f} times as much"
+    return [f"  a frame depends on {field} frames{cost}"]
 
 
 def plan_section(graph: Graph, shapes: dict[str, list[int]], disable: list[str], forms: WeightForms | None) -> str:
     """Whether the model becomes a plan, for all sizes or for given shapes, and if not, what keeps it back."""
     from webrnn.engine.exporting import all_shapes
     from webrnn.engine.programs.obstacles import listed, obstacles, obstacles_for_some_shapes
-    from webrnn.engine.programs.vm_program import with_shapes
 
     def rewritten(source: Graph) -> Graph:
         check_graph(source, may_refuse=False)

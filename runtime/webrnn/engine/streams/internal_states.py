@@ -5,14 +5,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from webrnn.along_time import streamed, time_sizes
+from webrnn.along_time import Streamed, one_sequence, streamed, time_sizes
 from webrnn.errors import ModelError
 from webrnn.ir import Graph
 from webrnn.ir.timing import Timing
 from webrnn.passes import PASSES, run_passes
+from webrnn.passes.pipeline import FOR_STREAMS, PLAIN_LOOPS
 
 
 @dataclass(frozen=True)
@@ -24,21 +25,41 @@ class ExposedStates:
     initial: Graph
     """From the inputs of the model to what the states start from, in the order of the pairs."""
     timing: Timing
+    receptive_field: int | None
+    """How many frames of the inputs one frame of an output depends on; None if it depends on all so far."""
 
 
-def expose_states(graph: Graph, time: Mapping[str, int] | None = None) -> ExposedStates:
+def expose_states(graph: Graph, time: Mapping[str, int] | None = None, disable: Collection[str] = ()) -> ExposedStates:
     """The stream of a model along time, which is an axis that loops walk along or that `time` names.
 
     A graph that cannot give by frames what it gives for the whole sequence is refused, naming the node.
     """
-    found = streamed(graph, time)
+    found = _streamed(graph, time, disable)
     if found is None:
         raise ModelError(
             'carry="internal": no loop of the model starts from constants, and no open axis of an input is time: '
             'time={"input": axis} says which is'
         )
     run_passes(found.step.initial)
-    return ExposedStates(found.step.graph, found.step.pairs, found.step.initial, found.timing)
+    return ExposedStates(found.step.graph, found.step.pairs, found.step.initial, found.timing, found.receptive_field)
+
+
+def _streamed(graph: Graph, time: Mapping[str, int] | None, disable: Collection[str]) -> Streamed | None:
+    """Where a loop over the sequences of a batch is in the way, the stream of one sequence."""
+    try:
+        found, refusal = streamed(graph, time), None
+    except ModelError as error:
+        found, refusal = None, error
+    if found is not None:
+        return found
+    if not one_sequence(graph, time, None if refusal is None else refusal.node):
+        if refusal is not None:
+            raise refusal
+        return None
+    steps = {step.name: step for step in PASSES}
+    run_passes(graph, [*PLAIN_LOOPS, steps["inline_single_step"]], disable=disable)
+    run_passes(graph, FOR_STREAMS, disable=disable)
+    return streamed(graph, time)
 
 
 def make_statistics_run(graph: Graph, time: Mapping[str, int] | None = None) -> None:

@@ -44,6 +44,7 @@ class StreamingModel:
         graph: Graph | None = None,
         starts: Mapping[str, np.ndarray] | None = None,
         timing: Timing | None = None,
+        receptive_field: int | None = None,
     ):
         """What states start from is computed (`initial`), or stored (`starts`, by input), or zeros."""
         self.program, self.inputs, self.outputs, self.pairs, self.initial = program, inputs, outputs, pairs, initial
@@ -52,6 +53,8 @@ class StreamingModel:
         self._starts = starts or {}
         self.timing = timing
         """How the frames of its streams relate to those of the whole run, if that is known."""
+        self.receptive_field = receptive_field
+        """How many frames of the inputs one frame of an output depends on; None if that is all so far, or not known."""
 
     @staticmethod
     def of_graph(
@@ -64,7 +67,7 @@ class StreamingModel:
     ) -> StreamingModel:
         """`disable` names passes that are not to run before states are looked for; `by_frames` is for
         carry="internal"."""
-        initial = timing = None
+        initial = timing = field = None
         is_internal = carry == "internal"
         named = {} if is_internal else _named_pairs(carry, graph.inputs, graph.outputs, graph)
         counter = expose_counter(graph)
@@ -76,13 +79,15 @@ class StreamingModel:
             if by_frames.lookback is not None:
                 make_attention_look_back(graph, by_frames.lookback, by_frames.time)
             run_passes(graph, FOR_STREAMS, disable=disable)
-            exposed = expose_states(graph, by_frames.time)
-            graph, timing = exposed.graph, exposed.timing
+            exposed = expose_states(graph, by_frames.time, disable)
+            graph, timing, field = exposed.graph, exposed.timing, exposed.receptive_field
             named, initial = dict(exposed.pairs), _initial_of(exposed.initial, limits, bool(counter))
         inputs = [value.like(value.name) for value in graph.inputs]
         outputs = [value.like(value.name) for value in graph.outputs]
         pairs = resolve({**named, **counter}, inputs, outputs)
-        return StreamingModel(make_program(graph.copy()), inputs, outputs, pairs, initial, graph, timing=timing)
+        return StreamingModel(
+            make_program(graph.copy()), inputs, outputs, pairs, initial, graph, timing=timing, receptive_field=field
+        )
 
     @staticmethod
     def of_plan(
@@ -144,6 +149,21 @@ class StreamingModel:
     def start_bytes(self) -> int:
         """The memory of the states of one stream: sizes that are not known are 1."""
         return sum(state.nbytes for state in self._sample_starts(1, {}))
+
+    def step_shapes(self, n_strides: int = 1) -> list[tuple[int, ...]]:
+        """The shapes of all inputs of a step of one stream: sizes that are not known are 1."""
+        time = {} if self.timing is None else self.timing.inputs
+        frames = n_strides * (1 if self.timing is None else self.timing.stride)
+        carried = {
+            before: start.shape for (before, _), start in zip(self.pairs, self._sample_starts(1, {}), strict=True)
+        }
+        shapes = []
+        for index, value in enumerate(self.inputs):
+            sizes = [size if isinstance(size, int) else 1 for size in value.shape or ()]
+            if value.name in time:
+                sizes[time[value.name]] = frames
+            shapes.append(carried.get(index, tuple(sizes)))
+        return shapes
 
     def stored_states(self, shapes: Mapping[str, Sequence[int]] | None) -> list[PlanState]:
         """The states as a plan file has them, which is for all sizes or for inputs of these shapes."""
