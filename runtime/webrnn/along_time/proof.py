@@ -59,8 +59,8 @@ def streamed(graph: Graph, time: Mapping[str, int] | None = None) -> Streamed | 
 
 
 def one_sequence(graph: Graph, time: Mapping[str, int] | None = None, node: str | None = None) -> bool:
-    """Let a model that runs a loop for each sequence of a batch be for one sequence; whether there is such a loop. `node`
-    is the label of the loop that is in the way."""
+    """Let a model that runs a loop for each sequence of a batch be for one sequence; whether there is such a loop.
+    `node` is the label of the loop that is in the way."""
     try:
         chosen = _given(graph, time) if time else _find_time(graph, frozenset(data_dependent(graph)))
     except ModelError:
@@ -255,7 +255,7 @@ def _choose(value: Value, axes: Mapping[int, list[Node]]) -> int:
 
 
 def _is_named(value: Value, axis: int, pattern: re.Pattern[str]) -> bool:
-    """Whether the model gives the size of an axis of an input such a name: one made of that of the input says nothing."""
+    """Whether a model gives the size of an axis of an input such a name: one made of the input's name says nothing."""
     size = (value.shape or ())[axis]
     is_made_up = str(size).rstrip("_") == f"{value.name}.{axis}".rstrip("_")
     return isinstance(size, SymbolicDim) and not is_made_up and pattern.search(str(size)) is not None
