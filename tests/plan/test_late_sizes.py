@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from onnx.parser import parse_model
 
+import webrnn
 from tests.plan.harness import BUILDS, check_graph, graph_of, plan_of, run_plan, value_type
 from tests.plan.test_control import branches
 from webrnn.engine.executor.executor import Executor
@@ -255,3 +257,27 @@ def test_what_runs_along_with_a_convolution_of_a_late_size():
         return b.op("Relu", b.op("Conv", kept, b.constant(weights), pads=[2, 2]))
 
     check_graph(graph_of(build, "f 1 2 t"), sizes=[{"t": 40}, {"t": 9}])
+
+
+@pytest.mark.parametrize("outputs", ["int64[a, b] y, int64[b, a] n", "int64[b, a] n, int64[a, b] y"])
+@pytest.mark.parametrize("backend", ["native", "wasm:simd"])
+def test_an_output_that_is_another_one_turned_round(outputs, backend):
+    """Their sizes are known only while running, so the first of them might take the place of the other."""
+    text = f'<ir_version: 8, opset_import: ["": 17]> g (float[3, 4] x) => ({outputs})'
+    model = parse_model(text + " { n = NonZero(x) y = Transpose(n) }").SerializeToString()
+    x = np.float32([[1, 0, 3, 0], [0, 0, 2, 0], [0, 1, 0, 1]])
+    found = dict(zip(["y", "n"] if outputs.endswith("n") else ["n", "y"], run(model, backend, x), strict=True))
+    assert np.array_equal(found["n"], np.nonzero(x))
+    assert np.array_equal(found["y"], np.transpose(np.nonzero(x)))
+
+
+def run(model, backend, x):
+    return webrnn.InferenceSession(model, backend=backend).run(None, {"x": x})
+
+
+def test_an_output_that_is_a_view_of_another_output():
+    def build(b, x, first):
+        y = b.op("Tanh", x)
+        return b.op("Slice", y, first, b.ints(2**31 - 1), b.ints(1), b.ints(2)), y
+
+    check(build, ["f 2 n", "i 1"], [np.arange(8, dtype=np.float32).reshape(2, 4), np.array([1])])

@@ -137,3 +137,15 @@ def test_special_numbers():
 def test_reasons_to_refuse(build, shape, reason):
     with pytest.raises(NotLowered, match=reason):
         plan_of(graph_of(build, shape))
+
+
+@pytest.mark.parametrize("op", ["ReduceMean", "ReduceSum", "ReduceSumSquare", "ReduceL2", "ReduceLogSumExp"])
+def test_the_order_of_sums_does_not_depend_on_how_many_columns_there_are(op):
+    """Over channels of [batch, channels, time], for one frame at a time as for all."""
+    graph = graph_of(lambda b, x: b.op(op, x, b.ints(1)), "f b 9 t")
+    x = np.random.default_rng(0).standard_normal((2, 9, 7)).astype(np.float32)
+    session = webrnn.InferenceSession(graph)
+    (name,) = [value.name for value in graph.inputs]
+    (whole,) = session.run(None, {name: x})
+    parts = [session.run(None, {name: x[:, :, at : at + 1]})[0] for at in range(7)]
+    assert np.concatenate(parts, axis=2).tobytes() == whole.tobytes()

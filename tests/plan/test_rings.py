@@ -1,4 +1,4 @@
-"""Ring on every build against numpy, and against a plain list of frames; what is refused; whose memory may be shared."""
+"""Ring on every build against numpy and against plain arrays; what is refused; whose memory may be shared."""
 
 from __future__ import annotations
 
@@ -71,7 +71,9 @@ def test_a_ring_of_any_type(kind):
     check_graph(ring_graph(f"{kind} n 6 3", f"{kind} n t 3", kernel=3, dilation=2), sizes=({"n": 2, "t": 1},))
 
 
-@pytest.mark.parametrize(("axis", "kept", "rows"), [(1, (2, 6), (2, 3)), (2, (2, 5, 6), (2, 5, 1)), (2, (2, 1, 6, 3), (2, 1, 2, 3))])
+@pytest.mark.parametrize(
+    ("axis", "kept", "rows"), [(1, (2, 6), (2, 3)), (2, (2, 5, 6), (2, 5, 1)), (2, (2, 1, 6, 3), (2, 1, 2, 3))]
+)
 @pytest.mark.parametrize("position", [[7], [7, 3]])
 def test_each_sequence_may_have_its_own_position(axis, kept, rows, position):
     texts = ["f " + " ".join(map(str, shape)) for shape in (kept, rows)]
@@ -90,7 +92,8 @@ def test_windows_are_those_of_the_whole_sequence(history, room, kernel, dilation
     steps = {"kernel": kernel, "dilation": dilation, "stride": stride}
     rng = np.random.default_rng(seed)
     frames = rng.standard_normal((2, stride * sum(strides), 2)).astype(np.float32)
-    program = PlanProgram(plan_of(ring_graph(f"f 2 {slots} 2", "f 2 t 2", rate=stride, history=history, **steps)), NATIVE)
+    graph = ring_graph(f"f 2 {slots} 2", "f 2 t 2", rate=stride, history=history, **steps)
+    program = PlanProgram(plan_of(graph), NATIVE)
     kept, position, found = np.zeros((2, slots, 2), np.float32), 0, []
     for n in strides:
         rows = frames[:, position * stride : (position + n) * stride]

@@ -2,8 +2,8 @@
 
 A window of a convolution's result is the convolution of a window, and likewise for pools and for what is done to each
 element: as long as nothing pads or mixes the axis of the window, such ops run once, on the sequence. Where an op needs
-the window, or has made it one frame, windows become the first axis, and the model runs with them as its batch. Both ways
-give the same bits.
+the window, or has made it one frame, windows become the first axis, and the model runs with them as its batch. Both
+ways give the same bits.
 """
 
 from __future__ import annotations
@@ -48,11 +48,12 @@ def over_windows(b: GraphBuilder, model: Graph, sequence: Value, hop: int, axis:
     """
     if len(model.inputs) != 1:
         raise ModelError(f"a model of windows has one input, this has {[value.name for value in model.inputs]}")
-    shape = model.inputs[0].shape
-    if shape is None or not 0 < axis < len(shape) or not isinstance(shape[axis], int):
+    shape = model.inputs[0].shape or ()
+    size = shape[axis] if 0 < axis < len(shape) else None
+    if not isinstance(size, int):
         raise ModelError(f"the input {model.inputs[0].name!r} has no fixed size on axis {axis}")
     walk = _Walk(b, model.copy())
-    walk.values[walk.model.inputs[0]] = _Sliding(sequence, axis, int(shape[axis]), hop)
+    walk.values[walk.model.inputs[0]] = _Sliding(sequence, axis, size, hop)
     return walk.run()
 
 
@@ -139,7 +140,10 @@ class _Walk:
         stride = (node.attrs.get("strides") or [1] * spatial)[place]
         dilation = (node.attrs.get("dilations") or [1] * spatial)[place]
         pads = node.attrs.get("pads") or [0] * (2 * spatial)
-        extent = (kernel[place] - 1) * dilation + 1
+        width = kernel[place]
+        if not isinstance(width, int):
+            return None
+        extent = (width - 1) * dilation + 1
         is_padded = pads[place] or pads[place + spatial] or node.attrs.get("ceil_mode")
         same = str(node.attrs.get("auto_pad", "NOTSET")).startswith("SAME")
         if is_padded or (same and (extent > 1 or stride > 1)) or x.hop % stride or extent > x.size:

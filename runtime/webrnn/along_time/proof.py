@@ -1,8 +1,9 @@
 """Which axis is time, and the stream that a model for whole sequences is along it.
 
-Time is what the caller says, or the axis that loops with states of their own walk along. Where they walk along two axes of
-an input and one of them is of a fixed size, time is the other one; without such loops it is the axis whose size is open
-and has a name for time, or the only open one that is not the batch. Where that does not decide, the model is refused.
+Time is what the caller says, or the axis that loops with states of their own walk along. Where they walk along two axes
+of an input and one of them is of a fixed size, time is the other one; without such loops it is the axis whose size is
+open and has a name for time, or the only open one that is not the batch. Where that does not decide, the model is
+refused.
 """
 
 from __future__ import annotations
@@ -255,7 +256,8 @@ def _choose(value: Value, axes: Mapping[int, list[Node]]) -> int:
 
 
 def _is_named(value: Value, axis: int, pattern: re.Pattern[str]) -> bool:
-    """Whether a model gives the size of an axis of an input such a name: one made of the input's name says nothing."""
+    """Whether the model gives the size of an axis of an input such a name: one made of that of the input says
+    nothing."""
     size = (value.shape or ())[axis]
     is_made_up = str(size).rstrip("_") == f"{value.name}.{axis}".rstrip("_")
     return isinstance(size, SymbolicDim) and not is_made_up and pattern.search(str(size)) is not None

@@ -1,8 +1,8 @@
 """Long histories are rings: frame j of the stream is in slot j mod slots of the state.
 
-A step writes its own frames and moves none. A ring has a few slots more than the history has frames, so that what a step
-overwrites is needed by nobody any more, also if the step fails and is tried again: before and after the step it is the
-same memory. See `reference/rings.py` for the op.
+A step writes its own frames and moves none. A ring has a few slots more than the history has frames, so that what a
+step overwrites is needed by nobody any more, also if the step fails and is tried again: before and after the step it is
+the same memory. See `reference/rings.py` for the op.
 """
 
 from __future__ import annotations

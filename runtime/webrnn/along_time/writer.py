@@ -231,8 +231,8 @@ class Writer:
         return before
 
     def carried(self, name: str, init: Value, is_fed: bool = False) -> Value:
-        """A state that starts from a value of the model, or, if that depends on what is fed, takes it in the first step:
-        see `at_first`."""
+        """A state that starts from a value of the model, or, if that depends on what is fed, takes it in the first
+        step: see `at_first`."""
         fact = self.facts.of(init)
         if is_fed:
             if fact.shape is None or fact.dtype is None or not fact.shape:

@@ -2,6 +2,7 @@
 
     python -m webrnn.audio.plans dtln -o denoise.rnn
     python -m webrnn.audio.plans silero -o vad.rnn --weights int16
+    python -m webrnn.audio.plans openwakeword melspectrogram.onnx embedding_model.onnx hey_mycroft.onnx -o wake.rnn
 
 A plan like this is what the AudioWorklet processor of webrnn runs (docs/audio-worklet.md). Its metadata say how:
 {"audio": {"kind", "sample_rate", "frame", "hop", "input", "output"}}. Every `hop` samples it takes the last `frame`
@@ -36,7 +37,8 @@ Weights = str | Mapping[str, str]
 RATE = 16000
 DTLN_FRAME, DTLN_HOP = 512, 128
 SILERO_CHUNK, SILERO_CONTEXT = 512, 64
-WAKE_HOP, WAKE_CONTEXT, WAKE_FRAMES, WAKE_BANDS = 1280, 480, 8, 32
+WAKE_HOP, WAKE_CONTEXT = 1280, 480
+WAKE_FRAMES, WAKE_WINDOW, WAKE_BANDS, WAKE_FEATURES = 8, 76, 32, 96
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,11 +128,11 @@ def openwakeword(melspec: Source, embedding: Source, head: Source) -> AudioModel
     chunks = b.op("Unsqueeze", b.op("Concat", context, blocks, axis=1), b.ints(1))
     mel = b.op("Reshape", _for_each(b, read_model(melspec), chunks), b.ints(-1, WAKE_BANDS))
     mel = b.op("Add", b.op("Div", mel, b.constant(np.float32(10))), b.constant(np.float32(2)))
-    # a window of 76 frames ends with a block of 8
-    mel = b.op("Slice", mel, b.ints(WAKE_FRAMES - 76 % WAKE_FRAMES), b.ints(2**31 - 1), b.ints(0))
+    # the first window ends with the tenth block of frames
+    mel = b.op("Slice", mel, b.ints(10 * WAKE_FRAMES - WAKE_WINDOW), b.ints(2**31 - 1), b.ints(0))
     frames = b.op("Reshape", mel, b.ints(1, -1, WAKE_BANDS, 1))
     (embeddings,) = over_windows(b, read_model(embedding), frames, WAKE_FRAMES)
-    (scores,) = over_windows(b, read_model(head), b.op("Reshape", embeddings, b.ints(1, -1, 96)), 1)
+    (scores,) = over_windows(b, read_model(head), b.op("Reshape", embeddings, b.ints(1, -1, WAKE_FEATURES)), 1)
     b.graph.outputs.append(b.op("Identity", scores, output=b.value("score", DType.FLOAT, (None, 1))))
     audio = dict(kind="analyser", sample_rate=RATE, frame=WAKE_HOP, hop=WAKE_HOP, input="samples", output="score")
     return AudioModel(b.graph, "internal", audio)
@@ -199,21 +201,30 @@ def _finished(b: GraphBuilder, kind: str, frame: int, hop: int, output: str) -> 
     return AudioModel(b.graph, carry, audio)
 
 
+_KINDS: dict[str, tuple[Callable[..., AudioModel], tuple[str, ...], str]] = {
+    "dtln": (dtln, ("model_1", "model_2"), "the DTLN denoiser"),
+    "silero": (silero, ("model",), "Silero's voice activity detector"),
+    "openwakeword": (openwakeword, ("melspec", "embedding", "head"), "a wake word of openWakeWord"),
+}
+"""How each is made, its files, and what it is."""
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m webrnn.audio.plans", description="Write a whole audio model as one plan file."
     )
     kinds = parser.add_subparsers(dest="kind", required=True, metavar="model")
-    for name, what, count in (("dtln", "the DTLN denoiser", 2), ("silero", "Silero's voice activity detector", 1)):
+    for name, (_, files, what) in _KINDS.items():
         kind = kinds.add_parser(name, help=what, description=what)
-        files = "its two .onnx files" if count == 2 else "its .onnx file"
-        kind.add_argument("model", nargs="*", help=f"{files}; by default from the package that has it")
+        has_own = name != "openwakeword"
+        words = f"its .onnx files: {', '.join(files)}" + ("; by default from the package that has them" * has_own)
+        kind.add_argument("model", nargs="*" if has_own else len(files), help=words)
         kind.add_argument("--weights", default="f32", metavar="FORM", help="f32, f16, int16 or int8 (%(default)s)")
         kind.add_argument("-o", "--output", default=f"{name}.rnn", help="the plan file (%(default)s)")
     arguments = parser.parse_args(argv)
-    build, count = (dtln, 2) if arguments.kind == "dtln" else (silero, 1)
-    if len(arguments.model) not in (0, count):
-        parser.error(f"{arguments.kind} has {count} .onnx file{'s' * (count > 1)}")
+    build, files, _ = _KINDS[arguments.kind]
+    if len(arguments.model) not in (0, len(files)):
+        parser.error(f"{arguments.kind} has {len(files)} .onnx file{'s' * (len(files) > 1)}")
     try:
         build(*arguments.model).export(arguments.output, arguments.weights)
     except Error as error:

@@ -318,8 +318,8 @@ INSTRUCTIONS = (
     _row("same_bits", "mark:zero", "control", unfused=True),  # a plan that has it gives the same bits everywhere
 
     # --- streams
-    # ring[outer, slots, inner], rows[outer, n, inner], position[1] or one for each of a divisor of outer, windows[outer,
-    # kernel * count, inner]: see reference/rings.py
+    # ring[outer, slots, inner], rows[outer, n, inner], position[1] or one for each of a divisor of outer,
+    # windows[outer, kernel * count, inner]: see reference/rings.py
     _row(
         "ring",
         "ring:any rows:any position:i64 next:any! windows:any! rate:int history:int kernel:int dilation:int stride:int",

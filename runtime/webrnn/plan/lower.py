@@ -159,7 +159,9 @@ class _Walk(Lowering):
         # a view of another output, whose size is known only while running, has no place of its own yet
         others = {other for other in self.graph.outputs if other is not value} & self.destinations.keys()
         used |= {self.destinations[other].storage.external for other in others}
-        if view.storage.kind != "external" or not view.storage.writable or view.storage.external in used:
+        is_place = view.storage.kind == "external" and view.storage.writable
+        is_whole = view.is_contiguous and view.offset == 0 and count_of(view.shape) == view.storage.size
+        if not is_place or not is_whole or view.storage.external in used:
             target = self.external(view.shape, view.dtype, value.name)
             self.copy(view, target)
             view = target

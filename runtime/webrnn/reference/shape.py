@@ -291,7 +291,7 @@ def space_to_depth(x: Array, *, blocksize: int, mode: str = "DCR") -> Array:
 
 @op("Trilu", any_type=True)
 def trilu(x: Array, k: Array | None = None, *, upper: int = 1) -> Array:
-    diagonal = 0 if k is None else int_list(k, "k")[0]
+    diagonal = 0 if k is None else int(k.reshape(-1)[0])  # one element, whatever the rank
     rows, columns = x.shape[-2:]
     offset = np.arange(columns) - np.arange(rows)[:, None]
     keep = offset >= diagonal if upper else offset <= diagonal

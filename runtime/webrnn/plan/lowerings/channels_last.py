@@ -55,7 +55,7 @@ def convolve(
     other; None where vectors across filters do not pay."""
     pair, rows = pair_of(axes), rows_of_channels(x)
     filters, depth = weights.shape[0], weights.shape[1]
-    if not all(axis.is_stepped for axis in pair) or not sums_by_taps(x.shape[1], filters, group):
+    if not all(axis.is_stepped for axis in pair) or not _pays(rows, filters, group):
         return None
     if filters // group < GRAIN and group > 1:
         if depth > 1 and pair[1].dilation > 1:
@@ -76,10 +76,12 @@ def convolve(
     return channels_second(target, x.rank)
 
 
-def sums_by_taps(channels: Dim, filters: int, group: int) -> bool:
-    """Whether vectors across filters or channels pay. Then the terms of a sum go tap by tap, else channel by channel;
-    which of them must not depend on the number of positions, nor on how x lies: results would."""
-    return filters >= FEWEST_CHANNELS or (group == 1 and isinstance(channels, int) and channels >= 2 * GRAIN)
+def _pays(rows: View, filters: int, group: int) -> bool:
+    if group > 1:
+        return filters >= FEWEST_CHANNELS
+    channels = rows.shape[3]
+    is_wide = isinstance(channels, int) and channels >= 2 * GRAIN and is_channels_last(rows)
+    return filters >= FEWEST_CHANNELS or is_wide
 
 
 def place_of(l: Lowering, rows: View, filters: int, pair: Sequence[Axis], place: View | None) -> View:

@@ -82,12 +82,9 @@ def convolve(
 
 def _is_product(x: View, weights: np.ndarray, axis: Axis) -> bool:
     """Whether windows are rows of memory, and there are enough filters to fill vectors, or few positions."""
-    filters, channels, _ = weights.shape
-    is_short = (
-        isinstance(axis.positions, int) and axis.positions <= 8 and channels_last.sums_by_taps(channels, filters, 1)
-    )
+    is_short = isinstance(axis.positions, int) and axis.positions <= 8
     has_gaps = axis.kernel != 1 and axis.dilation != 1
-    is_one = x.shape[0] == 1 and not has_gaps and (filters >= GRAIN or is_short)
+    is_one = x.shape[0] == 1 and not has_gaps and (weights.shape[0] >= GRAIN or is_short)
     return is_one or not axis.is_stepped
 
 
