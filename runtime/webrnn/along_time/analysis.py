@@ -1,8 +1,8 @@
 """One walk over a graph: for each value, how it depends on frames, given which axes of the inputs are time.
 
-Nodes of the outermost graph get a `Move`, which says what they become in a stream: those that look at several frames one
-of their own, all others are copied, with operands that are equally late. Inside branches and loops all nodes work frame
-by frame. Sizes are taken to be at least 1: what a model does to no frames at all is not looked at.
+Nodes of the outermost graph get a `Move`, which says what they become in a stream: those that look at several frames
+one of their own, all others are copied, with operands that are equally late. Inside branches and loops all nodes work
+frame by frame. Sizes are taken to be at least 1: what a model does to no frames at all is not looked at.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ class Analysis:
         stride: int = 1,
         opened: bool = False,
     ):
-        """`fed` are the values that depend on what the inputs contain, not only on their sizes. With `opened` the axes of
-        time have any size, also where the model declares a number."""
+        """`fed` are the values that depend on what the inputs contain, not only on their sizes. With `opened` the axes
+        of time have any size, also where the model declares a number."""
         self.facts = Facts()
         self.along: dict[Value, Along] = {}
         self.constants: dict[Value, np.ndarray] = {}

@@ -10,8 +10,8 @@ from webrnn.shapes.infer import infer
 
 
 def take_one_sequence(graph: Graph, time: Mapping[Value, int], label: str | None = None) -> bool:
-    """Let the axes of the inputs that loops without states walk along, of any size and not time, have one place; whether
-    there are any. With a label only this loop is looked at."""
+    """Let the axes of the inputs that loops without states walk along, of any size and not time, have one place;
+    whether there are any. With a label only this loop is looked at."""
     facts = infer(graph)
     walked: set[Dim] = set()
     for node in graph.nodes:

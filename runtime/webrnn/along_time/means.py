@@ -1,6 +1,7 @@
 """An AveragePool whose windows have fewer frames at the ends of the sequence, in a stream.
 
-Sums, by a Conv with ones, are divided by how many elements each of them has. A pooling adds and divides in the same order.
+Sums, by a Conv with ones, are divided by how many elements each of them has. A pooling adds and divides in the same
+order.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What a node becomes in a stream, and the table of rules for nodes that look at several frames.
 
-`@move("Name")` puts a function in the table: it takes a `NodeView` of a node of the outermost graph, with an operand that
-has frames, and gives a `Move`, or None if the node works frame by frame, so that its rule along time says all.
+`@move("Name")` puts a function in the table: it takes a `NodeView` of a node of the outermost graph, with an operand
+that has frames, and gives a `Move`, or None if the node works frame by frame, so that its rule along time says all.
 """
 
 from __future__ import annotations

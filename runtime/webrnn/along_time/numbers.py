@@ -1,7 +1,7 @@
 """Values that count frames: what they are in a frame is a multiple of its number and a fixed rest.
 
-They are followed through arithmetic by constants and through changes of shape, so that it is known which frames a Gather
-takes by them.
+They are followed through arithmetic by constants and through changes of shape, so that it is known which frames a
+Gather takes by them.
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ def numbers_of(
     shape: Shape | None,
     along: Along,
 ) -> Numbers | None:
-    """What a node makes of values that count frames, if that can be said. `shape` and `along` are those of its result."""
+    """What a node makes of values that count frames, if that can be said. `shape` and `along` are those of its
+    result."""
     if node.domain or shape is None or not along.is_pure or along.fault is not None:
         return None
     if not any(value in known for value in node.inputs if value is not None):
@@ -69,11 +70,12 @@ def _arithmetic(node: Node, known: Mapping[Value, Numbers], constants: Mapping[V
         fixed = None if value is None else constants.get(value)
         found = Numbers(fixed, fixed) if fixed is not None and fixed.dtype.kind in "iu" else None
         pairs.append(known.get(value, found) if value is not None else None)
-    if len(pairs) != 2 or pairs[0] is None or pairs[1] is None:
+    left, right = pairs if len(pairs) == 2 else (None, None)
+    if left is None or right is None:
         return None
     if node.op == "Mul" and all(value in known for value in node.inputs):
         return None
-    function, (left, right) = _ARITHMETIC[node.op], pairs
+    function = _ARITHMETIC[node.op]
     return Numbers(function(left.first, right.first), function(left.second, right.second))
 
 

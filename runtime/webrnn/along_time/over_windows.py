@@ -2,8 +2,8 @@
 
 A window of a convolution's result is the convolution of a window, and likewise for pools and for what is done to each
 element: as long as nothing pads or mixes the axis of the window, such ops run once, on the sequence. Where an op needs
-the window, or has made it one frame, windows become the first axis, and the model runs with them as its batch. Both ways
-give the same bits.
+the window, or has made it one frame, windows become the first axis, and the model runs with them as its batch. Both
+ways give the same bits.
 """
 
 from __future__ import annotations

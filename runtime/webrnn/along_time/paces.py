@@ -9,8 +9,8 @@ from webrnn.ir import Dim, Symbol, SymbolicDim
 from .kinds import BreaksTime, NeedsStride
 
 STRIDES = Symbol("number of strides")
-"""How many strides the inputs have. No model can give a size this name by accident that matters: it is used for the axes
-of time only."""
+"""How many strides the inputs have. No model can give a size this name by accident that matters: it is used for the
+axes of time only."""
 _NAMES = STRIDES.names
 FAR = 2**31 - 1
 """No axis has so many elements: exporters write this or more for "to the end"."""

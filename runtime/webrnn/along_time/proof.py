@@ -1,8 +1,9 @@
 """Which axis is time, and the stream that a model for whole sequences is along it.
 
-Time is what the caller says, or the axis that loops with states of their own walk along. Where they walk along two axes of
-an input and one of them is of a fixed size, time is the other one; without such loops it is the axis whose size is open
-and has a name for time, or the only open one that is not the batch. Where that does not decide, the model is refused.
+Time is what the caller says, or the axis that loops with states of their own walk along. Where they walk along two axes
+of an input and one of them is of a fixed size, time is the other one; without such loops it is the axis whose size is
+open and has a name for time, or the only open one that is not the batch. Where that does not decide, the model is
+refused.
 """
 
 from __future__ import annotations
@@ -59,8 +60,8 @@ def streamed(graph: Graph, time: Mapping[str, int] | None = None) -> Streamed | 
 
 
 def one_sequence(graph: Graph, time: Mapping[str, int] | None = None, node: str | None = None) -> bool:
-    """Let a model that runs a loop for each sequence of a batch be for one sequence; whether there is such a loop. `node`
-    is the label of the loop that is in the way."""
+    """Let a model that runs a loop for each sequence of a batch be for one sequence; whether there is such a loop.
+    `node` is the label of the loop that is in the way."""
     try:
         chosen = _given(graph, time) if time else _find_time(graph, frozenset(data_dependent(graph)))
     except ModelError:
@@ -255,7 +256,8 @@ def _choose(value: Value, axes: Mapping[int, list[Node]]) -> int:
 
 
 def _is_named(value: Value, axis: int, pattern: re.Pattern[str]) -> bool:
-    """Whether the model gives the size of an axis of an input such a name: one made of that of the input says nothing."""
+    """Whether the model gives the size of an axis of an input such a name: one made of that of the input says
+    nothing."""
     size = (value.shape or ())[axis]
     is_made_up = str(size).rstrip("_") == f"{value.name}.{axis}".rstrip("_")
     return isinstance(size, SymbolicDim) and not is_made_up and pattern.search(str(size)) is not None

@@ -52,8 +52,8 @@ def polynomial(dim: SymbolicDim, builder: GraphBuilder, size_of: Callable[[str],
 
 
 class Starts:
-    """Writes that graph. Of the model it takes what the start of a loop is computed from; sizes that are known come from
-    the inputs, so that no frame has to be computed to know them."""
+    """Writes that graph. Of the model it takes what the start of a loop is computed from; sizes that are known come
+    from the inputs, so that no frame has to be computed to know them."""
 
     def __init__(self, model: Graph, facts: Facts, sizes: NamedSizes):
         self._facts, self._sizes = facts, sizes

@@ -231,8 +231,8 @@ class Writer:
         return before
 
     def carried(self, name: str, init: Value, is_fed: bool = False) -> Value:
-        """A state that starts from a value of the model, or, if that depends on what is fed, takes it in the first step:
-        see `at_first`."""
+        """A state that starts from a value of the model, or, if that depends on what is fed, takes it in the first
+        step: see `at_first`."""
         fact = self.facts.of(init)
         if is_fed:
             if fact.shape is None or fact.dtype is None or not fact.shape:
@@ -309,8 +309,8 @@ class Writer:
         return self.builder.op("Add", frames, self.scalar(pace.extra - 1))
 
     def frame_numbers(self, pace: Pace, delay: int) -> Value:
-        """The numbers, in the whole run, of the frames of a step, int64[frames]. Frames that the whole run does not have
-        get the number of one that it has."""
+        """The numbers, in the whole run, of the frames of a step, int64[frames]. Frames that the whole run does not
+        have get the number of one that it has."""
         key = ("numbers", pace, delay)
         if key not in self._cache:
             numbers = self.builder.op("Min", self._places(pace.rate, delay, 0), self.last_frame(pace))

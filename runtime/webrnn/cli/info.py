@@ -10,8 +10,8 @@ import numpy as np
 
 from webrnn.checks.graphs import check_graph
 from webrnn.engine.executor.executor import Executor
-from webrnn.engine.session import NodeArg
 from webrnn.engine.programs.vm_program import with_shapes
+from webrnn.engine.session import NodeArg
 from webrnn.engine.streams.carry import ByFrames
 from webrnn.engine.streams.states import states_of
 from webrnn.engine.streams.streaming import StreamingModel
