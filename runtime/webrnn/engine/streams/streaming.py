@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from webrnn.along_time import time_sizes
 from webrnn.errors import ModelError, PlanError
 from webrnn.ir import Graph, SymbolicDim, Value
 from webrnn.ir.timing import Timing
@@ -72,8 +73,10 @@ class StreamingModel:
         named = {} if is_internal else _named_pairs(carry, graph.inputs, graph.outputs, graph)
         counter = expose_counter(graph)
         if is_internal:
-            run_passes(graph, PLAIN_LOOPS, disable=disable)
             by_frames = by_frames or ByFrames()
+            if by_frames.time:
+                time_sizes(graph, by_frames.time)  # opens them, so that no pass takes a number of frames for granted
+            run_passes(graph, PLAIN_LOOPS, disable=disable)
             if by_frames.running:
                 make_statistics_run(graph, by_frames.time)
             if by_frames.lookback is not None:
