@@ -60,7 +60,7 @@ export function planOf({ sizes, buffers, tensors, code, externals, slots, meta }
   const whole = { symbols: [], nodes: [], ...meta };
   const text = new TextEncoder().encode(JSON.stringify(whole));
   const header = [
-    0x4e4e5257, 3, words, whole.symbols.length, sizes.length, buffers.length, slots, tensors.length, externals, 0, code.length,
+    0x4e4e5257, 5, words, whole.symbols.length, sizes.length, buffers.length, slots, tensors.length, externals, 0, code.length,
     data, 0, data, text.length,
   ];
   const plan = new Uint8Array(data + text.length);

@@ -15,7 +15,8 @@ from webrnn.ir.fused import is_expression
 from webrnn.passes import ALL_PASSES, Outcome, Pass, run_passes
 from webrnn.passes.pipeline import FOR_STREAMS
 
-BY_NAME: dict[str, Pass] = {step.name: step.load() for step in (*ALL_PASSES, *FOR_STREAMS)}
+BY_NAME: dict[str, Pass] = {step.name: step.load() for step in ALL_PASSES}
+WITH_STREAMS: dict[str, Pass] = {**BY_NAME, **{step.name: step.load() for step in FOR_STREAMS}}
 
 
 def ops(graph: Graph) -> Counter[str]:
@@ -31,7 +32,7 @@ def nodes_left(graph: Graph) -> int:
 
 def apply(graph: Graph, *names: str, **options: Any) -> Outcome:
     """Run these passes, behind the inference that they require, until nothing changes; check the graph after each."""
-    steps = [BY_NAME["infer_shapes"], *(BY_NAME[name] for name in names)]
+    steps = [BY_NAME["infer_shapes"], *(WITH_STREAMS[name] for name in names)]
     return run_passes(graph, steps, check=True, **options)
 
 
@@ -63,7 +64,7 @@ def assert_keeps_results(graph: Graph, arguments: Sequence[Any], *names: str, **
     """Run passes on a copy and compare. Passes that reorder arithmetic get a tolerance, all others none."""
     copy = graph.copy()
     outcome = apply(copy, *names, **options)
-    exact = not any(BY_NAME[name].reorders_arithmetic for name in names)
+    exact = not any(WITH_STREAMS[name].reorders_arithmetic for name in names)
     assert_same_results(graph, copy, arguments, bits=exact)
     return outcome
 

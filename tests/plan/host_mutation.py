@@ -328,8 +328,10 @@ def _states(file: _Words, rng: random.Random) -> None:
 
 def _timing(file: _Words, rng: random.Random) -> None:
     """Frames along some axis of what is fed and returned; some of it wrong."""
-    inputs, outputs = ([row for row in file.meta.get(part) or () if isinstance(row, dict)] for part in PORTS)
-    states = [row for row in file.meta.get("states") or () if isinstance(row, dict)]
+    parts = [file.meta.get(part) for part in (*PORTS, "states")]
+    inputs, outputs, states = (
+        [row for row in part if isinstance(row, dict)] if isinstance(part, list) else [] for part in parts
+    )
 
     def timed(ports: list[dict[str, Any]], key: str) -> list[dict[str, Any]]:
         carried = [row.get(key) for row in states] if rng.random() < 0.9 else []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.plan.harness import check_graph, graph_of, plan_of, value_type
@@ -81,6 +81,7 @@ def test_each_sequence_may_have_its_own_position(axis, kept, rows, position):
     check_graph(graph, operands(np.random.default_rng(1), kept, rows, position))
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.integers(0, 9), st.integers(0, 3), st.integers(1, 3), st.integers(1, 4), st.integers(1, 3),
     st.lists(st.integers(1, 5), min_size=1, max_size=6), st.integers(0, 2**16),

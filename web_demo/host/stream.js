@@ -372,6 +372,7 @@ export class Stream {
   #commit() {
     const states = this.#states;
     const returned = this.#returned;
+    for (let i = 0; i < states.length; i++) if (states[i].partner.isLate) this.#resultView(states[i].partner); // or raise
     for (let i = 0; i < returned.length; i++) returned[i].resultShape = returned[i].shownShape(this.#resultShape(returned[i]));
     if (this.#frames?.keepsResults) for (const slot of returned) slot.kept = this.#resultView(slot).slice();
     this.#isFed = true;
