@@ -368,3 +368,24 @@ REFUSED: dict[str, tuple[str, str, str]] = {
         "both_reverse", "backwards",
     ),
 }  # fmt: skip
+
+_CENTRED = "a = Transpose<perm=[1,2,0]>(x)  c = Conv<pads=[1,1]>(a, kernel)  d = Transpose<perm=[2,0,1]>(c)"
+_END = "z = Identity(h_of_walk)"
+
+ENDS: dict[str, str] = {
+    "GRU": _CENTRED + _gru("d", "y") + "z = Squeeze(y_final, first_axis)",
+    "step number": _CENTRED + loop(
+        "f = Gather<axis=0>(d, i)  number = Cast<to=1>(i)  g = Add(f, number)", CELL.replace("Add(f, p)", "Add(g, p)"),
+        ALWAYS,
+    ) + _END,
+    "frame before": _CENTRED + loop(
+        "b = Sub(i, one)  at = Max(b, zero)  f = Gather<axis=0>(d, at)", CELL, ALWAYS
+    ) + _END,
+    "starts from the first frame": _CENTRED + "start = Gather<axis=0>(d, zero)" + loop(
+        "f = Gather<axis=0>(d, i)", CELL, ALWAYS, states=((FRAME, "h", "start", "h_next"),)
+    ) + _END,
+    "sum over time": _CENTRED + "y = CumSum(d, zero)  z = Gather<axis=0>(y, last)",
+    "one step less": loop("at = Add(i, one)", _at("at"), CELL, ALWAYS, count="last") + _END,
+    "next frame": loop("a = Add(i, one)  at = Min(a, last)", _at("at"), CELL, ALWAYS) + _END,
+}  # fmt: skip
+"""Also z, what is left after the last frame, all but the last two behind a convolution that looks a frame ahead."""

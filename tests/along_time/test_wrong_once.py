@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import webrnn
-from tests.backends import BACKENDS, MAIN
+from tests.backends import BACKENDS, KERNELS, MAIN
 
-from .loop_texts import BATCH, EXACT, REFUSED, WIDTH, proto_of
+from .loop_texts import BATCH, ENDS, EXACT, REFUSED, WIDTH, proto_of
 
 FRAMES = 14
 MASKED = ", bool[time,2] mask"
@@ -65,3 +65,16 @@ def test_refused_by_name(name):
     assert raised.value.node
     assert node in raised.value.node
     assert reason in str(raised.value)
+
+
+@pytest.mark.parametrize("backend", KERNELS)
+@pytest.mark.parametrize("name", ENDS)
+def test_last_states_behind_a_delay_are_those_of_the_whole_run_after_the_flush(name, backend):
+    session = session_of(ENDS[name], backend, y=f"float[frames,{BATCH},{WIDTH}] y, float[{BATCH},{WIDTH}] z")
+    feeds = feeds_of(session)
+    whole, last = session.run(None, feeds)
+    for length in (1, 2, 7, FRAMES):
+        stream = session.stream(carry="internal")
+        starts = range(0, FRAMES, length)
+        parts = [*(stream.step({"x": feeds["x"][start : start + length]}) for start in starts), stream.flush()]
+        assert_same([np.concatenate([part[0] for part in parts]), parts[-1][1]], [whole, last])

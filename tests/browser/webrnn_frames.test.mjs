@@ -51,7 +51,8 @@ for (const name of names) {
 
 /** A snapshot with the shapes of its states, whose batch is that of x. */
 function shaped(model, state, { x }) {
-  const shape = (name) => model.inputs.find((port) => port.name === name).shape.map((size) => (size === "batch" ? x.shape[0] : size));
+  const sizes = { batch: x.shape[0], "2*batch": 2 * x.shape[0] };
+  const shape = (name) => model.inputs.find((port) => port.name === name).shape.map((size) => sizes[size] ?? size);
   return Object.fromEntries(Object.entries(state).map(([name, data]) => [name, { data, shape: shape(name) }]));
 }
 

@@ -79,11 +79,13 @@ class Window:
 
 
 def _known_end(along: Along, slid: Window, length: Dim) -> Along:
-    """The operand of a window, late enough if the window reads frames behind its last one."""
+    """The operand of a window: late enough if the window reads frames behind its last one, and with frames around it
+    made where the window pads as well."""
     own = Pace.of(along.length)
-    if along.mirror is not None and slid.before > 0:
+    reads_behind = slid.reads(Pace.of(length).extra) > own.extra
+    if along.mirror is not None and (slid.before > 0 or reads_behind):
         along = along.settled(along.earliest)
-    return along.before_end(own.extra) if slid.reads(Pace.of(length).extra) > own.extra else along
+    return along.before_end(own.extra) if reads_behind else along
 
 
 def _checked_length(view: NodeView, axis: int, step: int) -> Dim:

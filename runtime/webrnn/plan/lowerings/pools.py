@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from webrnn.ir import Dim, Node
+from webrnn.ir.dims import floor_divide
 from webrnn.shapes.rules.images import implied_lengths
 
 from ..draft import ExpressionOp
@@ -57,9 +58,13 @@ def _is_one_instruction(x: View, axes: Sequence[Axis], kind: str) -> bool:
         return False
     if kind != "average_with_padding":
         return True
-    ends = [(axis.positions - 1) * axis.stride + axis.extent - axis.before - axis.after for axis in axes]
-    beyond = [end - size for end, size in zip(ends, x.shape[2:], strict=True)]
-    return all(isinstance(much, int) and much <= 0 for much in beyond)
+    # By axes a mean is rounded in another way: which of them it is must not depend on whether sizes are numbers.
+    return all(axis.positions == _full_windows(axis, size) for axis, size in zip(axes, x.shape[2:], strict=True))
+
+
+def _full_windows(axis: Axis, size: Dim) -> Dim:
+    """How many windows end within the padding."""
+    return floor_divide(axis.before + size + axis.after - axis.extent, axis.stride) + 1
 
 
 def _has_channels(x: View) -> bool:
