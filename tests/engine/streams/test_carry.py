@@ -1,8 +1,9 @@
+import numpy as np
 import pytest
 
 import webrnn
 from tests.backends import MAIN
-from tests.engine.stream_models import CARRY, counter, feed, growing, hidden_state, stateful
+from tests.engine.stream_models import CARRY, HIDDEN, counter, feed, growing, hidden_state, stateful
 from tests.onnx.models import floats, model, recurrent
 from webrnn.engine.streams.carry import resolve
 from webrnn.ir import DType, Value
@@ -66,9 +67,15 @@ def test_internal_keeps_all_outputs_of_the_model():
     assert (stream.state["cell.h"].ravel() == y_h.ravel()).all()
 
 
-def test_internal_refuses_a_loop_that_starts_from_what_is_fed():
-    with pytest.raises(webrnn.ModelError, match=r"node 'cell'.*starts from what is fed .*: carry it by name"):
-        session(stateful("GRU")).stream(carry="internal")
+def test_internal_takes_what_is_fed_for_a_state_in_the_first_step_only():
+    s = session(stateful("LSTM"), backend=MAIN)
+    x, h, c = feed(7, 2), *np.random.default_rng(3).standard_normal((2, 1, 2, HIDDEN)).astype(np.float32)
+    whole = s.run(None, {"x": x, "h_in": h, "c_in": c})
+    stream = s.stream(carry="internal")
+    first = stream.step({"x": x[:3], "h_in": h, "c_in": c})
+    second = stream.step({"x": x[3:], "h_in": 9 * h, "c_in": 9 * c})
+    assert np.array_equal(np.concatenate([first[0], second[0]]), whole[0])
+    assert all(np.array_equal(a, b) for a, b in zip(second[1:], whole[1:], strict=True))
 
 
 def test_internal_refuses_loops_that_run_backwards():

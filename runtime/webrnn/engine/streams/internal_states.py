@@ -15,6 +15,8 @@ from webrnn.ir.timing import Timing
 from webrnn.passes import PASSES, run_passes
 from webrnn.passes.pipeline import FOR_STREAMS, PLAIN_LOOPS
 
+from .carry import ByFrames
+
 
 @dataclass(frozen=True)
 class ExposedStates:
@@ -29,12 +31,20 @@ class ExposedStates:
     """How many frames of the inputs one frame of an output depends on; None if it depends on all so far."""
 
 
-def expose_states(graph: Graph, time: Mapping[str, int] | None = None, disable: Collection[str] = ()) -> ExposedStates:
-    """The stream of a model along time, which is an axis that loops walk along or that `time` names.
+def expose_states(graph: Graph, by_frames: ByFrames, disable: Collection[str] = ()) -> ExposedStates:
+    """The stream of a model along time, which is an axis that loops walk along or that the caller names.
 
     A graph that cannot give by frames what it gives for the whole sequence is refused, naming the node.
     """
-    found = _streamed(graph, time, disable)
+    if by_frames.time:
+        time_sizes(graph, by_frames.time)  # opens them, so that no pass takes a number of frames for granted
+    run_passes(graph, PLAIN_LOOPS, disable=disable)
+    if by_frames.running:
+        _make_statistics_run(graph, by_frames.time)
+    if by_frames.lookback is not None:
+        _make_attention_look_back(graph, by_frames.lookback, by_frames.time)
+    run_passes(graph, FOR_STREAMS, disable=disable)
+    found = _streamed(graph, by_frames.time, disable)
     if found is None:
         raise ModelError(
             'carry="internal": no loop of the model starts from constants, and no open axis of an input is time: '
@@ -62,7 +72,7 @@ def _streamed(graph: Graph, time: Mapping[str, int] | None, disable: Collection[
     return streamed(graph, time)
 
 
-def make_statistics_run(graph: Graph, time: Mapping[str, int] | None = None) -> None:
+def _make_statistics_run(graph: Graph, time: Mapping[str, int] | None) -> None:
     """Let statistics over all frames be statistics over the frames so far: another model, that runs by frames."""
     from webrnn.passes.infer_shapes import InferShapes
     from webrnn.passes.norms_to_statistics import NormsToStatistics
@@ -72,7 +82,7 @@ def make_statistics_run(graph: Graph, time: Mapping[str, int] | None = None) -> 
     run_passes(graph, [InferShapes(), NormsToStatistics(sizes), RunningStatistics(sizes)])
 
 
-def make_attention_look_back(graph: Graph, frames: int, time: Mapping[str, int] | None = None) -> None:
+def _make_attention_look_back(graph: Graph, frames: int, time: Mapping[str, int] | None) -> None:
     """Let attention over all frames see the last ones only: another model, that runs by frames."""
     from webrnn.passes.attention_looks_back import AttentionLooksBack
 

@@ -8,13 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from webrnn.along_time import time_sizes
 from webrnn.errors import ModelError, PlanError
 from webrnn.ir import Graph, SymbolicDim, Value
 from webrnn.ir.timing import Timing
 from webrnn.onnx.random import expose_counter
-from webrnn.passes import run_passes
-from webrnn.passes.pipeline import FOR_STREAMS, PLAIN_LOOPS
 from webrnn.plan.file import PlanState
 
 from ..executor.executor import Executor
@@ -23,7 +20,6 @@ from ..programs.backends import Program
 from ..programs.plan_program import PlanProgram
 from .carriers import ArrayCarrier, Carrier, PlanCarrier
 from .carry import ByFrames, Carry, resolve
-from .internal_states import expose_states, make_attention_look_back, make_statistics_run
 from .state_sizes import StateSizes
 from .states import find_states
 from .stream import Initial, Stream
@@ -73,16 +69,9 @@ class StreamingModel:
         named = {} if is_internal else _named_pairs(carry, graph.inputs, graph.outputs, graph)
         counter = expose_counter(graph)
         if is_internal:
-            by_frames = by_frames or ByFrames()
-            if by_frames.time:
-                time_sizes(graph, by_frames.time)  # opens them, so that no pass takes a number of frames for granted
-            run_passes(graph, PLAIN_LOOPS, disable=disable)
-            if by_frames.running:
-                make_statistics_run(graph, by_frames.time)
-            if by_frames.lookback is not None:
-                make_attention_look_back(graph, by_frames.lookback, by_frames.time)
-            run_passes(graph, FOR_STREAMS, disable=disable)
-            exposed = expose_states(graph, by_frames.time, disable)
+            from .internal_states import expose_states  # a page waits for what is imported
+
+            exposed = expose_states(graph, by_frames or ByFrames(), disable)
             graph, timing, field = exposed.graph, exposed.timing, exposed.receptive_field
             named, initial = dict(exposed.pairs), _initial_of(exposed.initial, limits, bool(counter))
         inputs = [value.like(value.name) for value in graph.inputs]
