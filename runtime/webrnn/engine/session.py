@@ -213,7 +213,11 @@ class InferenceSession:
         with self._lock:
             if model not in self._batched_models:
                 self._batched_models[model] = find_batched(
-                    model.graph, model.pairs, self._optimize_stream, self._streaming_program
+                    model.graph,
+                    model.pairs,
+                    self._optimize_stream,
+                    self._streaming_program,
+                    model.timing.inputs if model.timing is not None else None,
                 )
             return self._batched_models[model]
 
