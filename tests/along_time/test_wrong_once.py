@@ -55,6 +55,18 @@ def test_exact_by_steps_of_any_length(name, backend):
         assert_same(streamed(session, feeds, length), whole, backend)
 
 
+@pytest.mark.parametrize("name", EXACT)
+def test_exact_if_the_model_is_for_a_fixed_number_of_frames(name):
+    """`time=` opens the axis."""
+    proto = proto_of(EXACT[name], MASKED if "mask" in EXACT[name] else "")
+    for value in proto.graph.input:
+        value.type.tensor_type.shape.dim[0].dim_value = FRAMES
+    session = webrnn.InferenceSession(proto.SerializeToString())
+    feeds = feeds_of(session)
+    time = dict.fromkeys(feeds, 0)
+    assert_same(streamed(session, feeds, 2, time=time), session.run(None, feeds))
+
+
 @pytest.mark.parametrize("name", REFUSED)
 def test_refused_by_name(name):
     text, node, reason = REFUSED[name]

@@ -80,11 +80,12 @@ def time_sizes(graph: Graph, time: Mapping[str, int] | None = None) -> frozenset
         found = {value: _open_axis(value) for value in graph.inputs if not value.container}
         chosen = {value: axis for value, axis in found.items() if axis is not None}
     sizes: set[Dim] = set()
+    opened: dict[Dim | None, SymbolicDim] = {}
     for value, axis in _with_same_names(graph, chosen).items():
         assert value.shape is not None
         size = value.shape[axis]
         if size is None or (isinstance(size, int) and time):
-            size = Symbol(f"frames of {value.name}")
+            size = opened.setdefault(size, Symbol(f"frames of {value.name}"))
             value.shape = (*value.shape[:axis], size, *value.shape[axis + 1 :])
         if not isinstance(size, int):
             sizes.add(size)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice, product
 
@@ -37,12 +37,14 @@ def find_batched(
     pairs: Sequence[tuple[int, int]],
     optimize: Callable[[Graph], object],
     make_program: Callable[[Graph, Graph], Program],
+    time: Mapping[str, int] | None = None,
 ) -> Batched | str:
     """A plan for many streams of a model with these (input, output) pairs of states, or why there is none.
 
-    `make_program` takes the graph after and before the passes.
+    `make_program` takes the graph after and before the passes. The axes of inputs that are `time` count no streams.
     """
-    options = [_options(value) for value in graph.inputs]
+    frames = time or {}
+    options = [[axis for axis in _options(value) if axis != frames.get(value.name)] for value in graph.inputs]
     if not options or not all(options):
         return "an input has no axis that could count streams"
     reason = "no axis of the inputs goes through to all outputs"

@@ -36,6 +36,8 @@ def expose_states(graph: Graph, by_frames: ByFrames, disable: Collection[str] = 
 
     A graph that cannot give by frames what it gives for the whole sequence is refused, naming the node.
     """
+    if by_frames.time:
+        time_sizes(graph, by_frames.time)  # opens them, so that no pass takes a number of frames for granted
     run_passes(graph, PLAIN_LOOPS, disable=disable)
     if by_frames.running:
         _make_statistics_run(graph, by_frames.time)
