@@ -30,7 +30,8 @@ def verdict_of(recipe: Recipe, seed: int, backends: Sequence[str], thorough: boo
     needs_all = any(name in NEED_ALL for name, _ in recipe.layers)
     try:
         model = build(recipe)
-        verdict = judge(model, backends, seed, thorough, name_time=seed % 3 == 0, with_file=seed % 5 == 0)
+        more = {"with_file": seed % 5 == 0, "with_pool": seed % 5 == 1}
+        verdict = judge(model, backends, seed, thorough, name_time=seed % 3 == 0, **more)
     except Exception as error:
         last = traceback.extract_tb(error.__traceback__)[-1]
         return Verdict(wrong=f"{type(error).__name__}: {error} ({last.filename.rsplit('/', 1)[-1]}:{last.lineno})")

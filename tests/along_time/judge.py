@@ -80,6 +80,29 @@ def by_steps(stream: Any, feeds: Feeds, lengths: Sequence[int], snapshot_at: int
     return joined(stream.output_names, results, timing)
 
 
+def by_pool(
+    session: webrnn.InferenceSession, runs: Sequence[Feeds], stride: int, timing: Any, rng: np.random.Generator
+) -> list[dict[str, np.ndarray]]:
+    """What streams of one pool give, each with feeds of its own and begun when it happens to."""
+    pool = session.pool(max_streams=len(runs), carry="internal")
+    handles = [pool.open() for _ in runs]
+    fed, results = [0] * len(runs), [[] for _ in runs]
+    name, axis = next(iter(timing.inputs.items()))
+    lengths = [feeds[name].shape[axis] for feeds in runs]
+    while any(done < length for done, length in zip(fed, lengths, strict=True)):
+        for place, handle in enumerate(handles):
+            if fed[place] < lengths[place] and rng.random() < 0.7:
+                end = min(lengths[place], fed[place] + stride * int(rng.integers(1, 3)))
+                pool.submit(handle, cut_feeds(runs[place], timing.inputs, fed[place], end))
+                fed[place] = end
+        for handle, outputs in pool.tick().items():
+            results[handles.index(handle)].append(outputs)
+    for place, handle in enumerate(handles):
+        results[place].append(pool.flush(handle))
+    names = [value.name for value in session.get_outputs()]
+    return [joined(names, steps, timing) for steps in results]
+
+
 def cuttings(frames: int, stride: int, rng: np.random.Generator) -> Iterator[list[int]]:
     """Steps of 1, 2 and 7 strides, all at once, and a random cutting."""
     strides = frames // stride
@@ -115,9 +138,10 @@ def judge(
     thorough: bool = True,
     name_time: bool = False,
     with_file: bool = False,
+    with_pool: bool = False,
 ) -> Verdict:
     """`thorough`: every cutting at every length; `name_time`: the caller says which axes are time; `with_file`: also
-    through an exported plan."""
+    through an exported plan; `with_pool`: also several streams of a pool."""
     verdict = Verdict()
     rng = np.random.default_rng(seed)
     data = model.proto.SerializeToString()
@@ -145,6 +169,15 @@ def judge(
                 path = Path(folder) / "model.rnn"
                 session.export(path, carry="internal")
                 streams["file"] = webrnn.InferenceSession(path, backend=backend).stream()
+        if with_pool:
+            least = multiple(model.shortest, stream.stride)
+            runs = [model.feeds(least + more * stream.stride, rng, batch=1) for more in (0, 3, 1)]
+            names = [value.name for value in session.get_outputs()]
+            for feeds, given in zip(runs, by_pool(session, runs, stream.stride, timing, rng), strict=True):
+                gap = difference(given, dict(zip(names, session.run(None, feeds), strict=True)))
+                if gap:
+                    verdict.wrong = f"{backend} pool, steps of strides: {gap}"
+                    return verdict
         for place, frames in enumerate(sizes(model, stream.stride)):
             if frames > MOST_FRAMES and place:
                 continue

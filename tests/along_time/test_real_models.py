@@ -139,6 +139,16 @@ def test_a_loop_over_the_batch_that_cuts_frames(backend, time):
         stream.step({"samples:0": np.concatenate([samples, samples])})
 
 
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_features_of_frames_that_a_buffer_cuts(backend):
+    """wespeaker: a Scan keeps the last samples, from the first ones on; frames behind the length that is fed are 0."""
+    session = webrnn.InferenceSession(fetched("wespeaker_scan"), backend=backend)
+    samples = 0.1 * np.random.default_rng(8).standard_normal((2, 160 * 9)).astype(np.float32)
+    feeds = {"waveforms": samples, "waveforms_lens": np.array([160 * 9, 160 * 6])}
+    stream = assert_streams(session, feeds, open_stream(session, {"waveforms": 1}))
+    assert (stream.stride, stream.delay) == (160, 320)
+
+
 def test_an_open_batch_is_not_taken_for_time():
     with pytest.raises(webrnn.ModelError, match="time="):
         webrnn.InferenceSession(fetched("oww_embedding")).stream(carry="internal")

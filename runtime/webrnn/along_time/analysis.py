@@ -39,6 +39,10 @@ _REASONS = {
 }
 
 
+_MOST_NUMBERS = 2**20
+"""A list of so many numbers is not looked at."""
+
+
 class Analysis:
     """What is found for one choice of time: `along` of each value, and the loops that walk along time."""
 
@@ -106,12 +110,16 @@ class Analysis:
     def _note_numbers(self, node: Node) -> None:
         """Note a result that counts frames."""
         made = node.outputs[0] if node.outputs else None
-        if made is None or self.along[made].fault is not None or self.along[made].axis is None:
+        if made is None or self.along[made].fault is not None:
             return
         if node.op == "Range" and not node.domain:
-            start, _, step = (self.facts.of(value).ints for value in node.inputs)
-            if start is not None and step is not None:
+            start, limit, step = (self.facts.of(value).ints for value in node.inputs)
+            if start is not None and step is not None and self.along[made].axis is not None:
                 self.numbers[made] = Numbers(np.array(start), np.array(start) + step)
+            elif start is not None and step is not None and limit is not None and limit[0] - start[0] < _MOST_NUMBERS:
+                self.constants[made] = np.arange(start[0], limit[0], step[0])
+            return
+        if self.along[made].axis is None:
             return
         found = numbers_of(node, self.numbers, self.constants, self.facts.shape(made), self.along[made])
         if found is not None:

@@ -212,12 +212,9 @@ class InferenceSession:
             return "a plan from a file takes the number of streams that it was exported for"
         with self._lock:
             if model not in self._batched_models:
+                time = None if model.timing is None else model.timing.inputs
                 self._batched_models[model] = find_batched(
-                    model.graph,
-                    model.pairs,
-                    self._optimize_stream,
-                    self._streaming_program,
-                    model.timing.inputs if model.timing is not None else None,
+                    model.graph, model.pairs, self._optimize_stream, self._streaming_program, time
                 )
             return self._batched_models[model]
 

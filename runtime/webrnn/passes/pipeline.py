@@ -125,6 +125,7 @@ output needs is gone: the analysis along time looks at a model then.
 FOR_STREAMS: tuple[Step, ...] = (
     Step("infer_shapes"),
     Step("sums_to_loops", "CumSum CumProd"),
+    Step("buffers_to_windows", "Scan", "Slice", "Concat"),
     Step("starts_to_steps", "Scan", "Gather Slice"),
     Step("reads_out_of_branches", "counting", "If"),
     Step("reads_before", "counting", "Gather"),

@@ -41,7 +41,7 @@ def find_batched(
 ) -> Batched | str:
     """A plan for many streams of a model with these (input, output) pairs of states, or why there is none.
 
-    `make_program` takes the graph after and before the passes; `time` says which axes of inputs count frames.
+    `make_program` takes the graph after and before the passes. The axes of inputs that are `time` count no streams.
     """
     frames = time or {}
     options = [[axis for axis in _options(value) if axis != frames.get(value.name)] for value in graph.inputs]

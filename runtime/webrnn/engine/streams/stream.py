@@ -173,6 +173,8 @@ class Stream:
             if self._frames is not None:
                 self._last_timeless = {place: arguments[place] for place in self._frames.timeless}
                 self._last_results = kept
+            if self._now is None and not self._pairs:
+                self._now = []  # it has no states, and was fed
 
     def flush(self) -> list[Any]:
         """End the sequence: the frames that are left, so that all steps and this are the whole run. The next step
