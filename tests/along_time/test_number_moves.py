@@ -94,6 +94,19 @@ def in_blocks(b, x, size=6, hop=4, block=2):
     return b.op("Reshape", b.op("Gather", blocks, index, axis=1), b.ints(1, -1, size, WIDTH))
 
 
+def padded_windows(b, x, size=5, hop=2):
+    """tf.signal.frame with pad_end: a window begins at each hop."""
+    total = count(b, x)
+    fitting = b.op("Neg", b.op("Div", b.op("Neg", total), b.scalar(hop)))
+    reach = b.op("Add", b.op("Mul", b.op("Sub", fitting, b.scalar(1)), b.scalar(hop)), b.scalar(size))
+    missing = b.op("Unsqueeze", b.op("Max", b.op("Sub", reach, total), b.scalar(0)), b.ints(0))
+    padded = b.op("Pad", x, b.op("Concat", b.ints(0, 0, 0, 0), missing, b.ints(0), axis=0))
+    begins = b.op("Mul", b.op("Range", b.scalar(0), fitting, b.scalar(1)), b.scalar(hop))
+    return b.op(
+        "Gather", padded, b.op("Add", b.op("Unsqueeze", begins, b.ints(1)), b.constant(np.arange(size))), axis=1
+    )
+
+
 def by_gather_nd(b, x):
     turned = b.op("Transpose", x, perm=[1, 0, 2])
     begins = b.op("Range", b.scalar(0), b.op("Sub", count(b, x), b.scalar(2)), b.scalar(1))
@@ -104,6 +117,13 @@ def by_gather_nd(b, x):
 def padded_to_blocks(b, x):
     """(4 - n % 4) % 4 frames more, and blocks of 4."""
     missing = b.op("Mod", b.op("Sub", b.ints(4), b.op("Mod", b.size(x, 1), b.ints(4))), b.ints(4))
+    pads = b.op("Concat", b.ints(0, 0, 0, 0), missing, b.ints(0), axis=0)
+    return b.op("Reshape", b.op("Pad", x, pads), b.ints(1, -1, 4, WIDTH))
+
+
+def padded_by_remainder(b, x):
+    """-n % 4 frames more."""
+    missing = b.op("Mod", b.op("Neg", b.size(x, 1)), b.ints(4))
     pads = b.op("Concat", b.ints(0, 0, 0, 0), missing, b.ints(0), axis=0)
     return b.op("Reshape", b.op("Pad", x, pads), b.ints(1, -1, 4, WIDTH))
 
@@ -131,8 +151,11 @@ EXACT = {
     "windows of windows": lambda b, x: windows(b, b.op("ReduceSum", windows(b, x, 3, 1), b.ints(2), keepdims=0), 4, 2),
     "windows in blocks": in_blocks,
     "windows by GatherND": by_gather_nd,
+    "windows at each hop": padded_windows,
     "every third frame": lambda b, x: b.op("Gather", x, numbers(b, x, step=3), axis=1),
     "padded to blocks": padded_to_blocks,
+    "padded by a remainder": padded_by_remainder,
+    "padded by a remainder, behind a conv": lambda b, x: padded_by_remainder(b, valid_conv(b, x)),
 }
 
 

@@ -29,7 +29,10 @@ def made_of(op, *operands, size=1):
         ("Div", 160 * M, 80, 2 * M),
         ("Div", 160 * M - 400, 160, M - 3),
         ("Div", 160 * M + 159, 160, M),
+        ("Div", -160 * M, 160, -M),
+        ("Div", -160 * M - 1, 160, -M),
         ("Mod", 160 * M, 80, 0),
+        ("Mod", -160 * M - 1, 160, 159),
         ("Mod", 160 * M - 400, 160, 80),
         ("Max", 0, M - 3, M - 3),
         ("Max", M + 4, 5, M + 4),
@@ -53,6 +56,7 @@ def test_a_quotient_that_is_not_whole_needs_longer_strides(op, length, by, facto
 
 
 def test_lists_of_sizes():
+    assert content_of_many(*made_of("Neg", (M, 3, None), size=3)) == (-M, -3, None)
     assert content_of_many(*made_of("Div", (4 * M, 8, None), 2, size=3)) == (2 * M, 4, None)
     assert content_of_many(*made_of("Div", (4 * M, 8), (2, 2, 2), size=3)) is None
     assert content_of_many(*made_of("Add", M, 1)) is None

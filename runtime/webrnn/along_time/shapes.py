@@ -92,6 +92,8 @@ SHAPES_OF_MANY: dict[str, Callable[[Node, Facts], Shape | None]] = {
 def content_of_many(node: Node, facts: Facts) -> tuple[Dim | None, ...] | None:
     """Sizes that a node computes from the number of frames."""
     rule, operands = _SIZES_OF_MANY.get(node.op), [facts.of(value).content for value in node.inputs]
+    if node.op == "Neg" and operands[0] is not None:
+        return tuple(None if size is None else -size for size in operands[0])
     if (
         rule is None
         or len(operands) != 2
@@ -109,19 +111,26 @@ def content_of_many(node: Node, facts: Facts) -> tuple[Dim | None, ...] | None:
 
 
 def _divided(a: Dim, b: Dim) -> Dim | None:
-    """Rounded down, of what is not negative."""
+    """Rounded towards zero."""
     if not isinstance(b, int) or b < 1:
         return quotient(a, b)
-    try:
-        Pace.of(a).every(b)
-    except BreaksTime:
-        return floor_divide(a, b) if is_nonnegative(a) else quotient(a, b)
-    return floor_divide(a, b)
+    for size, sign in ((a, 1), (-a, -1)):
+        if _grows(size):
+            Pace.of(size).every(b)
+            return floor_divide(size, b) * sign
+    return floor_divide(a, b) if is_nonnegative(a) else quotient(a, b)
 
 
 def _remainder(a: Dim, b: Dim) -> Dim | None:
-    whole = _divided(a, b) if isinstance(b, int) and b > 0 else None
-    return None if whole is None else a - whole * b
+    """From 0 to below the divisor, also of what is negative."""
+    if not isinstance(b, int) or b < 1:
+        return None
+    for size, sign in ((a, 1), (-a, -1)):
+        if _grows(size):
+            pace = Pace.of(size)
+            pace.every(b)
+            return pace.extra * sign % b
+    return a % b if isinstance(a, int) else None
 
 
 def _larger(a: Dim, b: Dim) -> Dim | None:
