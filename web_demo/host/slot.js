@@ -140,9 +140,9 @@ export class Slot {
   checkTarget(memory) {
     const { target } = this;
     const room = tagOf(target) === this.tag ? lengthOf(target) : undefined;
-    const shown = this.hidden ? count(this.shownShape(this.shape)) : this.count;
-    if (this.isLate ? room === undefined : room !== shown) {
-      const needed = this.isLate ? this.tag : `${this.tag} of ${shown} elements`;
+    const needs = this.hidden ? count(this.shownShape(this.shape)) : this.count;
+    if (this.isLate ? room === undefined : room !== needs) {
+      const needed = this.isLate ? this.tag : `${this.tag} of ${needs} elements`;
       throw new ShapeError(`out: ${this.label} needs a ${needed}, not ${kindOf(target)} of ${room ?? target?.length}`);
     }
     if (target === this.own) return; // to ask for its buffer takes as long as a small step
@@ -165,7 +165,8 @@ export class Slot {
     const { axis } = this.timed;
     const inner = count(shape.slice(axis + 1));
     const [first, end] = [Math.max(0, later), Math.min(shape[axis], later + frames)];
-    for (let from = 0, to = 0; first < end && from < view.length; from += shape[axis] * inner, to += frames * inner) {
+    if (first >= end) return target;
+    for (let from = 0, to = 0; from < view.length; from += shape[axis] * inner, to += frames * inner) {
       target.set(view.subarray(from + first * inner, from + end * inner), to + (first - later) * inner);
     }
     return target;

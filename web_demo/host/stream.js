@@ -414,8 +414,8 @@ export class Stream {
     const view = this.#resultView(slot);
     if (!slot.hidden) return view;
     const shape = this.#resultShape(slot);
-    const shown = slot.shownShape(shape);
-    return slot.copyFrames(view, shape, new slot.Array(count(shown)), shown[slot.timed.axis], slot.hidden);
+    const left = slot.shownShape(shape);
+    return slot.copyFrames(view, shape, new slot.Array(count(left)), left[slot.timed.axis], slot.hidden);
   }
 
   #resultView(slot) {

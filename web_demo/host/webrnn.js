@@ -91,8 +91,9 @@ export class Model {
     if (carry === null || typeof carry !== "object") throw new ShapeError(`carry is an object, not ${typeof carry}`);
     const { timing } = this;
     if (!Object.keys(carry).length && carry === this.carry && !timing) throw new ShapeError(NO_STATES);
-    const sorted = (pairs) => JSON.stringify(Object.entries(pairs).sort());
-    return new Stream(this.#vm, carry, sizes, timing && sorted(carry) === sorted(this.carry) ? timing : null);
+    const names = Object.keys(this.carry);
+    const isOwn = names.length === Object.keys(carry).length && names.every((name) => carry[name] === this.carry[name]);
+    return new Stream(this.#vm, carry, sizes, isOwn ? timing : null);
   }
 }
 
