@@ -164,7 +164,7 @@ def judge(
             verdict.wrong = f"time is {dict(timing.inputs)}, not {model.time_axes}"
             return verdict
         streams = {"stream": stream}
-        if with_file:
+        if with_file and not verdict.no_plan:
             with tempfile.TemporaryDirectory() as folder:
                 path = Path(folder) / "model.rnn"
                 session.export(path, carry="internal")

@@ -184,7 +184,7 @@ def pool(s: Stack, x: Signal, op, kernel, stride, dilation, pads, some, ceil, in
         attributes["count_include_pad"] = include
     if "pads" in attributes:
         attributes["ceil_mode"] = ceil
-    s.need(x, max(1, extent - before - behind))
+    s.need(x, extent)  # so that no window is padding alone, of which there is no mean
     y = s.b.op(op, x.name, kernel_shape=[kernel], strides=[stride], dilations=[dilation], **attributes)
     left = x.extra + before + behind - extent
     extra = left // stride + 1

@@ -67,6 +67,17 @@ def test_exact_if_the_model_is_for_a_fixed_number_of_frames(name):
     assert_same(streamed(session, feeds, 2, time=time), session.run(None, feeds))
 
 
+def test_frames_are_no_streams_of_a_pool():
+    """Its state has an axis of size 1 that could count streams; the first axis of x counts frames."""
+    session = session_of(EXACT["convolution in each step"], MAIN)
+    feeds, pool = feeds_of(session), session.pool(max_streams=2, carry="internal")
+    stream, parts = pool.open(), []
+    for start in range(0, FRAMES, 2):
+        pool.submit(stream, {"x": feeds["x"][start : start + 2]})
+        parts.append(pool.tick()[stream][0])
+    assert_same([np.concatenate(parts)], session.run(None, feeds))
+
+
 @pytest.mark.parametrize("name", REFUSED)
 def test_refused_by_name(name):
     text, node, reason = REFUSED[name]

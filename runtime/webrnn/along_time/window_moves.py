@@ -17,9 +17,6 @@ from .paces import FAR, Pace
 from .view import NodeView
 from .writer import Writer
 
-_LOWEST = float("-inf")
-
-
 @dataclass(frozen=True, slots=True)
 class Window:
     """Frame i of the result reads `extent` frames of the operand, from frame `i * step - before`."""
@@ -97,6 +94,27 @@ def _checked_length(view: NodeView, axis: int, step: int) -> Dim:
     return length
 
 
+_WEIGHTS = {"QLinearConv": 3}
+"""The operand that is the weights, where it is not the second."""
+
+
+def _padding(view: NodeView, time: int) -> float:
+    """What a window reads where there are no frames: what counts for nothing in it."""
+    op, dtype = view.node.op, view.fact(0).dtype
+    if op == "MaxPool":
+        kind = None if dtype is None else dtype.array_type
+        if kind is None or kind.kind not in "fiu":
+            raise BreaksTime("what its elements are is not known, so neither what the least of them is", time)
+        return float("-inf") if kind.kind == "f" else float(np.iinfo(kind).min)
+    zero = 2 if op in ("ConvInteger", "QLinearConv") else None
+    if zero is None or not view.has(zero):
+        return 0.0
+    point = view.fill_of(view.node.inputs[zero])
+    if point is None:
+        raise BreaksTime("the zero point that it pads with is only known when it runs", time)
+    return point
+
+
 @dataclass(frozen=True, slots=True)
 class Places:
     """What the attributes of a convolution or a pooling say of each axis of places."""
@@ -152,7 +170,7 @@ def _without_time(attrs: dict[str, Any], places: Places, place: int) -> dict[str
     return {**kept, "pads": [pad[0] for pad in pads] + [pad[1] for pad in pads]}
 
 
-@move("Conv", "ConvInteger", "MaxPool", "AveragePool", "LpPool")
+@move("Conv", "ConvInteger", "QLinearConv", "MaxPool", "AveragePool", "LpPool")
 def window(view: NodeView) -> Move | None:
     """[batch, channels, *places]"""
     op, attrs, time = view.node.op, view.node.attrs, view.time_of(0)
@@ -164,11 +182,9 @@ def window(view: NodeView) -> Move | None:
         raise BreaksTime("its indices count over all frames", time)
     if not view.operands[0].is_pure:
         raise BreaksTime("its axis of time counts frames and others together", time)
-    kernel = attrs["kernel_shape"] if is_pool else attrs.get("kernel_shape") or view.shape(1)[2:]
+    kernel = attrs["kernel_shape"] if is_pool else attrs.get("kernel_shape") or view.shape(_WEIGHTS.get(op, 1))[2:]
     places, place = _places(view, kernel), time - 2
     before = places.pads[place][0]
-    if op == "ConvInteger" and view.has(2) and any(places.pads[place]):
-        raise BreaksTime("it pads with a zero point along time", time)
     slid = Window(places.extents[place], places.steps[place], before, places.dilations[place])
     along = view.operands[0]
     length = _checked_length(view, time, slid.step)
@@ -178,7 +194,7 @@ def window(view: NodeView) -> Move | None:
     result = slid.result(along, time, length)
     if op == "AveragePool" and not _is_full(view, places, place, slid, length):
         return Move([result], _means(view, places, place, slid, along, result), {0: slid.reads}, {0: slid.oldest})
-    pad = _LOWEST if op == "MaxPool" else 0.0
+    pad = _padding(view, time)
     order = _channels_last(view.rank(0))
 
     def write(writer: Writer) -> None:
