@@ -15,7 +15,7 @@ import webrnn
 from .fuzz import kind_of, reduced, verdict_of
 from .judge import judge
 from .layers import LAYERS, NEED_ALL
-from .stacks import build, recipe_of, recipes
+from .stacks import Recipe, build, recipe_of, recipes
 
 STACKS = 300
 BATCHES = 10
@@ -24,6 +24,28 @@ BATCHES = 10
 def backends_of(seed):
     """Native always, wasm for one in three."""
     return ("native", *(("wasm:relaxed",) if seed % 6 == 0 else ("wasm:simd",) if seed % 6 == 3 else ()))
+
+
+_CONV = {"stride": 1, "dilation": 1, "some": (1, 0), "groups": "one", "channels": 2, "bias": True}
+FOUND = {
+    "zeros before frames that are mirrored behind": (
+        ("pad", {"before": 0, "behind": 1, "mode": "reflect", "number": 0.0}),
+        ("spatial", {"kernel": (2, 3), "pads": "left", "stride": 1, "over": 1, "back": False}),
+    ),
+    "a window shorter than its stride, behind a delay": (
+        ("conv", {**_CONV, "kernel": 2, "pads": "none"}),
+        ("conv", {**_CONV, "kernel": 2, "pads": "none", "stride": 3}),
+        ("recurrent", {"op": "GRU", "hidden": 3, "squeeze": "Squeeze", "start": "none", "final": False}),
+    ),
+}
+"""What the fuzzer found."""
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_what_was_wrong_once(name):
+    verdict = judge(build(Recipe("TBC", 1, FOUND[name], 10)), ("native", "wasm:relaxed"), with_file=True)
+    assert verdict.accepted
+    assert not verdict.no_plan
 
 
 @pytest.mark.parametrize("first", range(0, STACKS, STACKS // BATCHES))

@@ -152,7 +152,7 @@ class Writer:
         if along.mirror is not None:
             return self._mirrored(value, along, n_before, new)
         if n_before <= 0:
-            return self.cut(new, axis, -n_before, FAR) if n_before else new
+            return self._without_first(value, new, axis, -n_before) if n_before else new
         start = self._start(along, n_before, pad)
         if self._is_ring(value, along, n_before):
             return keep_ring(self, value, axis, new, start, Pace.of(along.length).rate, order, more=n_before)
@@ -188,6 +188,15 @@ class Writer:
         buffer = self.builder.op("Concat", before, self.transposed(new, order), axis=at)
         self.next_state(before, self.cut(buffer, at, -n_before, FAR))
         return self.transposed(buffer, tuple(np.argsort(order).tolist()))
+
+    def _without_first(self, value: Value, new: Value, axis: int, count: int) -> Value:
+        """The frames of a step without the first ones. As many zeros behind them, which no window reads, keep their
+        number that of a step, so that it is known before it runs."""
+        rank = self.facts.of(value).rank
+        if rank is None:
+            raise BreaksTime("the rank of what is to be kept is not known before it runs")
+        pads = [count if place == rank + axis else 0 for place in range(2 * rank)]
+        return self.cut(self.builder.op("Pad", new, self.builder.ints(*pads)), axis, count, FAR)
 
     def _mirrored(self, value: Value, along: Along, n_before: int, new: Value) -> Value:
         """The frames of a step and those before it, with those around the sequence made of others."""
