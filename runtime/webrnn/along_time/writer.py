@@ -57,7 +57,6 @@ class Writer:
         self.new: dict[Value, Value] = {value: value.like(value.name) for value in model.inputs}
         self.graph = self.builder.graph
         self.graph.inputs = list(self.new.values())
-        self._output_names = {value: value.name for value in model.outputs}
         self._states: list[tuple[Value, Value]] = []
         self._sizes = named_sizes(model, facts, time)
         self._starts = Starts(model, facts, self._sizes)
@@ -100,7 +99,7 @@ class Writer:
         """A node like one of the model on other operands; what stands for its results."""
         made: list[Value | None] = []
         for output in node.outputs:
-            made.append(None if output is None else self.builder.value(f"{output.name}", output.dtype))
+            made.append(None if output is None else self.builder.value(output.name, output.dtype))
         copied = {
             name: item.copy() if isinstance(item, Graph) else item
             for name, item in (node.attrs if attrs is None else attrs).items()
@@ -128,7 +127,7 @@ class Writer:
         assert axis is not None
         start = self._start(along, by, 0.0)
         if along.mirror is None and self._is_ring(value, along, by):
-            return keep_ring(self, value, axis, self.read(value), start, Pace.of(along.length).rate)
+            return self._ring(value, along, self.read(value), start, None)
         buffer = self.buffer(value, along, by)
         return self.cut(buffer, axis, 0, -by) if by else buffer
 
@@ -155,7 +154,7 @@ class Writer:
             return self._without_first(value, new, axis, -n_before) if n_before else new
         start = self._start(along, n_before, pad)
         if self._is_ring(value, along, n_before):
-            return keep_ring(self, value, axis, new, start, Pace.of(along.length).rate, order, more=n_before)
+            return self._ring(value, along, new, start, order, more=n_before)
         return self._with_history(value, axis, new, n_before, start, order)
 
     def spread(
@@ -164,8 +163,18 @@ class Writer:
         """The windows of a step side by side, as `keep_ring` takes them; None if there is no history."""
         if along.axis is None or along.mirror is not None or n_before <= 0:
             return None
-        start, rate = self._start(along, n_before, pad), Pace.of(along.length).rate
-        return keep_ring(self, value, along.axis, source, start, rate, order, **steps)
+        return self._ring(value, along, source, self._start(along, n_before, pad), order, **steps)
+
+    def _ring(
+        self, value: Value, along: Along, new: Value, start: Sequence[float], order: Order | None, **steps: int
+    ) -> Value:
+        """Windows as `keep_ring` takes them; one ring for all that ask for the same."""
+        assert along.axis is not None
+        key = ("ring", new, tuple(start), order, *steps.items())
+        if key not in self._cache:
+            rate = Pace.of(along.length).rate
+            self._cache[key] = keep_ring(self, value, along.axis, new, start, rate, order, **steps)
+        return self._cache[key]
 
     def _is_ring(self, value: Value, along: Along, n_before: int) -> bool:
         return is_ring(n_before, Pace.of(along.length).rate, self.facts.of(value).rank or 0)
@@ -181,13 +190,17 @@ class Writer:
         if fact.shape is None or fact.dtype is None:
             raise BreaksTime("the shape or the type of what is to be kept is not known before it runs")
         order = order or tuple(range(len(fact.shape)))
+        key = ("history", new, tuple(start), order)
+        if key in self._cache:
+            return self._cache[key]
         shape = [n_before if place == axis else fact.shape[place] for place in order]
         filled = np.array(start, fact.dtype.array_type)
         before = self.state(f"{value.name}.before", fact.dtype, shape, filled, order.index(axis))
         at = order.index(axis)
         buffer = self.builder.op("Concat", before, self.transposed(new, order), axis=at)
         self.next_state(before, self.cut(buffer, at, -n_before, FAR))
-        return self.transposed(buffer, tuple(np.argsort(order).tolist()))
+        self._cache[key] = self.transposed(buffer, tuple(np.argsort(order).tolist()))
+        return self._cache[key]
 
     def _without_first(self, value: Value, new: Value, axis: int, count: int) -> Value:
         """The frames of a step without the first ones. As many zeros behind them, which no window reads, keep their
@@ -362,9 +375,12 @@ class Writer:
         fact = self.facts.of(value)
         if fact.dtype is None or along.axis is None:
             raise BreaksTime("the type of what is to be kept is not known before it runs")
-        mask = self.beside(value, self.valid(along, left, right), along.axis)
-        filled = self.builder.constant(np.array(pad, fact.dtype.array_type), "pad", fact.dtype)
-        return self.builder.op("Where", mask, new, filled)
+        key = ("masked", new, along.length, along.delay, left, right, pad)
+        if key not in self._cache:
+            mask = self.beside(value, self.valid(along, left, right), along.axis)
+            filled = self.builder.constant(np.array(pad, fact.dtype.array_type), "pad", fact.dtype)
+            self._cache[key] = self.builder.op("Where", mask, new, filled)
+        return self._cache[key]
 
     def beside(self, value: Value, mask: Value, axis: int) -> Value:
         """[streams, frames] beside a value with frames on an axis: streams are on the first of the others."""
