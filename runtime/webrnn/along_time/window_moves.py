@@ -17,6 +17,7 @@ from .paces import FAR, Pace
 from .view import NodeView
 from .writer import Writer
 
+
 @dataclass(frozen=True, slots=True)
 class Window:
     """Frame i of the result reads `extent` frames of the operand, from frame `i * step - before`."""
