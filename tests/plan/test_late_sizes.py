@@ -280,4 +280,4 @@ def test_an_output_that_is_a_view_of_another_output():
         y = b.op("Tanh", x)
         return b.op("Slice", y, first, b.ints(2**31 - 1), b.ints(1), b.ints(2)), y
 
-    check(build, ["f 2 n", "i 1"], [np.arange(8, dtype=np.float32).reshape(2, 4), np.array([1])])
+    check(build, ["f 2 n", "i 1"], [np.arange(8, dtype=np.float32).reshape(2, 4), np.array([1], np.int64)])

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.backends import MAIN
 from tests.plan.harness import check_graph, graph_of, plan_of, value_type
 from webrnn.engine.kernels import loading as kernels
 from webrnn.engine.programs.plan_program import PlanProgram
@@ -17,7 +18,7 @@ from webrnn.plan.encode import compile_graph, encode_again
 from webrnn.plan.file import PlanFile
 from webrnn.reference.rings import ring
 
-NATIVE = kernels.load("native")
+BUILD = kernels.load(MAIN)
 
 
 def turned(b, *operands, axis=1, rate=1, history=4, **steps):
@@ -94,7 +95,7 @@ def test_windows_are_those_of_the_whole_sequence(history, room, kernel, dilation
     rng = np.random.default_rng(seed)
     frames = rng.standard_normal((2, stride * sum(strides), 2)).astype(np.float32)
     graph = ring_graph(f"f 2 {slots} 2", "f 2 t 2", rate=stride, history=history, **steps)
-    program = PlanProgram(plan_of(graph), NATIVE)
+    program = PlanProgram(plan_of(graph), BUILD)
     kept, position, found = np.zeros((2, slots, 2), np.float32), 0, []
     for n in strides:
         rows = frames[:, position * stride : (position + n) * stride]
@@ -133,7 +134,7 @@ BAD = [
 
 
 @pytest.mark.parametrize("bad", BAD, ids=str)
-@pytest.mark.parametrize("backend", ["native", "numpy"])
+@pytest.mark.parametrize("backend", [MAIN, "numpy"])
 def test_what_does_not_fit_is_refused(bad, backend):
     graph = ring_graph(**{"kept": "f 2 6 3", "rows": "f 2 2 3", **bad})
     feeds = {v.name: np.zeros([int(str(d)) for d in v.shape], v.dtype.array_type) for v in graph.inputs}
@@ -142,7 +143,7 @@ def test_what_does_not_fit_is_refused(bad, backend):
 
 
 def test_sizes_that_do_not_fit_are_refused_when_they_are_bound():
-    program = PlanProgram(plan_of(ring_graph("f n 6 3", "f m t 3")), NATIVE)
+    program = PlanProgram(plan_of(ring_graph("f n 6 3", "f m t 3")), BUILD)
     with pytest.raises(PlanError, match="ring"):
         program.bind(((2, 6, 3), (3, 1, 3), (1,)))
 
@@ -186,7 +187,7 @@ def test_a_ring_that_is_computed_may_not():
 @pytest.mark.parametrize(("frames", "is_kept"), [(1, True), (2, True), (3, False)])
 def test_it_is_if_its_new_frames_take_the_place_of_none_that_is_needed(frames, is_kept):
     """What a failed step leaves is as good as what was there: the same step from it gives the same."""
-    program = PlanProgram(plan_of(ring_graph(kernel=3, dilation=2)), NATIVE)
+    program = PlanProgram(plan_of(ring_graph(kernel=3, dilation=2)), BUILD)
     kept, rows, position = operands(np.random.default_rng(2), (1, 6, 3), (1, frames, 3), [9])
     program.bind((kept.shape, rows.shape, (1,)))
     assert program.in_place([(0, 0)]) == ([(0, 0)] if is_kept else [])
@@ -201,7 +202,7 @@ def test_it_is_if_its_new_frames_take_the_place_of_none_that_is_needed(frames, i
 
 
 def test_other_pairs_are_not():
-    program = PlanProgram(plan_of(ring_graph()), NATIVE)
+    program = PlanProgram(plan_of(ring_graph()), BUILD)
     program.bind(((1, 6, 3), (1, 1, 3), (1,)))
     assert program.in_place([(1, 0), (0, 1), (2, 0)]) == []
 

@@ -239,7 +239,7 @@ def test_finite_results_are_asked_of_what_is_shown():
     assert stream.state["time.position"] == [2]
     history = {**stream.state, "history": np.full((1, 2, CHANNELS), -np.inf, np.float32)}
     late = Averages(width=4, left=0, right=0).stream(check_finite=True)  # all that it shows first is behind the history
-    late.load({"history": np.full((1, 3, CHANNELS), -np.inf, np.float32), "time.position": np.array([0])})
+    late.load({"history": np.full((1, 3, CHANNELS), -np.inf, np.float32), "time.position": np.array([0], np.int64)})
     assert late.step({"x": kind.feed(2)})[0].shape[1] == 0
     assert np.isfinite(late.step({"x": kind.feed(2)})[0]).all()
     stream.load(history)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from webrnn.errors import ModelError, ShapeError
+from webrnn.errors import ModelError, PlanError, ShapeError
 from webrnn.ir import Value
 from webrnn.ir.timing import TimedOutput, Timing
 
@@ -104,7 +104,10 @@ class Frames:
         for place, _, axis in self._inputs:
             shape, dtype = shapes[place]
             sizes = (*shape[:axis], self.flush_strides * self.timing.stride, *shape[axis + 1 :])
-            arguments[place] = np.broadcast_to(np.zeros((), dtype), sizes)
+            try:
+                arguments[place] = np.broadcast_to(np.zeros((), dtype), sizes)
+            except ValueError as error:  # more than an array of this platform may have
+                raise PlanError(f"a flush would have to feed arrays of shape {list(sizes)}") from error
         return arguments
 
 
