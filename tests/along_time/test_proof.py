@@ -334,3 +334,15 @@ def test_a_real_model():
 def test_names_of_axes():
     found = streamed(read_model(hidden_state("LSTM", with_final=True).SerializeToString()))
     assert found.timing.inputs == {"x": 0}
+
+
+@pytest.mark.parametrize("op", ["Expand", "Add", "Concat"])
+def test_sizes_that_are_written_down_are_no_sizes_of_a_stream(op):
+    """A model for three frames: with more of them it would be another one."""
+    b = Builder(RNG)
+    x = b.input("x", [3, WIDTH])
+    ones = b.constant(np.ones((3, WIDTH), np.float32))
+    made = b.op("Expand", x, b.ints(3, WIDTH), name="fixed") if op == "Expand" else None
+    made = made or b.op(op, x, ones, name="fixed", **({"axis": 1} if op == "Concat" else {}))
+    with pytest.raises(webrnn.ModelError, match="node 'fixed'"):
+        session(one_output(b, made)).stream(carry="internal", time={"x": 0})

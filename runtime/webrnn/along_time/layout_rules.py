@@ -95,6 +95,8 @@ def expand(view: NodeView) -> Sequence[Along]:
     operand, before, after = view.operands[0], view.shape(0), view.output_shape()
     added = len(after) - len(before)
     if operand.axis is not None:
+        if after[operand.axis + added] != before[operand.axis]:
+            raise BreaksTime("it expands to a fixed number of frames", operand.axis + added)
         return [operand.at(operand.axis + added)]
     if operand.last:
         raise BreaksTime("it hands what comes after the last frame to every frame")

@@ -110,6 +110,8 @@ class NodeView:
         size = self.shape(index)[axis]
         if size == 1 and (broadcasts or self.frames == 1):
             return True
+        if not isinstance(self.frames, int):
+            return False  # it is for so many frames only
         value = self.node.inputs[index]
         array = self.constants.get(value) if value is not None else None
         return array is not None and bool((array == array.take([0], axis)).all())
