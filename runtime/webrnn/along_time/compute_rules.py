@@ -9,6 +9,7 @@ from webrnn.ir.fused import CELLS
 from webrnn.ops.sets import ELEMENTWISE, REDUCTIONS
 
 from .kinds import Along, BreaksTime
+from .paces import mentions_strides
 from .view import NodeView, meeting, rule
 
 
@@ -252,7 +253,21 @@ def reduce(view: NodeView) -> Sequence[Along]:
     axes = view.ints(1, "axes") if view.has(1) else tuple(view.node.attrs.get("axes") or ())
     if not axes and view.node.attrs.get("noop_with_empty_axes", 0):
         return [view.operands[0]]
-    return [_reduced(view, {view.from_front(axis, rank) for axis in axes or range(rank)}, time)]
+    gone = {view.from_front(axis, rank) for axis in axes or range(rank)}
+    if view.node.op not in ("ReduceMax", "ReduceMin") and _sums_before_opened_time(view, gone, time):
+        raise BreaksTime(
+            "it sums over an axis before that of time, in another order than the model does for its fixed number of "
+            "frames: export it with an open axis of time",
+            time,
+        )
+    return [_reduced(view, gone, time)]
+
+
+def _sums_before_opened_time(view: NodeView, gone: set[int], time: int) -> bool:
+    """Whether the model has a fixed number of frames, and only they lie behind what is summed: one frame is a row of
+    memory then, and several are columns, which are summed in another order."""
+    behind = view.shape(0)[max(gone) + 1 :]
+    return view.is_opened and time > max(gone) and all(size == 1 or mentions_strides(size) for size in behind)
 
 
 @rule("ArgMax", "ArgMin")

@@ -12,6 +12,8 @@ STRIDES = Symbol("number of strides")
 """How many strides the inputs have. No model can give a size this name by accident that matters: it is used for the
 axes of time only."""
 _NAMES = STRIDES.names
+OPENED = "frames of "
+"""How the names of sizes begin that a model declares as numbers, and that a caller opened."""
 FAR = 2**31 - 1
 """No axis has so many elements: exporters write this or more for "to the end"."""
 

@@ -22,7 +22,7 @@ from .analysis import Analysis
 from .kinds import Along, BreaksTime, Fault, NeedsStride
 from .map_loops import take_one_sequence
 from .needs import needed_frames, receptive_field
-from .paces import Pace
+from .paces import OPENED, Pace
 from .writer import StreamGraph, Writer
 
 _ADVICE = "run whole sequences, or export the model with its state as inputs and outputs"
@@ -85,7 +85,7 @@ def time_sizes(graph: Graph, time: Mapping[str, int] | None = None) -> frozenset
         assert value.shape is not None
         size = value.shape[axis]
         if size is None or (isinstance(size, int) and time):
-            size = opened.setdefault(size, Symbol(f"frames of {value.name}"))
+            size = opened.setdefault(size, Symbol(f"{OPENED}{value.name}"))
             value.shape = (*value.shape[:axis], size, *value.shape[axis + 1 :])
         if not isinstance(size, int):
             sizes.add(size)

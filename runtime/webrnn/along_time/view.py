@@ -36,6 +36,8 @@ class NodeView:
     """Values that are one number everywhere."""
     numbers: Mapping[Value, Numbers] = field(default_factory=dict)
     """Values that count frames."""
+    is_opened: bool = False
+    """Whether the model itself is for a fixed number of frames."""
 
     def fact(self, index: int) -> Fact:
         return self.facts.of(self.node.inputs[index]) if self.has(index) else Fact()
