@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from webrnn.checks import arrays
 from webrnn.errors import Error, ShapeError
 from webrnn.reference import sizes
+from webrnn.reference.shape import trilu
 
 from .onnxruntime_oracle import check, ints
 
@@ -167,3 +168,9 @@ def test_the_limit_can_be_set():
 def test_mistakes_raise_an_error_that_names_the_op(op_type, inputs, attrs):
     with pytest.raises(Error, match=op_type):
         _call(op_type, *inputs, n_outputs=2 if op_type == "Split" else 1, **attrs)
+
+
+def test_k_of_trilu_is_one_element_of_any_rank():
+    x = np.arange(9.0).reshape(3, 3)
+    for shape in ((), (1,), (1, 1)):
+        assert np.array_equal(trilu(x, np.full(shape, 1, np.int64), upper=1), np.triu(x, 1))

@@ -17,18 +17,6 @@ from .view import NodeView, product, reshaped
 from .writer import Writer
 
 
-def _first(view: NodeView) -> Value:
-    value = view.node.inputs[0]
-    assert value is not None
-    return value
-
-
-def _result(view: NodeView) -> Value:
-    value = view.node.outputs[0]
-    assert value is not None
-    return value
-
-
 def _length(view: NodeView, axis: int, rate: int) -> Dim:
     length = view.output_shape()[axis]
     if length is None or Pace.of(length).rate != rate:
@@ -74,7 +62,7 @@ def pad(view: NodeView) -> Move | None:
     )
 
     def write(writer: Writer) -> None:
-        writer.new[_result(view)] = writer.at(_first(view), settled.delay)
+        writer.new[view.result] = writer.at(view.operand, settled.delay)
 
     reads = {0: lambda needed: min(needed - before, Pace.of(along.length).extra)}
     return Move([mirrored], write, reads, {0: lambda frame: frame - before})
@@ -98,7 +86,7 @@ def _pad_constant(view: NodeView, before: int, after: int, length: Dim, others: 
     padded = replace(along, length=length, delay=delay, start=start[: max(0, -delay)])
 
     def write(writer: Writer) -> None:
-        value = _first(view)
+        value = view.operand
         source = writer.read(value) if along == view.operands[0] else writer.at(value, along.delay)
         at_end = after > 0 and writer.needs_end(value)
         frames = writer.masked(value, along, before > 0 and along.delay > 0, at_end, number, source)
@@ -107,7 +95,7 @@ def _pad_constant(view: NodeView, before: int, after: int, length: Dim, others: 
             rest = [None if each is None else writer.read(each) for each in view.node.inputs[2:]]
             writer.write(view.node, [frames, sizes, *rest])
         else:
-            writer.new[_result(view)] = frames
+            writer.new[view.result] = frames
 
     return Move([padded], write, {0: lambda needed: needed - before}, {0: lambda frame: frame - before})
 
@@ -141,12 +129,12 @@ def slice_(view: NodeView) -> Move | None:
     taken = replace(own, length=length, delay=delay, start=own.start[start:])
 
     def write(writer: Writer) -> None:
-        frames = writer.read(_first(view)) if own is along else writer.at(_first(view), own.delay)
+        frames = writer.read(view.operand) if own is along else writer.at(view.operand, own.delay)
         if step > 1:
             frames = writer.cut(frames, time, e - delay * step, FAR, step)
         if len(axes) > 1:
             frames = _cut_others(view, writer, frames, list(axes), place)
-        writer.new[_result(view)] = frames
+        writer.new[view.result] = frames
 
     reads = {0: lambda needed: (needed - 1) * step + 1 + start}
     return Move([taken], write, reads, {0: lambda frame: frame * step + start})
@@ -157,7 +145,7 @@ def _head(view: NodeView, count: int) -> Move:
     own = view.operands[0].settled(view.operands[0].earliest)
 
     def write(writer: Writer) -> None:
-        writer.new[_result(view)] = writer.at(_first(view), own.delay)
+        writer.new[view.result] = writer.at(view.operand, own.delay)
 
     return Move([replace(own, head=count)], write)
 
@@ -206,12 +194,12 @@ def _last_frame(view: NodeView, is_kept: bool) -> Move:
     )
 
     def write(writer: Writer) -> None:
-        value = _first(view)
+        value = view.operand
         frames = writer.at(value, own.delay)
         last = (
             writer.cut(frames, time, -1, FAR) if is_newest and not writer.flushes else writer.held(value, own, frames)
         )
-        writer.new[_result(view)] = last if is_kept else writer.builder.op("Squeeze", last, writer.builder.ints(time))
+        writer.new[view.result] = last if is_kept else writer.builder.op("Squeeze", last, writer.builder.ints(time))
 
     rest = 0 if isinstance(along.length, int) else Pace.of(along.length).left(own.delay)
     return Move([LAST], write, rest=rest)
@@ -255,7 +243,7 @@ def concat(view: NodeView) -> Move | None:
             source = writer.masked(value, own, True, False, added[0], source)
         if after and writer.needs_end(value):
             source = writer.masked(value, own, False, True, after[0][0], source)
-        writer.new[_result(view)] = source
+        writer.new[view.result] = source
 
     reads = {at: lambda needed: needed - len(added)}
     return Move([joined], write, reads, {at: lambda frame: frame - len(added)})
@@ -277,7 +265,7 @@ def _joined_to_head(view: NodeView, axis: int) -> Move:
         assert rest is not None
         later = writer.at(rest, delay + count)
         is_rest = writer.beside(rest, writer.valid(Along(axis, length=length, delay=delay + count), True, False), axis)
-        writer.new[_result(view)] = writer.builder.op("Where", is_rest, later, writer.at(head, delay))
+        writer.new[view.result] = writer.builder.op("Where", is_rest, later, writer.at(head, delay))
 
     return Move([joined], write, {1: lambda needed: needed - count}, {1: lambda frame: frame - count})
 
@@ -316,7 +304,7 @@ def reshape(view: NodeView) -> Move | None:
     made = Along(axis, length=length, delay=late * spread)
 
     def write(writer: Writer) -> None:
-        frames = writer.at(_first(view), late * gathered)
+        frames = writer.at(view.operand, late * gathered)
         writer.write(view.node, [frames, writer.sizes(after)], {"allowzero": 1})
 
     reads = {0: lambda needed: -(-needed // spread) * gathered}
@@ -366,7 +354,7 @@ def resize(view: NodeView) -> Move | None:
 
     def write(writer: Writer) -> None:
         by = writer.builder.constant(np.array(scales, np.float32), "scales")
-        writer.write(view.node, [writer.at(_first(view), settled.delay), None, by])
+        writer.write(view.node, [writer.at(view.operand, settled.delay), None, by])
 
     return Move([made], write, {0: lambda needed: -(-needed // times)}, {0: lambda frame: frame // times})
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from webrnn.ir import DType, Value
+from webrnn.ir import DType
 
 from .kinds import Along, BreaksTime
 from .moves import COUNTING, Move, move
@@ -38,7 +38,7 @@ def range_(view: NodeView) -> Move | None:
             numbers = b.op("Add", numbers, writer.scalar(start))
         if dtype is not None and dtype is not DType.INT64:
             numbers = b.op("Cast", numbers, to=int(dtype))
-        writer.new[_result(view)] = numbers
+        writer.new[view.result] = numbers
 
     return Move([along], write, unread=frozenset({0, 1, 2}))
 
@@ -61,7 +61,7 @@ def rows_of_a_table(view: NodeView) -> Move | None:
         b, numbers = writer.builder, writer.frame_numbers(pace, along.delay)
         if start != 0:
             numbers = b.op("Add", numbers, writer.scalar(start))
-        writer.new[_result(view)] = b.op("Gather", writer.read(_operand(view)), numbers, axis=axis)
+        writer.new[view.result] = b.op("Gather", writer.read(view.operand), numbers, axis=axis)
 
     return Move([along], write, unread=frozenset({1, 2}))
 
@@ -103,27 +103,15 @@ def frames_by_number(view: NodeView, numbers: Numbers | None) -> Move:
 
     def write(writer: Writer) -> None:
         b = writer.builder
-        frames = slid.frames(writer, _operand(view), along, 0.0, None)
+        frames = slid.frames(writer, view.operand, along, 0.0, None)
         if step == 1 and slid.extent == 1 and numbers.first.size == 1:
             new = [axis + place for place in others]
-            writer.new[_result(view)] = b.op("Unsqueeze", frames, b.ints(*new)) if new else frames
+            writer.new[view.result] = b.op("Unsqueeze", frames, b.ints(*new)) if new else frames
             return
         count = b.op("Squeeze", writer.size_of(pace), b.ints(0))
         begins = b.op("Mul", b.op("Range", writer.scalar(0), count, writer.scalar(1)), writer.scalar(step))
         begins = b.op("Unsqueeze", begins, b.ints(*others)) if others else begins
         offsets = b.constant(numbers.first.astype("int64") - first, "offsets")
-        writer.new[_result(view)] = b.op("Gather", frames, b.op("Add", begins, offsets), axis=axis)
+        writer.new[view.result] = b.op("Gather", frames, b.op("Add", begins, offsets), axis=axis)
 
     return Move([result], write, {0: slid.reads}, {0: slid.oldest}, unread=frozenset({1}))
-
-
-def _operand(view: NodeView) -> Value:
-    value = view.node.inputs[0]
-    assert value is not None
-    return value
-
-
-def _result(view: NodeView) -> Value:
-    value = view.node.outputs[0]
-    assert value is not None
-    return value

@@ -39,6 +39,20 @@ class NodeView:
     is_opened: bool = False
     """Whether the model itself is for a fixed number of frames."""
 
+    @property
+    def operand(self) -> Value:
+        """The first operand."""
+        value = self.node.inputs[0]
+        assert value is not None
+        return value
+
+    @property
+    def result(self) -> Value:
+        """The first result."""
+        value = self.node.outputs[0]
+        assert value is not None
+        return value
+
     def fact(self, index: int) -> Fact:
         return self.facts.of(self.node.inputs[index]) if self.has(index) else Fact()
 
