@@ -14,6 +14,7 @@ from webrnn.errors import ModelError, OptionError, PlanError
 from webrnn.plan.decode import decode
 from webrnn.plan.file import PlanFile, PlanPort
 from webrnn.plan.rare import rare_parts, unfused_parts
+from webrnn.plan.stored_pool import pool_text
 from webrnn.plan.stored_timing import timing_text
 from webrnn.tables import bytes_text, table
 
@@ -49,12 +50,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         'or "internal": a model for whole sequences by frames',
     )
     add_stream_options(parser)
+    parser.add_argument(
+        "--pool", action="store_true", help="with --carry: a plan for any number of streams, run side by side"
+    )
     parser.add_argument("--about", metavar="FILE.json", help="a JSON object to store: model.about in JavaScript")
 
 
 def main(arguments: argparse.Namespace) -> None:
     carry, shapes = carried(arguments.carry), input_shapes(arguments.shape)
     about = _about(arguments.about)
+    if arguments.pool and carry is None:
+        raise OptionError("--pool is for streams: say what they carry, --carry auto, internal or INPUT=OUTPUT ...")
     session = InferenceSession(
         arguments.model,
         disable=pass_names(arguments.disable),
@@ -67,7 +73,7 @@ def main(arguments: argparse.Namespace) -> None:
         line = " ".join(f"{before}={after}" for before, after in found.answer.items())
         raise ModelError(f"{found.problem}; here: --carry {line or 'INPUT=OUTPUT ...'}")
     try:
-        said = session.export(output, shapes or None, carry, about, **by_frames(arguments))
+        said = session.export(output, shapes or None, carry, about, pool=arguments.pool, **by_frames(arguments))
     except PlanError as error:
         raise PlanError(str(error).replace("shapes={input: shape}", "--shape INPUT=N,N,...")) from error
     except OSError as error:
@@ -118,6 +124,8 @@ def sections(file: PlanFile) -> Iterator[str]:
             ],
             ("input", "from output", "type", "shape", "starts from"),
         )
+    if file.pool is not None:
+        yield pool_text(file.pool, file)
     if file.timing is not None:
         yield timing_text(file.timing)
     if file.about:

@@ -31,6 +31,9 @@ _MOST_FINDINGS = 3
 """After so many inputs that the plan refuses and the model takes, only the plan is asked."""
 _STEPS = 2
 _MOST_SECONDS = 10.0
+_TRIED_STREAMS = 3
+_TRIED_SIZES = 3
+"""So many sizes of feeds of a pool."""
 
 Shapes = Mapping[str, Sequence[int]]
 Results = list[list[Any]]
@@ -93,6 +96,47 @@ def try_stream(data: bytes, backend: str, limits: Limits, model: StreamingModel,
         [value for _, value in fed], shapes, lambda arguments: steps(loaded, arguments),
         lambda arguments: steps(model, arguments), taken_by_model, model.timing,
     )  # fmt: skip
+
+
+def try_pool(data: bytes, backend: str, limits: Limits, shapes: Shapes | None) -> None:
+    """PlanError unless streams side by side give what each gives alone, bit for bit, for some sizes of their feeds."""
+    from .streams.batching import batched_plan
+    from .streams.pool import StreamPool
+
+    plan = load_plan(data, backend, _shorter(limits))
+    model = StreamingModel.of_plan(plan, *plan.signature(), {state.input: state.output for state in plan.file.states})
+    batched = batched_plan(model)
+    assert not isinstance(batched, str)
+    carried = {before for before, _ in model.pairs}
+    one = [
+        Value(value.name, value.dtype, tuple(1 if at == axis else size for at, size in enumerate(value.shape or ())))
+        for index, (value, axis) in enumerate(zip(model.inputs, batched.inputs, strict=True))
+        if index not in carried
+    ]
+    reason, n_tried = "the inputs that were made up are refused", 0
+    for arguments in _made_up(one, shapes, model.timing):
+        feeds = {value.name: argument for value, argument in zip(one, arguments, strict=True)}
+        try:
+            model.stream().step(feeds)
+        except LimitError as error:
+            reason = str(error)
+            break
+        except Error as error:
+            reason = f"{_spell(one, arguments)}: {error}"
+            continue
+        pool = StreamPool(model, _TRIED_STREAMS, batched)
+        for _ in range(_TRIED_STREAMS):
+            pool.submit(pool.open(), feeds)
+        pool.tick()
+        if not pool.batched:
+            raise PlanError(
+                f"the streams of this model cannot be put side by side, with {_spell(one, arguments)}: {pool.reason}"
+            )
+        n_tried += 1
+        if n_tried == _TRIED_SIZES:
+            return
+    if not n_tried:
+        raise PlanError(f"whether streams are independent of each other could not be tried: {reason}")
 
 
 class _Oracle:

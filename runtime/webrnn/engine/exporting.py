@@ -9,6 +9,7 @@ from webrnn.errors import BackendError, PlanError
 from webrnn.ir import Value
 from webrnn.plan.encode import encode_again
 from webrnn.plan.halves import stored_plan
+from webrnn.plan.stored_pool import PoolAxes
 
 from .limits import Limits
 from .programs.backends import Program, kernels_of
@@ -16,6 +17,7 @@ from .programs.plan_program import PlanProgram
 
 if TYPE_CHECKING:
     from .programs.vm_program import VmProgram
+    from .streams.batching import Batched
     from .streams.streaming import StreamingModel
 
 
@@ -46,7 +48,31 @@ def export_stream(
     if shapes is not None:
         shapes = {**model.state_shapes(shapes), **shapes}
     plan = _plan(model.program, model.inputs, shapes, notes)
-    return stored_plan(encode_again(plan.file, model.stored_states(shapes), about, model.timing))
+    return stored_plan(encode_again(plan.file, model.stored_states(shapes), about, model.timing, _pool_of(model)))
+
+
+def _pool_of(model: StreamingModel) -> PoolAxes | None:
+    """The axes that count streams, if the model is a plan from a file that runs many with these states."""
+    from .streams.batching import batched_plan
+
+    batched = batched_plan(model)
+    return None if isinstance(batched, str) else PoolAxes(batched.inputs, batched.outputs)
+
+
+def export_pool(
+    model: StreamingModel,
+    batched: Batched | str,
+    shapes: Mapping[str, Sequence[int]] | None,
+    about: Mapping[str, Any] | None,
+) -> bytes:
+    """The file of a plan that takes many streams; what their states start from is that of one."""
+    if isinstance(batched, str):
+        raise PlanError(f"the streams of this model cannot be put side by side: {batched}")
+    if any(port.is_late for port in batched.program.file.outputs):
+        raise PlanError("the streams of this model cannot be put side by side: results have sizes that data decide")
+    axes = PoolAxes(batched.inputs, batched.outputs)
+    states = model.stored_states(shapes)
+    return stored_plan(encode_again(batched.program.file, states, about, model.timing, axes))
 
 
 def _plan(
@@ -103,6 +129,8 @@ def describe(program: Program, backend: str, notes: Sequence[str]) -> str:
         if plan.is_exchanged:
             lines[0] += f", on the unfused build {plan.kernels.spec}"
         kind = "a plan for all sizes" if plan.file.symbols else "one plan"
+        if plan.file.pool is not None:
+            kind = "a plan for a pool of streams"
         lines.append(f"{kind}: {len(plan.file.data)} bytes, {plan.file.header['code_words']} words of instructions")
         if plan.arena_bytes:
             lines.append(f"arena: {plan.arena_bytes} bytes")

@@ -20,7 +20,7 @@ from webrnn.passes.weight_forms import WeightForms, WeightReport, weight_forms
 from webrnn.plan.file import plan_bytes
 from webrnn.plan.lower import SAME_BITS
 
-from .exporting import describe, export_plan, export_stream, load_plan
+from .exporting import all_shapes, describe, export_plan, export_pool, export_stream, load_plan
 from .feeds import checked_feed, like_feeds, own
 from .forking import new_lock
 from .javascript import mapping_of
@@ -206,17 +206,31 @@ class InferenceSession:
         return StreamingModel.of_graph(source, carry, make_program, self._disable, self._limits, by_frames)
 
     def _batched(self, model: StreamingModel) -> Batched | str:
-        from .streams.batching import find_batched
+        from .streams.batching import batched_plan
 
         if model.graph is None:
-            return "a plan from a file takes the number of streams that it was exported for"
+            return batched_plan(model)
         with self._lock:
             if model not in self._batched_models:
-                time = None if model.timing is None else model.timing.inputs
-                self._batched_models[model] = find_batched(
-                    model.graph, model.pairs, self._optimize_stream, self._streaming_program, time
-                )
+                self._batched_models[model] = self._find_batched(model, model.graph)
             return self._batched_models[model]
+
+    def _find_batched(self, model: StreamingModel, graph: Graph) -> Batched | str:
+        from .streams.batching import find_batched
+
+        time = None if model.timing is None else model.timing.inputs
+        return find_batched(graph, model.pairs, self._optimize_stream, self._streaming_program, time)
+
+    def _batched_for(self, model: StreamingModel, shapes: Mapping[str, Sequence[int]] | None) -> Batched | str:
+        """The same for feeds of given shapes, each that of one stream."""
+        if shapes is None:
+            return self._batched(model)
+        if model.graph is None:
+            raise PlanError("a plan that was loaded from a file cannot be given other shapes")
+        from .programs.vm_program import with_shapes
+
+        known = all_shapes(model.inputs, {**model.state_shapes(shapes), **shapes})
+        return self._find_batched(model, with_shapes(model.graph, known))
 
     @property
     def _optimize_stream(self) -> Callable[[Graph], Any]:
@@ -244,26 +258,38 @@ class InferenceSession:
         time: Mapping[str, int] | None = None,
         running: bool = False,
         lookback: int | None = None,
+        pool: bool = False,
     ) -> list[str]:
         """Write the plan of the model to a file, by convention `.rnn`, which runs without the model and without Python.
 
         `shapes` gives the shapes of inputs for a model that has no plan for all sizes, or fixes them. With `carry`,
         `time`, `running` and `lookback`, as for `stream`, it is the program of a stream, and the file says which input
         takes which output, and from what the states start; with "internal" the states are inputs and outputs of the
-        plan. `about` is any JSON object, for whoever loads the file.
+        plan. With `pool`, the plan takes any number of such streams in one run, side by side: `session.pool()` and
+        `model.pool()` in JavaScript run them together. `shapes` are those of one stream then. A model whose streams
+        cannot be put side by side is refused. `about` is any JSON object, for whoever loads the file.
 
         Before it is written, the plan is run once, or for some steps, with inputs that are made up, and compared with
         what the session gives. What is to be said of that, such as sizes for which it does not hold, is returned.
         """
-        from .export_trial import try_plan, try_stream
+        from .export_trial import try_plan, try_pool, try_stream
 
+        if carry is None and pool:
+            raise OptionError(
+                'pool=True is for streams: say what they carry, carry="auto", "internal" or {input: output}'
+            )
         if carry is None:
             data = export_plan(self._program, self.inputs, shapes, about, self._notes)
             said = try_plan(data, self.backend, self._limits, self._program, self.inputs, shapes, self._source)
         else:
             model = self._streaming(carry, time, running, lookback)
-            data = export_stream(model, shapes, about, self._notes)
+            if pool:
+                data = export_pool(model, self._batched_for(model, shapes), shapes, about)
+            else:
+                data = export_stream(model, shapes, about, self._notes)
             said = try_stream(data, self.backend, self._limits, model, shapes)
+            if pool:
+                try_pool(data, self.backend, self._limits, shapes)
         with open(path, "wb") as file:
             file.write(data)
         return said

@@ -23,6 +23,7 @@ from .instructions import CODES, ROWS, OperandRow
 from .lower import lower
 from .lowering import NotLowered
 from .operations import OPERATION_CODES
+from .stored_pool import PoolAxes, stored_pool
 from .stored_timing import stored_timing
 from .views import Storage, View
 
@@ -53,15 +54,19 @@ def encode_again(
     states: Sequence[PlanState] | None,
     about: Mapping[str, Any] | None,
     timing: Timing | None = None,
+    pool: PoolAxes | None = None,
 ) -> bytes:
     """The same program with other states or metadata than the file has; None leaves them as they are. Other states
-    have their own timing."""
+    have their own timing and pool."""
     header = file.header
     tables = file.data[4 * len(opcodes.HEADER) : 4 * header["words"]]
     weights = file.data[header["data_offset"] :][: header["data_bytes"]]
     meta = dict(file.meta)
     if states is not None:
         meta.pop("timing", None)
+        meta.pop("pool", None)
+    if pool is not None:
+        meta["pool"] = stored_pool(pool)
     if timing is not None:
         meta["timing"] = stored_timing(timing)
     return _file(header, tables, bytearray(weights), meta, states, about)

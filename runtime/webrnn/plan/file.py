@@ -18,6 +18,7 @@ from webrnn.ir.dims import floor_divide
 
 from . import opcodes
 from .halves import widened
+from .stored_pool import PoolAxes, read_pool
 from .stored_timing import read_timing
 
 ELEMENT_TYPES = {
@@ -106,8 +107,11 @@ class PlanFile:
             raise PlanError("the plan does not name its symbols")
         self.states: list[PlanState] = _read_states(meta.get("states", []), self)
         """Which input takes which output in the next step, as chosen at export."""
+        pool = meta.get("pool")
+        self.pool: PoolAxes | None = None if pool is None else read_pool(pool, self)
+        """Which axis of each input and output counts streams, if the plan runs many of them side by side."""
         timing = meta.get("timing")
-        self.timing = None if timing is None else read_timing(timing, self.inputs, self.outputs, self.states)
+        self.timing = None if timing is None else read_timing(timing, self)
         """How the frames of the stream relate to those of the whole run, if the file says it."""
         self.about: dict[str, Any] = meta.get("about", {})
         """What the exporter said about the model, for its own use."""
@@ -201,8 +205,8 @@ class PlanFile:
             raise PlanError(f"the inputs do not say how large {', '.join(missing)} is")
         return [found[name] for name in self.symbols]
 
-    def sizes(self, symbols: Sequence[int]) -> list[Any]:
-        """All sizes for given symbols; None for those that are known only while running."""
+    def sizes(self, symbols: Sequence[int | None]) -> list[Any]:
+        """All sizes for given symbols; None for those that are known only while running, or depend on a None."""
         found: list[Any] = []
         try:
             for size in evaluated(self.size_rows, symbols):

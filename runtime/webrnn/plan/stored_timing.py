@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 from webrnn.errors import PlanError
@@ -10,7 +10,7 @@ from webrnn.ir.timing import TimedOutput, Timing
 from webrnn.tables import table
 
 if TYPE_CHECKING:
-    from .file import PlanPort, PlanState
+    from .file import PlanFile, PlanPort
 
 MOST = 2**31 - 1
 
@@ -47,13 +47,16 @@ def timing_text(timing: Timing) -> str:
     return table(f"time: a step takes {frames}, {late}, {rest}", rows, titles)
 
 
-def read_timing(
-    row: Any, inputs: Sequence[PlanPort], outputs: Sequence[PlanPort], states: Sequence[PlanState]
-) -> Timing:
+def read_timing(row: Any, file: PlanFile) -> Timing:
     """What a file says, checked against what it takes and gives."""
-    carried, given = {state.input for state in states}, {state.output for state in states}
-    fed = {port.name: port for port in inputs if port.name not in carried}
-    returned = {port.name: port for port in outputs if port.name not in given}
+    carried, given = {state.input for state in file.states}, {state.output for state in file.states}
+    fed = {port.name: port for port in file.inputs if port.name not in carried}
+    returned = {port.name: port for port in file.outputs if port.name not in given}
+
+    def is_counter(port: PlanPort) -> bool:
+        """One integer, or one for each stream."""
+        return port.dtype == "i64" and (len(port.shape) == 1 if file.pool else port.shape == (1,))
+
     try:
         timing = Timing(
             row["stride"],
@@ -70,7 +73,7 @@ def read_timing(
             and all(_has_axis(fed, name, axis) for name, axis in timing.inputs.items())
             and all(_has_axis(returned, name, output.axis) for name, output in timing.outputs.items())
             and all(_is_output(output) for output in timing.outputs.values())
-            and _are_counters(timing, [port for port in inputs if port.name in carried])
+            and _are_counters(timing, [port.name for port in file.inputs if port.name in carried and is_counter(port)])
         )
     except (TypeError, KeyError, AttributeError) as error:
         raise PlanError("the metadata of time are damaged") from error
@@ -99,9 +102,8 @@ def _is_output(output: TimedOutput) -> bool:
     return _is_count(output.rate, 1) and _is_count(output.delay, 0) and _is_count(output.extra, -output.delay)
 
 
-def _are_counters(timing: Timing, states: Sequence[PlanPort]) -> bool:
-    """Whether the states for the position and the end are there, if they are needed, and are one integer each."""
-    numbers = [port.name for port in states if port.dtype == "i64" and port.shape == (1,)]
+def _are_counters(timing: Timing, numbers: Collection[str]) -> bool:
+    """Whether the states for the position and the end are there, if they are needed."""
     is_needed = timing.end is not None or timing.warm_up > 0
     return (
         isinstance(timing.position, str)

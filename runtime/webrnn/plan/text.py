@@ -19,6 +19,7 @@ from webrnn.tables import bytes_text, table
 from .decode import Decoded, Expression, Operation, Tables, decode, float_of
 from .file import PlanFile, PlanPort, evaluated
 from .instructions import HAS_SIZES, NAMES, OperandRow
+from .stored_pool import pool_text
 from .stored_timing import timing_text
 from .verify import arena_bytes, bound_sizes, verify
 from .views import dense_strides
@@ -67,6 +68,8 @@ class _Printer:
         if self.file.states:
             rows = [(s.input, s.output, "zeros" if s.start is None else "values") for s in self.file.states]
             yield table("states", rows, ("input", "from output", "starts from"))
+        if self.file.pool is not None:
+            yield pool_text(self.file.pool, self.file)
         if self.file.timing is not None:
             yield timing_text(self.file.timing)
         if self.file.about:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice, product
+from typing import TYPE_CHECKING
 
 from webrnn.errors import Error
 from webrnn.ir import DType, Graph, Symbol, SymbolicDim, Value, is_scan
@@ -14,6 +15,9 @@ from webrnn.shapes.infer import infer
 
 from ..programs.backends import Program
 from ..programs.plan_program import PlanProgram
+
+if TYPE_CHECKING:
+    from .streaming import StreamingModel
 
 BATCH = Symbol("streams")
 MOST_ATTEMPTS = 64
@@ -70,6 +74,17 @@ def find_batched(
             return Batched(plan, axes, outputs)
         reason = "there is no plan that takes any number of streams"
     return reason
+
+
+def batched_plan(model: StreamingModel) -> Batched | str:
+    """The plan of a file, if it was exported for many streams and they carry what it says."""
+    plan = model.program
+    if not isinstance(plan, PlanProgram) or plan.file.pool is None:
+        return "the plan was exported for one stream: export(..., pool=True) makes one for many"
+    stored = {(state.input, state.output) for state in plan.file.states}
+    if {(model.inputs[before].name, model.outputs[after].name) for before, after in model.pairs} != stored:
+        return "the plan runs streams side by side only with the states that it was exported with"
+    return Batched(plan, plan.file.pool.inputs, plan.file.pool.outputs)
 
 
 def _with_batch(graph: Graph, axes: Sequence[int]) -> Graph:
