@@ -288,7 +288,12 @@ export class Heap {
 
   /** Copies a block to the start of another one. */
   copy(from, to) {
-    this.#bytes.copyWithin(to.address, from.address, from.address + from.bytes);
+    this.move(to.address, from.address, from.bytes);
+  }
+
+  /** Copies so many bytes from one address to another. */
+  move(to, from, bytes) {
+    this.#bytes.copyWithin(to, from, from + bytes);
   }
 
   view(Type, address, length) {

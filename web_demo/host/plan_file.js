@@ -144,6 +144,7 @@ export class PlanFile {
     this.#checkExternals();
     this.nodes = meta.nodes;
     this.states = this.#states(meta.states ?? [], bytes, header);
+    this.pool = meta.pool ?? null; // {inputs, outputs}: axes that count streams; pool.js checks them
     this.timing = this.#timing(meta.timing ?? null);
     this.about = meta.about ?? {};
     if (!isObject(this.about)) throw new PlanError(DAMAGED);
@@ -196,6 +197,12 @@ export class PlanFile {
       if (used.has(external)) throw new PlanError(`the memory of the input '${name}' is not its own`);
       used.add(external);
     }
+  }
+
+  /** The name of the size that counts the streams of a pool. */
+  get streams() {
+    const name = this.inputs[0]?.shape[this.pool?.inputs?.[0]];
+    return typeof name === "string" ? name : null;
   }
 
   /** The externals whose size is known only while the program runs. */
@@ -252,7 +259,7 @@ export class PlanFile {
       });
     const isOutput = ({ rate, delay, extra }) =>
       within(rate, 1, MOST) && within(delay, 0, MOST) && within(extra, -delay, MOST);
-    const counters = this.inputs.filter(({ type, shape }) => type === "int64" && shape.length === 1 && shape[0] === 1);
+    const counters = this.inputs.filter(({ type, shape }) => type === "int64" && shape.length === 1 && (shape[0] === 1 || this.pool));
     const isCounter = (wanted) => states("input").includes(wanted) && counters.some(({ name }) => name === wanted);
     const fits =
       within(stride, 1, MOST) && within(rest, 0, MOST) && areTimed(inputs, this.inputs, states("input"), () => true) && inputs.length &&

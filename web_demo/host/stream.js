@@ -3,11 +3,11 @@
 // A call that raises leaves the stream as it was: new sizes are bound beside the old ones, and a state moves on only when
 // the results of its step have been handed over.
 
-import { GROW, ModelError, PlanError, ShapeError, StreamError, shown, within } from "./plan_file.js";
+import { GROW, ModelError, PlanError, ShapeError, StreamError, shown } from "./plan_file.js";
 import { Frames } from "./frames.js";
+import { Sizing, keptInPlace, neededBytes } from "./sizes.js";
 import { Slot, allocated, count, refuseOthers, sameShape } from "./slot.js";
 
-const MOST_STEPS = 0x7fffffff;
 const MOST_RERUNS = 1000; // because memory has to grow: each time some of it is twice as large
 const NOTHING = Object.freeze({});
 
@@ -22,7 +22,7 @@ export class Stream {
   #inputs;
   #outputs;
   #fed; // inputs that are not carried
-  #fedAxes; // names of their sizes
+  #sizing;
   #states; // inputs that are carried; their partners are the outputs that they take
   #returned; // outputs that are not carried
   #sizes;
@@ -49,7 +49,7 @@ export class Stream {
     this.#outputs = [...outputs.values()];
     this.#states = this.#paired(carry, outputs);
     this.#fed = this.#inputs.filter(({ partner }) => !partner);
-    this.#fedAxes = new Set(this.#fed.flatMap(({ axes }) => axes));
+    this.#sizing = new Sizing(file, this.#inputs, this.#states, this.#fed);
     this.#returned = this.#outputs.filter(({ partner }) => !partner);
     this.#borrowed = this.#byName(() => null);
     if (timing) this.#frames = new Frames(timing, this.#fed, this.#returned);
@@ -443,57 +443,12 @@ export class Stream {
 
   /** The numbers of the symbols, undefined where nothing says it. */
   #resolve(sizes) {
-    const { file } = this.#vm;
-    const found = new Map(Object.entries(sizes));
-    const name = ({ axes }, shape) =>
-      shape.forEach((number, axis) => typeof axes[axis] === "string" && found.set(axes[axis], number));
-    if (this.#origin === IN_MEMORY) for (const slot of this.#states) name(slot, slot.shape);
-    for (const slot of this.#inputs) if (slot.given) name(slot, slot.given);
-    for (const slot of [...this.#states, ...this.#fed]) if (slot.data && !slot.given) this.#fromLength(slot, found);
-    if (this.#origin === AT_START) this.#fromOutputs(found);
-    const symbols = file.symbols.map((symbol) => found.get(symbol));
-    const wrong = symbols.findIndex((number) => number !== undefined && !within(number, 0, MOST_STEPS));
-    if (wrong >= 0) throw new ShapeError(`${shown(symbols[wrong])} is not a size`);
-    return symbols;
+    return this.#sizing.resolve(sizes, this.#origin === IN_MEMORY, this.#origin === AT_START);
   }
 
   /** The same; raises where nothing says it. */
   #resolved(sizes) {
-    const symbols = this.#resolve(sizes);
-    const missing = this.#vm.file.symbols.filter((_, i) => symbols[i] === undefined);
-    if (missing.length) throw new ShapeError(`how large is ${missing.join(", ")}? Pass {data, shape}, or sizes`);
-    return symbols;
-  }
-
-  /** A plain array says how large the only axis is that nothing else says. */
-  #fromLength({ axes, length }, found) {
-    const open = axes.filter((axis) => typeof axis === "string" && !found.has(axis));
-    if (open.length !== 1) return;
-    const others = count(axes.filter((axis) => axis !== open[0]).map((axis) => found.get(axis) ?? axis));
-    if (others > 0 && length % others === 0) found.set(open[0], length / others);
-  }
-
-  /** States that begin are as large as they will be after the step; what that leaves open is 1: one stream. */
-  #fromOutputs(found) {
-    const { file } = this.#vm;
-    const isOpen = (axis) => typeof axis === "string" && !found.has(axis) && !this.#fedAxes.has(axis);
-    let open = this.#states.flatMap(({ axes, partner }) => axes.map((axis, i) => [axis, partner.sizes[i]]));
-    for (open = open.filter(([axis]) => isOpen(axis)); open.length; open = open.filter(([axis]) => isOpen(axis))) {
-      const sizes = file.sizes(file.symbols.map((name) => found.get(name) ?? NaN));
-      const known = open.filter(([, size]) => !Number.isNaN(sizes[size]));
-      for (const [axis, size] of known) if (isOpen(axis)) found.set(axis, sizes[size]);
-      if (!known.length) found.set(open[0][0], this.#grows(found, ...open[0]) ? 0 : 1);
-    }
-  }
-
-  /** Whether a size, in a row of the table, is larger than that of an axis by a number, whatever that is. */
-  #grows(found, axis, row) {
-    const { file } = this.#vm;
-    const growth = (size) => {
-      const numbers = file.symbols.map((name) => (name === axis ? size : found.get(name) ?? NaN));
-      return file.sizes(numbers)[row] - size;
-    };
-    return growth(0) > 0 && growth(0) === growth(1);
+    return this.#sizing.whole(this.#resolve(sizes));
   }
 
   /** Raises unless the states that were read fit the plan, as far as that can be told before feeds come. */
@@ -563,8 +518,8 @@ export class Stream {
       this.#vm.reserveArena(arenaBytes);
       const fits = (block, bytes) => block?.bytes >= bytes;
       const room = (bytes) => (this.#isResized ? bytes + (bytes >> 1) : bytes); // states that grow will do so again
-      const needed = this.#neededBytes(sizes, shapes, tables);
-      const kept = this.#keptInPlace(sizes, needed);
+      const needed = neededBytes(this.#vm, this.#states, sizes, shapes, tables);
+      const kept = keptInPlace(this.#states, sizes, needed);
       const isShared = (block, external) => this.#blocks.indexOf(block) !== external; // with the input before it
       blocks = needed.map((bytes, external) => {
         if (kept.has(external)) return null;
@@ -588,30 +543,6 @@ export class Stream {
     this.#refreshViews();
     this.#blocks.forEach((block, external) => (this.#words[external] = block.address));
     this.#symbols = symbols;
-  }
-
-  /** The externals of next states, and those of the states whose places they have: where a step overwrites nothing that is
-   * still needed if it fails. */
-  #keptInPlace(sizes, needed) {
-    const isKept = ({ external, partner: { external: next, over } }) =>
-      over?.[0] === external && sizes[over[1]] >= 0 && needed[external] === needed[next];
-    return new Map(this.#states.filter(isKept).map(({ external, partner }) => [partner.external, external]));
-  }
-
-  /** Bytes of the block of each external: as many as the program and the host use, and those of a state as many as the other. */
-  #neededBytes(sizes, shapes, tables) {
-    const { call, file } = this.#vm;
-    const needed = file.externalBytes(sizes);
-    for (const external of file.lateExternals) needed[external] = call.wr_plan_external_bytes(tables.address, external);
-    const enlarge = (external, bytes) => (needed[external] = Math.max(needed[external], bytes));
-    for (const [slot, shape] of shapes) {
-      if (!slot.isLate) enlarge(slot.external, count(shape) * slot.Array.BYTES_PER_ELEMENT);
-    }
-    for (const { external, partner } of this.#states) {
-      enlarge(partner.external, needed[external]);
-      enlarge(external, needed[partner.external]);
-    }
-    return needed;
   }
 
   #takeBlocks(blocks) {

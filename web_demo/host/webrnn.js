@@ -4,9 +4,10 @@
 //   const { y } = model.run({ x: new Float32Array(256) }); // a new array
 //   const stream = model.stream(); // with the states that were chosen at export, or { carry: { h_in: "h_out" } }
 //   const { y } = stream.step({ x: frame }, { borrow: true }); // synchronous; a view, overwritten by the next step
+//   const pool = model.pool({ maxStreams: 64 }); // many streams in one run, of a plan that was exported with pool=True
 
 import { Heap, Progress, chooseVariant, compile, imports, place, placeBytes } from "./instance.js";
-import { PlanError, PlanFile, ShapeError, WebrnnError, otherModule } from "./plan_file.js";
+import { PlanError, PlanFile, ShapeError, StreamError, WebrnnError, otherModule } from "./plan_file.js";
 import { Stream } from "./stream.js";
 
 export { supportedVariants } from "./instance.js";
@@ -15,6 +16,11 @@ export { LimitError, ModelError, PlanError, ShapeError, StreamError, WebrnnError
 const NO_STATES =
   "the plan does not say which states are carried: export it with carry, or name them here, as in " +
   'stream({ carry: { h_in: "h_out" } })';
+
+const NO_POOLS = "pools are in a module of their own, which is loaded with plans for pools: import \"webrnn/pool\", pool.js, first";
+
+/** What pool.js puts here when it is loaded. */
+export const pools = { make: null };
 
 const DEFAULT_LIMITS = { loopSteps: 10_000_000, runSteps: 1_000_000_000, seconds: Infinity };
 
@@ -47,7 +53,10 @@ export class Model {
     for (let module = first; ; module = await compile(chosen, { progress })) {
       const instance = await WebAssembly.instantiate(module, imports(heap.memory));
       try {
-        return new Model(plan, heap, instance, chosen.variant, bounds);
+        const model = new Model(plan, heap, instance, chosen.variant, bounds);
+        // Where import() is not allowed, such as in a service worker, pools have to be imported as other modules are.
+        if (model.isPool && !pools.make) await import("./pool.js").catch(() => {});
+        return model;
       } catch (error) {
         if (wasm) throw error;
         chosen = otherModule(chosen, error);
@@ -75,6 +84,7 @@ export class Model {
     this.carry = Object.fromEntries(this.#vm.file.states.map(({ input, output }) => [input, output]));
     this.about = this.#vm.file.about;
     this.timing = this.#vm.file.timing;
+    this.isPool = this.#vm.file.pool !== null;
   }
 
   run(feeds, options) {
@@ -90,10 +100,16 @@ export class Model {
   stream({ carry = this.carry, sizes = {} } = {}) {
     if (carry === null || typeof carry !== "object") throw new ShapeError(`carry is an object, not ${typeof carry}`);
     const { timing } = this;
-    if (!Object.keys(carry).length && carry === this.carry && !timing) throw new ShapeError(NO_STATES);
+    if (!Object.keys(carry).length && carry === this.carry && !timing && !this.isPool) throw new ShapeError(NO_STATES);
     const names = Object.keys(this.carry);
     const isOwn = names.length === Object.keys(carry).length && names.every((name) => carry[name] === this.carry[name]);
-    return new Stream(this.#vm, carry, sizes, isOwn ? timing : null);
+    const { streams } = this.#vm.file;
+    return new Stream(this.#vm, carry, streams ? { [streams]: 1, ...sizes } : sizes, isOwn ? timing : null);
+  }
+
+  pool(options) {
+    if (!pools.make) throw new StreamError(NO_POOLS);
+    return pools.make(this, this.#vm, options);
   }
 }
 
