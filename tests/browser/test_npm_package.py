@@ -35,6 +35,8 @@ SHARED = (
     "package.json",
     "webrnn.js",
     "webrnn.d.ts",
+    "pool.js",
+    "pool.d.ts",
     "audio.js",
     "audio_processor.js",
     "audio.d.ts",

@@ -12,7 +12,7 @@ from playwright.sync_api import Browser
 
 from tests.pyodide_pkg import engines
 
-from . import timed_cases, webrnn_cases
+from . import pool_cases, timed_cases, webrnn_cases
 from .conftest import served
 from .node import node
 
@@ -26,6 +26,7 @@ def site(host: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = Path(shutil.copytree(host, tmp_path_factory.mktemp("webrnn") / "site"))
     webrnn_cases.write(folder / "cases", webrnn_cases.all_cases())
     timed_cases.write(folder / "cases")
+    pool_cases.write(folder / "cases")
     (folder / "empty.html").write_text('<link rel="icon" href="data:,">')  # the server sends the demo's policy with it
     (folder / "package.json").write_text('{"type": "module"}')  # Node 20.18 does not find that out by itself
     for file in PAGE_SCRIPTS:
@@ -33,7 +34,9 @@ def site(host: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("name", ["webrnn.test.mjs", "webrnn_trust.test.mjs", "webrnn_frames.test.mjs"])
+@pytest.mark.parametrize(
+    "name", ["webrnn.test.mjs", "webrnn_trust.test.mjs", "webrnn_frames.test.mjs", "webrnn_pool.test.mjs"]
+)
 def test_webrnn_js(site: Path, name: str) -> None:
     script = HERE / name
     assert "# fail 0" in node("--test-reporter=tap", str(script), f"{site.as_uri()}/")
@@ -84,14 +87,14 @@ def test_steps_allocate_nothing_in_chromium(site: Path, browser: Browser) -> Non
     with served(site) as address:
         page.goto(f"{address}empty.html")
         page.evaluate("import('/webrnn_page.js').then((t) => t.manySteps()).then((s) => void (window.steps = s))")
-        for kind in ("borrow", "out", "one_object"):
+        for kind in ("borrow", "out", "pool_borrow", "pool_out", "one_object"):
             page.evaluate(f"steps.{kind}()")
             profiler.send("HeapProfiler.startSampling", SAMPLING)
             page.evaluate(f"steps.{kind}()")
             allocated[kind] = _total(profiler.send("HeapProfiler.stopSampling")["profile"]["head"])
     page.close()
-    assert max(allocated["borrow"], allocated["out"]) < 50_000, allocated
-    assert allocated["one_object"] > 1_000_000, allocated
+    assert allocated.pop("one_object") > 1_000_000, allocated
+    assert max(allocated.values()) < 50_000, allocated
 
 
 def _total(node: dict[str, Any]) -> int:

@@ -11,7 +11,7 @@ export function decode({ dtype, shape, bytes }) {
   return { data: new (ARRAYS[dtype] ?? Uint8Array)(raw.buffer), shape };
 }
 
-const decodeAll = (tensors) =>
+export const decodeAll = (tensors) =>
   Object.fromEntries(Object.entries(tensors).map(([name, tensor]) => [name, decode(tensor)]));
 
 /** The case with typed arrays: {carry, about, runs, results}. `read(file)` gives bytes. */

@@ -34,7 +34,16 @@ export async function manySteps() {
   const repeated = (step) => () => {
     for (let i = 0; i < 100_000; i++) step();
   };
+  const pool = (await webrnn.Model.load(await read("pool_gru_of_one_step.rnn"))).pool({ maxStreams: 8 });
+  const handles = Array.from({ length: 8 }, () => pool.open());
+  const [frame, fillAll] = [{ x: new Float32Array(4) }, { out: { y: new Float32Array(8 * 5) } }];
+  const tick = (options) => {
+    for (let i = 0; i < handles.length; i++) pool.submit(handles[i], frame);
+    pool.tick(options);
+  };
   return {
+    pool_borrow: repeated(() => tick(borrow)),
+    pool_out: repeated(() => tick(fillAll)),
     borrow: repeated(() => stream.step(feeds, borrow)),
     out: repeated(() => stream.step(feeds, fill)),
     one_object: repeated(() => (kept.last = { ...stream.step(feeds, borrow) })),

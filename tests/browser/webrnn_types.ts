@@ -2,6 +2,9 @@
 
 import { Model, ModelError, PlanError, ShapeError, WebrnnError, supportedVariants } from "webrnn";
 import type { Data, Feeds, Port, Progress, Results, Stream, Variant } from "webrnn";
+// oxlint-disable-next-line import/no-unassigned-import
+import "webrnn/pool";
+import type { StreamPool } from "webrnn/pool";
 import { AudioModels } from "webrnn/audio";
 
 export async function use(bytes: ArrayBuffer, file: File): Promise<void> {
@@ -28,6 +31,15 @@ export async function use(bytes: ArrayBuffer, file: File): Promise<void> {
   const rest: Results = stream.flush();
   const late: number = stream.delay * stream.stride + (model.timing?.outputs[0].rate ?? rest.y.length);
   stream.dispose();
+  const pool: StreamPool = model.pool({ maxStreams: 8, maxBatch: 4, sizes: { steps: 1 } });
+  const handle: number = pool.open();
+  pool.submit(handle, feeds);
+  pool.submitMany([handle], { x: new Float32Array(hop) });
+  const lent: Results | undefined = pool.tick({ borrow: true }).get(handle);
+  const filled: Float32Array = pool.tick({ out }).y;
+  pool.load(handle, pool.state(handle));
+  console.log(lent, filled, pool.batched, pool.reason, pool.size, pool.shapes(handle).y, pool.flush(handle).y, model.isPool);
+  pool.close(handle);
   const shapes: number[] = model.shapes.y;
   const variants: Variant[] = supportedVariants();
   const context = new AudioContext();
@@ -51,6 +63,10 @@ export function misuse(model: Model, stream: Stream): void {
   stream.step({}).then();
   // @ts-expect-error: states are pairs of names
   model.stream({ carry: "auto" });
+  // @ts-expect-error: handles are numbers
+  model.pool().submit("1", {});
+  // @ts-expect-error: no such option
+  model.pool({ streams: 3 });
   // @ts-expect-error: no such variant
   void Model.load("m.rnn", { variant: "avx2" });
   // @ts-expect-error: models are loaded, not made

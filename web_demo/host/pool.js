@@ -4,9 +4,11 @@
 
 import { PlanError, ShapeError, StreamError, shown, within } from "./plan_file.js";
 import { Frames } from "./frames.js";
+import { fillTargets, part, readTargets, rowLength } from "./pool_arrays.js";
+import { Bank, capacityFor } from "./pool_bank.js";
 import { Batch, Layout, Ports, checkPool } from "./pool_batch.js";
 import { Alone } from "./pool_alone.js";
-import { Roster } from "./pool_roster.js";
+import { NOTHING, Roster } from "./pool_roster.js";
 import { Sizing } from "./sizes.js";
 import { allocated, count, refuseOthers, sameShape } from "./slot.js";
 import { pools } from "./webrnn.js";
@@ -14,7 +16,6 @@ import { pools } from "./webrnn.js";
 const MOST_LAYOUTS = 8; // shapes of feeds for which room is kept
 const MOST_BATCHES = 8; // that are kept although the last tick did not use them: their streams may come back
 const MOST_STREAMS = 1 << 20;
-const NOTHING = Object.freeze({});
 
 /** Streams that come and go, and run together. */
 export class StreamPool {
@@ -31,9 +32,11 @@ export class StreamPool {
   #layout = null; // the one that was used last
   #batches = [];
   #used = []; // batches of this tick
-  #bank = null; // of streams that are in no batch: for each state {rows, block}, a row for each place
-  #bankCapacity = 0;
-  #results = new Map();
+  #nUsed = 0; // how many of them count
+  #bank; // has the states of streams that are in no batch
+  #results = new Map(); // that are borrowed
+  #lent = []; // whose they are
+  #resultsAt = (i) => this.#roster.order[i].results;
 
   constructor(vm, { maxStreams, maxBatch, sizes }) {
     const { file } = vm;
@@ -44,6 +47,7 @@ export class StreamPool {
     this.#sizing = new Sizing(file, inputs, states, fed);
     if (file.timing) this.#frames = new Frames(file.timing, fed, returned);
     this.#roster = new Roster(maxStreams);
+    this.#bank = new Bank(vm.heap, maxStreams);
     this.#maxBatch = maxBatch;
   }
 
@@ -115,15 +119,15 @@ export class StreamPool {
       this.#read(feeds ?? NOTHING, fed);
       const most = streams.reduce((place, stream) => Math.max(place, stream.place), 0);
       const whole = fed.map((slot) => slot.data);
-      const lengths = fed.map((slot) => slot.rowLength(streams.length));
-      fed.forEach((slot, i) => (slot.data = lengths[i] ? slot.part(0, lengths[i]) : new slot.Array(0)));
+      const lengths = fed.map((slot) => rowLength(slot, streams.length));
+      fed.forEach((slot, i) => (slot.data = part(slot, 0, lengths[i])));
       const layout = this.#fittingLayout(most, whole);
       fed.forEach((slot, i) => (slot.data = whole[i]));
       for (let first = 0, end; first < streams.length; first = end) {
         for (end = first + 1; streams[end]?.place === streams[end - 1].place + 1; ) end++;
         for (let i = 0; i < fed.length; i++) {
           const length = lengths[i];
-          if (length) layout.put(i, streams[first].place, fed[i].part(first * length, (end - first) * length));
+          if (length) layout.put(i, streams[first].place, part(fed[i], first * length, (end - first) * length));
         }
       }
       for (const stream of streams) this.#roster.submitted(stream, layout);
@@ -139,7 +143,7 @@ export class StreamPool {
     this.#roster.enter();
     try {
       const { out, borrow } = options ?? NOTHING;
-      const targets = out ? this.#readTargets(out) : null;
+      if (out) readTargets(out, this.#ports.returned);
       // From here on no code of the caller runs.
       try {
         this.#runAll();
@@ -150,9 +154,11 @@ export class StreamPool {
         this.#maxBatch = 1;
         this.#runAll();
       }
-      const used = this.#used;
-      for (let i = 0; i < used.length; i++) used[i].give(!out && !borrow);
-      const results = out ? this.#fill(out, targets) : this.#byHandle(borrow ? this.#results : new Map());
+      for (let i = 0; i < this.#nUsed; i++) this.#used[i].give(!out && !borrow);
+      const { order, waiting } = this.#roster;
+      for (let i = 0; i < waiting; i++) this.#show(order[i]);
+      if (out) fillTargets(this.#ports.returned, waiting, this.#resultsAt, this.#vm.heap.memory);
+      const results = out ?? (borrow ? this.#lend() : this.#byHandle(new Map()));
       this.#commit();
       return results;
     } finally {
@@ -187,7 +193,7 @@ export class StreamPool {
         return;
       }
       this.#prepareBank(stream);
-      slots.forEach((slot, i) => this.#write(i, stream.place, slot.data));
+      slots.forEach((slot, i) => this.#bank.write(i, stream.place, slot.data));
       this.#leaveBatch(stream);
       const position = slots.findIndex(({ name }) => name === this.#frames?.position);
       const strides = position < 0 ? 0 : Number(slots[position].data[0]);
@@ -198,19 +204,18 @@ export class StreamPool {
   shapes(handle) {
     return this.#call(() => {
       const { last, hidden } = this.#roster.get(handle);
-      const shown = (rows, i) => {
+      const shape = (rows, i) => {
         const frames = hidden?.[i];
         return frames ? rows.slot.withFrames(rows.shape, Math.max(0, rows.shape[rows.slot.timed.axis] - frames)) : [...rows.shape];
       };
-      return Object.fromEntries((last?.returned ?? []).map((rows, i) => [rows.slot.name, shown(rows, i)]));
+      return Object.fromEntries((last?.returned ?? []).map((rows, i) => [rows.slot.name, shape(rows, i)]));
     });
   }
 
   dispose() {
     if (this.#roster.isOver) return;
     this.#roster.end();
-    for (const part of [...this.#batches, ...this.#layouts]) part.dispose();
-    for (const { block } of this.#bank ?? []) this.#vm.heap.release(block);
+    for (const each of [...this.#batches, ...this.#layouts, this.#bank]) each.dispose();
   }
 
   // --- shapes of feeds -----------------------------------------------------------------------------------------------------
@@ -232,7 +237,7 @@ export class StreamPool {
     others?.forEach((array, i) => {
       if (this.#ports.fed[i].isIn(heap.memory, array)) others[i] = allocated(() => array.slice());
     });
-    layout.reserve(Math.min(this.#roster.max, 2 ** Math.ceil(Math.log2(place + 1))));
+    layout.reserve(capacityFor(place, this.#roster.max));
   }
 
   #findLayout() {
@@ -256,7 +261,7 @@ export class StreamPool {
       });
       this.#layouts.push(layout);
     }
-    if (!hasStates) this.#newBank(layout.states);
+    if (!hasStates) this.#bank.become(layout.states);
     layout.fed.forEach(({ slot, shape, count: length }) => Object.assign(slot, { shape, count: length }));
     states.forEach((slot, i) => (slot.shape = layout.states[i].shape));
     return layout;
@@ -266,52 +271,14 @@ export class StreamPool {
 
   /** Whether the sizes of states are those that some stream has. */
   #knowsStates() {
-    return this.#bank !== null && this.#roster.some((stream) => !stream.isFresh || stream.layout);
-  }
-
-  #newBank(rows) {
-    const { heap } = this.#vm;
-    if (this.#bank && rows.every(({ shape }, i) => sameShape(shape, this.#bank[i].rows.shape))) return;
-    for (const { block } of this.#bank ?? []) heap.release(block);
-    this.#bank = rows.map((each) => ({ rows: each, block: null }));
-    this.#bankCapacity = 0;
-  }
-
-  /** Makes room in the bank for a place. */
-  #reserveBank(place) {
-    if (place < this.#bankCapacity) return;
-    const { heap } = this.#vm;
-    const capacity = Math.min(this.#roster.max, 2 ** Math.ceil(Math.log2(place + 1)));
-    for (const each of this.#bank) {
-      const larger = heap.allocate(capacity * each.rows.bytes);
-      if (each.block) heap.copy(each.block, larger);
-      heap.release(each.block);
-      each.block = larger;
-    }
-    this.#bankCapacity = capacity;
-  }
-
-  #bankAddress(i, place) {
-    const { rows, block } = this.#bank[i];
-    return block.address + place * rows.bytes;
-  }
-
-  #bankView(i, place) {
-    const { slot, count: length } = this.#bank[i].rows;
-    return this.#vm.heap.view(slot.Array, this.#bankAddress(i, place), length);
-  }
-
-  #write(i, place, data) {
-    const view = this.#bankView(i, place);
-    if (this.#bank[i].rows.slot.type === "bool") data.forEach((element, j) => (view[j] = element ? 1 : 0));
-    else view.set(data);
+    return this.#bank.isThere && this.#roster.some((stream) => !stream.isFresh || stream.layout);
   }
 
   /** A bank for the states that were read; raises unless they fit the plan and the other streams. */
   #prepareBank(stream) {
     const { states } = this.#ports;
     const { file, heap } = this.#vm;
-    const hasStates = this.#bank !== null && this.#roster.some((other) => other !== stream && (!other.isFresh || other.layout));
+    const hasStates = this.#bank.isThere && this.#roster.some((other) => other !== stream && (!other.isFresh || other.layout));
     const symbols = hasStates ? null : this.#sizing.resolve(this.#sizes, false, false);
     const sizes = hasStates ? null : file.sizes(symbols.map((number) => number ?? NaN));
     for (const slot of states) {
@@ -324,10 +291,10 @@ export class StreamPool {
       const known = symbols.map((number) => number ?? 0); // those that are not known are of no state
       const { states: rows } = new Layout({ ...this.#ports, fed: [], returned: [] }, known, 0);
       this.#layout = null;
-      this.#newBank(rows);
+      this.#bank.become(rows);
       states.forEach((slot, i) => (slot.shape = rows[i].shape));
     }
-    this.#reserveBank(stream.place);
+    this.#bank.reserve(stream.place);
   }
 
   #leaveBatch(stream) {
@@ -336,12 +303,12 @@ export class StreamPool {
 
   /** Lets the states of a stream be in the bank, those of a new one as they begin. */
   #park(stream) {
-    this.#reserveBank(stream.place);
+    this.#bank.reserve(stream.place);
     if (stream.isFresh) {
       const { states } = this.#ports;
-      for (let i = 0; i < states.length; i++) states[i].begin(this.#bankView(i, stream.place), this.#bank[i].rows.shape);
+      for (let i = 0; i < states.length; i++) states[i].begin(this.#bank.view(i, stream.place), this.#bank.rows[i].shape);
     } else if (stream.batch) {
-      stream.batch.leave(stream.row, (i) => this.#bankAddress(i, stream.place));
+      stream.batch.leave(stream.row, (i) => this.#bank.address(i, stream.place));
     }
     this.#leaveBatch(stream);
   }
@@ -352,10 +319,10 @@ export class StreamPool {
   }
 
   #snapshot(stream) {
-    const view = (i) => this.#bankView(i, stream.place);
+    const view = (i) => this.#bank.view(i, stream.place);
     if (stream.batch) {
-      this.#reserveBank(stream.place);
-      stream.batch.leave(stream.row, (i) => this.#bankAddress(i, stream.place)); // where it is stays in the batch
+      this.#bank.reserve(stream.place);
+      stream.batch.leave(stream.row, (i) => this.#bank.address(i, stream.place)); // where it is stays in the batch
     }
     return Object.fromEntries(this.#ports.states.map(({ name }, i) => [name, view(i).slice()]));
   }
@@ -364,15 +331,15 @@ export class StreamPool {
 
   /** Runs all that was submitted; `#used` are then the batches that did. */
   #runAll() {
-    this.#used.length = 0;
-    for (const batch of this.#batches) batch.isUsed = false;
-    const layouts = this.#roster.grouped();
-    for (let i = 0; i < layouts.length; i++) {
-      const layout = layouts[i];
+    this.#nUsed = 0;
+    for (let i = 0; i < this.#batches.length; i++) this.#batches[i].isUsed = false;
+    const nLayouts = this.#roster.group();
+    for (let i = 0; i < nLayouts; i++) {
+      const layout = this.#roster.layouts[i];
       for (let first = 0; first < layout.n; first += this.#maxBatch) {
         const batch = this.#batchFor(layout, first, Math.min(this.#maxBatch, layout.n - first));
         batch.isUsed = true;
-        this.#used.push(batch);
+        this.#used[this.#nUsed++] = batch;
         batch.run();
       }
     }
@@ -396,7 +363,7 @@ export class StreamPool {
     if (!batch.fits(layout, n)) batch.bind(layout, n, this.#streams);
     for (let from = 0, end; from < n; from = end) {
       for (end = from + 1; end < n && some[end].place === some[end - 1].place + 1; ) end++;
-      batch.take(from, end - from, (i) => this.#bankAddress(i, some[from].place));
+      batch.take(from, end - from, (i) => this.#bank.address(i, some[from].place));
     }
     batch.members = some;
     some.forEach((stream, row) => Object.assign(stream, { batch, row }));
@@ -415,78 +382,53 @@ export class StreamPool {
 
   #byHandle(results) {
     const { order, waiting } = this.#roster;
-    if (results.size > waiting) results.clear();
-    for (let i = 0; i < waiting; i++) results.set(order[i].handle, this.#shown(order[i]));
-    if (results.size > waiting) {
-      results.clear();
-      for (let i = 0; i < waiting; i++) results.set(order[i].handle, this.#shown(order[i]));
-    }
+    for (let i = 0; i < waiting; i++) results.set(order[i].handle, order[i].results);
     return results;
   }
 
-  /** The results of a stream without its warm-up. */
-  #shown(stream) {
+  /** The same, in an object that is always the same one. */
+  #lend() {
+    const { order, waiting } = this.#roster;
+    const lent = this.#lent;
+    let isSame = lent.length === waiting;
+    for (let i = 0; isSame && i < waiting; i++) isSame = lent[i] === order[i].handle;
+    if (!isSame) {
+      this.#results.clear();
+      lent.length = 0;
+      for (let i = 0; i < waiting; i++) lent.push(order[i].handle);
+    }
+    return this.#byHandle(this.#results);
+  }
+
+  /** Finds the results of a stream, without its warm-up. */
+  #show(stream) {
     const results = stream.batch.given[stream.row];
     const frames = this.#frames;
     stream.hidden = null;
-    if (!frames || stream.isWarm || !frames.hide(this.#ports.returned, stream.strides)) return results;
+    stream.results = results;
+    if (!frames || stream.isWarm || !frames.hide(this.#ports.returned, stream.strides)) return;
     stream.hidden = this.#ports.returned.map(({ hidden }) => hidden);
     const cut = ({ slot, shape }) => {
       if (!slot.hidden) return results[slot.name];
       const left = slot.shownShape(shape);
       return slot.copyFrames(results[slot.name], shape, new slot.Array(count(left)), left[slot.timed.axis], slot.hidden);
     };
-    return allocated(() => Object.fromEntries(stream.layout.returned.map((rows) => [rows.slot.name, cut(rows)])));
-  }
-
-  #readTargets(out) {
-    const { returned } = this.#ports;
-    let found = 0;
-    for (let i = 0; i < returned.length; i++) {
-      returned[i].target = returned[i].of(out);
-      if (returned[i].target !== undefined) found++;
-    }
-    refuseOthers(out, returned, found);
-    return returned;
-  }
-
-  /** Copies results into arrays of the caller, one stream after the other in the order of their submissions. */
-  #fill(out, slots) {
-    const { order, waiting } = this.#roster;
-    for (let i = 0; i < slots.length; i++) {
-      const slot = slots[i];
-      if (slot.target === undefined) continue;
-      let total = 0;
-      for (let j = 0; j < waiting; j++) total += this.#shown(order[j])[slot.name].length;
-      slot.hidden = 0;
-      slot.count = total;
-      slot.checkTarget(this.#vm.heap.memory);
-    }
-    for (let i = 0; i < slots.length; i++) {
-      const { target, name } = slots[i];
-      if (target === undefined) continue;
-      for (let j = 0, at = 0; j < waiting; j++) {
-        const view = this.#shown(order[j])[name];
-        slots[i].fillAt(view, at);
-        at += view.length;
-      }
-    }
-    return out;
+    stream.results = allocated(() => Object.fromEntries(stream.layout.returned.map((rows) => [rows.slot.name, cut(rows)])));
   }
 
   /** The states of all that ran have moved on. */
   #commit() {
-    const used = this.#used;
     const { order, waiting } = this.#roster;
     const frames = this.#frames;
     if (frames) for (let i = 0; i < waiting; i++) this.#remember(order[i], frames);
-    for (let i = 0; i < used.length; i++) used[i].at = 1 - used[i].at;
+    for (let i = 0; i < this.#nUsed; i++) this.#used[i].at = 1 - this.#used[i].at;
     for (let i = 0; i < waiting; i++) {
       const stream = order[i];
       stream.isFresh = false;
       stream.last = stream.layout;
       stream.strides += stream.layout.strides;
       stream.isWarm = stream.hidden === null;
+      stream.results = null;
     }
   }
 
@@ -500,8 +442,9 @@ export class StreamPool {
 
   #endTick() {
     this.#roster.endTick();
-    for (const slot of this.#ports.returned) slot.forget();
-    const keep = Math.max(MOST_BATCHES, this.#used.length);
+    const { returned } = this.#ports;
+    for (let i = 0; i < returned.length; i++) returned[i].forget();
+    const keep = Math.max(MOST_BATCHES, this.#nUsed);
     while (this.#batches.length > keep) this.#drop(this.#batches.findIndex(({ isUsed }) => !isUsed));
     while (this.#layouts.length > MOST_LAYOUTS) {
       const [oldest] = this.#layouts.splice(this.#layouts[0] === this.#layout ? 1 : 0, 1);
@@ -537,7 +480,7 @@ export class StreamPool {
         fed.forEach((slot, i) => slot.length && layout.put(i, stream.place, slot.data));
         this.#park(stream);
         const end = states.findIndex(({ name }) => name === frames.end);
-        if (end >= 0) this.#bankView(end, stream.place).fill(BigInt(strides));
+        if (end >= 0) this.#bank.view(end, stream.place).fill(BigInt(strides));
         layout.members = [stream];
         for (const batch of this.#batches) batch.isUsed = false;
         const batch = this.#rearranged(layout, 0, 1);
@@ -552,7 +495,7 @@ export class StreamPool {
       return Object.fromEntries(returned.map(({ name }, i) => [name, parts[i].data]));
     } catch (error) {
       this.#leaveBatch(stream);
-      states.forEach(({ name }, i) => this.#write(i, stream.place, before[name]));
+      states.forEach(({ name }, i) => this.#bank.write(i, stream.place, before[name]));
       throw error;
     }
   }

@@ -1,9 +1,9 @@
 // The streams of a pool one after the other, for plans that take one at a time.
 
-import { Roster } from "./pool_roster.js";
+import { fillTargets, part, readTargets, rowLength } from "./pool_arrays.js";
+import { NOTHING, Roster } from "./pool_roster.js";
 import { Slot, allocated, refuseOthers } from "./slot.js";
 
-const NOTHING = Object.freeze({});
 
 export class Alone {
   batched = false;
@@ -84,8 +84,8 @@ export class Alone {
       const members = this.#roster.allUnfed(handles);
       if (!members.length) return;
       this.#read(feeds ?? NOTHING);
-      const lengths = this.#fed.map((slot) => slot.rowLength(members.length));
-      const row = (slot, i, number) => (lengths[i] ? slot.part(number * lengths[i], lengths[i]).slice() : new slot.Array(0));
+      const lengths = this.#fed.map((slot) => rowLength(slot, members.length));
+      const row = (slot, i, number) => part(slot, number * lengths[i], lengths[i]).slice();
       const rows = allocated(() =>
         members.map((_, number) => Object.fromEntries(this.#fed.map((slot, i) => [slot.name, row(slot, i, number)]))));
       members.forEach((member, number) => this.#roster.submitted(member, rows[number]));
@@ -102,11 +102,13 @@ export class Alone {
       const { out } = options ?? NOTHING;
       const before = [];
       try {
-        if (out) this.#readTargets(out);
+        if (out) readTargets(out, this.#returned);
         const results = new Map();
         const { order, waiting } = this.#roster;
         for (let i = 0; i < waiting; i++) results.set(order[i].handle, this.#step(order[i], before));
-        return out ? this.#fill(out, [...results.values()]) : results;
+        const given = [...results.values()];
+        if (out) fillTargets(this.#returned, waiting, (i) => given[i], this.#memory);
+        return out ?? results;
       } catch (error) {
         for (const { handle, state } of before) this.#goBack(handle, state);
         throw error;
@@ -130,31 +132,6 @@ export class Alone {
       this.#streams.get(handle)?.dispose();
       this.#streams.delete(handle);
     }
-  }
-
-  #readTargets(out) {
-    let found = 0;
-    for (const slot of this.#returned) {
-      slot.target = slot.of(out);
-      if (slot.target !== undefined) found++;
-    }
-    refuseOthers(out, this.#returned, found);
-  }
-
-  #fill(out, results) {
-    const wanted = this.#returned.filter(({ target }) => target !== undefined);
-    for (const slot of wanted) {
-      slot.count = results.reduce((total, result) => total + result[slot.name].length, 0);
-      slot.checkTarget(this.#memory);
-    }
-    for (const slot of wanted) {
-      let at = 0;
-      for (const result of results) {
-        slot.fillAt(result[slot.name], at);
-        at += result[slot.name].length;
-      }
-    }
-    return out;
   }
 
   flush(handle) {

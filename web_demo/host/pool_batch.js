@@ -107,7 +107,7 @@ export class Layout {
     if (capacity <= this.#capacity) return;
     this.#blocks = this.fed.map(({ bytes }, i) => {
       const larger = this.#heap.allocate(capacity * bytes);
-      if (this.#blocks[i]) this.#heap.copy(this.#blocks[i], larger);
+      if (this.#blocks[i]) this.#heap.move(larger.address, this.#blocks[i].address, this.#capacity * bytes);
       this.#heap.release(this.#blocks[i]);
       return larger;
     });
@@ -196,10 +196,15 @@ export class Batch {
     const sizes = file.sizes(symbols);
     const slots = [...inputs, ...outputs];
     const shapes = new Map(slots.map((slot) => [slot, slot.sizes.map((index) => sizes[index])]));
-    for (const [slot, shape] of shapes) slot.checkShape(shape);
-    for (const { partner, label, name } of states) {
-      const [now, next] = [shapes.get(inputs.find((slot) => slot.name === name)), shapes.get(partner)];
-      if (!sameShape(now, next)) throw new ShapeError(`carry: ${partner.label} has shape [${next}], ${label} has [${now}]`);
+    const alone = file.sizes(layout.symbols);
+    for (const [slot, shape] of shapes) {
+      const isRight = (size, axis) => size === (axis === slot.axis ? n : alone[slot.sizes[axis]]);
+      if (!shape.every(isRight)) throw new PlanError(`${slot.label} would be of shape [${shape}] for ${n} streams`);
+      slot.checkShape(shape);
+    }
+    for (const state of states) {
+      const [now, next] = [state, state.partner].map((slot) => shapes.get(slot));
+      if (!sameShape(now, next)) throw new ShapeError(`carry: ${state.partner.label} has shape [${next}], ${state.label} has [${now}]`);
     }
     this.#tables ??= heap.allocate(vm.tableBytes);
     const words = this.#addresses.address + 8 * file.externals;
@@ -301,8 +306,11 @@ export class Batch {
   // --- results -----------------------------------------------------------------------------------------------------------
 
   #refreshViews() {
+    allocated(() => this.#makeViews());
+  }
+
+  #makeViews() {
     const { vm, returned } = this.#ports;
-    if (this.#age === vm.heap.age) return;
     const { layout, n } = this;
     this.#views = returned.map(({ Array, external }, i) =>
       vm.heap.view(Array, this.#blocks[external].address, n * layout.returned[i].count));
@@ -326,15 +334,21 @@ export class Batch {
 
   /** Lets `given` be the results of the last run: views that the next one overwrites, or copies. */
   give(areCopies) {
-    allocated(() => this.#refreshViews());
-    const { layout, n } = this;
+    if (this.#age !== this.#ports.vm.heap.age) this.#refreshViews();
     if (areCopies) {
-      const whole = (view, i) => (this.#gathered[i] ? layout.returned[i].gather(view, n, new view.constructor(view.length)) : view.slice());
-      this.given = allocated(() => this.#cut(this.#views.map(whole)));
+      this.given = this.#copies();
       return;
     }
-    for (let i = 0; i < this.#views.length; i++) if (this.#gathered[i]) layout.returned[i].gather(this.#views[i], n, this.#gathered[i]);
+    const { returned } = this.layout;
+    for (let i = 0; i < returned.length; i++) if (this.#gathered[i]) returned[i].gather(this.#views[i], this.n, this.#gathered[i]);
     this.given = this.#borrowed;
+  }
+
+  #copies() {
+    const { returned } = this.layout;
+    const whole = (view, i) =>
+      this.#gathered[i] ? returned[i].gather(view, this.n, new view.constructor(view.length)) : view.slice();
+    return allocated(() => this.#cut(this.#views.map(whole)));
   }
 
   dispose() {

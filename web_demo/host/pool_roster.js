@@ -2,6 +2,8 @@
 
 import { StreamError, shown } from "./plan_file.js";
 
+export const NOTHING = Object.freeze({});
+
 /** One stream of a pool. */
 class Member {
   layout = null; // of what was submitted for the next tick
@@ -10,6 +12,7 @@ class Member {
   isFresh = true; // it begins with its next tick
   strides = 0; // that it was fed
   isWarm = false; // nothing of what it gives is hidden any more
+  results = null; // during a tick
   hidden = null; // frames of its last results that were not shown, for each output
   last = null; // the layout of its last tick
   timeless = null; // what inputs without frames were in it
@@ -24,13 +27,13 @@ class Member {
 export class Roster {
   order = []; // who has submitted, as they came
   waiting = 0; // how many of them count
+  layouts = []; // of what they have submitted
   #open = new Map();
   #places = [];
   #free = [];
   #next = 0;
   #isBusy = false;
   isOver = false;
-  #layouts = [];
 
   constructor(max) {
     this.max = max;
@@ -93,7 +96,8 @@ export class Roster {
 
   /** The same of many, each named once. */
   allUnfed(handles) {
-    const members = Array.from(handles ?? [], (handle) => this.unfed(handle));
+    if (typeof handles?.[Symbol.iterator] !== "function") throw new StreamError("submitMany: handles are a list");
+    const members = Array.from(handles, (handle) => this.unfed(handle));
     if (new Set(members).size < members.length) throw new StreamError("submitMany: a stream is named twice");
     return members;
   }
@@ -115,11 +119,10 @@ export class Roster {
     this.order[this.waiting++] = member;
   }
 
-  /** The layouts of what was submitted, each with its members in the order of their places. */
-  grouped() {
-    const layouts = this.#layouts;
+  /** Finds the layouts of what was submitted, each with its members in the order of their places: how many there are. */
+  group() {
     const places = this.#places;
-    layouts.length = 0;
+    let found = 0;
     for (let i = 0; i < this.waiting; i++) this.order[i].layout.n = -1;
     for (let i = 0, left = this.waiting; left > 0; i++) {
       const layout = places[i]?.layout;
@@ -127,11 +130,11 @@ export class Roster {
       left--;
       if (layout.n < 0) {
         layout.n = 0;
-        layouts.push(layout);
+        this.layouts[found++] = layout;
       }
       layout.members[layout.n++] = places[i];
     }
-    return layouts;
+    return found;
   }
 
   endTick() {

@@ -7,29 +7,20 @@ const MOST_STEPS = 0x7fffffff;
 
 /** Finds the sizes of a plan from what was read into its slots. */
 export class Sizing {
-  #file;
-  #inputs;
-  #states; // inputs that are carried
-  #fed; // the others
-  #fedAxes; // names of their sizes
-
+  /** `states` are the inputs that are carried, `fed` the others. */
   constructor(file, inputs, states, fed) {
-    this.#file = file;
-    this.#inputs = inputs;
-    this.#states = states;
-    this.#fed = fed;
-    this.#fedAxes = new Set(fed.flatMap(({ axes }) => axes));
+    Object.assign(this, { file, inputs, states, fed });
   }
 
   /** The numbers of the symbols, undefined where nothing says it. States have sizes of their own, or begin. */
   resolve(sizes, haveStates, begin) {
-    const file = this.#file;
+    const { file } = this;
     const found = new Map(Object.entries(sizes));
     const name = ({ axes }, shape) =>
       shape.forEach((number, axis) => typeof axes[axis] === "string" && found.set(axes[axis], number));
-    if (haveStates) for (const slot of this.#states) name(slot, slot.shape);
-    for (const slot of this.#inputs) if (slot.given) name(slot, slot.given);
-    for (const slot of [...this.#states, ...this.#fed]) if (slot.data && !slot.given) this.#fromLength(slot, found);
+    if (haveStates) for (const slot of this.states) name(slot, slot.shape);
+    for (const slot of this.inputs) if (slot.given) name(slot, slot.given);
+    for (const slot of [...this.states, ...this.fed]) if (slot.data && !slot.given) this.#fromLength(slot, found);
     if (begin) this.#fromOutputs(found);
     const symbols = file.symbols.map((symbol) => found.get(symbol));
     const wrong = symbols.findIndex((number) => number !== undefined && !within(number, 0, MOST_STEPS));
@@ -39,7 +30,7 @@ export class Sizing {
 
   /** Symbols of which none may be undefined. */
   whole(symbols) {
-    const missing = this.#file.symbols.filter((_, i) => symbols[i] === undefined);
+    const missing = this.file.symbols.filter((_, i) => symbols[i] === undefined);
     if (missing.length) throw new ShapeError(`how large is ${missing.join(", ")}? Pass {data, shape}, or sizes`);
     return symbols;
   }
@@ -54,9 +45,10 @@ export class Sizing {
 
   /** States that begin are as large as they will be after the step; what that leaves open is 1: one stream. */
   #fromOutputs(found) {
-    const file = this.#file;
-    const isOpen = (axis) => typeof axis === "string" && !found.has(axis) && !this.#fedAxes.has(axis);
-    let open = this.#states.flatMap(({ axes, partner }) => axes.map((axis, i) => [axis, partner.sizes[i]]));
+    const { file } = this;
+    const isFed = (name) => this.fed.some(({ axes }) => axes.includes(name));
+    const isOpen = (axis) => typeof axis === "string" && !found.has(axis) && !isFed(axis);
+    let open = this.states.flatMap(({ axes, partner }) => axes.map((axis, i) => [axis, partner.sizes[i]]));
     for (open = open.filter(([axis]) => isOpen(axis)); open.length; open = open.filter(([axis]) => isOpen(axis))) {
       const sizes = file.sizes(file.symbols.map((name) => found.get(name) ?? NaN));
       const known = open.filter(([, size]) => !Number.isNaN(sizes[size]));
@@ -67,7 +59,7 @@ export class Sizing {
 
   /** Whether a size, in a row of the table, is larger than that of an axis by a number, whatever that is. */
   #grows(found, axis, row) {
-    const file = this.#file;
+    const { file } = this;
     const growth = (size) => {
       const numbers = file.symbols.map((name) => (name === axis ? size : found.get(name) ?? NaN));
       return file.sizes(numbers)[row] - size;

@@ -14,9 +14,8 @@ const [getTag, getLength, getBuffer] = [getter(Symbol.toStringTag), getter("leng
 const tagOf = (value) => getTag.call(value); // undefined of anything else
 const lengthOf = (array) => getLength.call(array);
 const bufferOf = (array) => getBuffer.call(array);
-const offsetOf = (array) => getter("byteOffset").call(array);
 const { set } = typedArray;
-const setIn = (array, elements, at) => set.call(array, elements, at);
+const setIn = (array, elements) => set.call(array, elements);
 
 /** What `make()` allocates of JavaScript's own memory, or the error of this package if there is none left. */
 export function allocated(make) {
@@ -122,18 +121,6 @@ export class Slot {
     return lengthOf(this.data);
   }
 
-  /** How many elements each of so many streams has in what was read for all of them. */
-  rowLength(streams) {
-    if (this.given) throw new ShapeError(`${this.label}: the rows of many streams are one array, without a shape`);
-    if (this.length % streams) throw new ShapeError(`${this.label} has ${this.length} elements for ${streams} streams`);
-    return this.length / streams;
-  }
-
-  /** A part of what was read: a view. */
-  part(start, length) {
-    return new this.Array(bufferOf(this.data), offsetOf(this.data) + start * this.Array.BYTES_PER_ELEMENT, length);
-  }
-
   /** What was read, as an array of our own. */
   copied() {
     return this.length ? new this.Array(this.data) : new this.Array(0);
@@ -203,11 +190,6 @@ export class Slot {
       throw new ShapeError(`out: ${this.label} has ${view.length} elements, the array ${lengthOf(this.target)}`);
     }
     setIn(this.target, view);
-  }
-
-  /** Copies results of one of several streams into the array to fill. */
-  fillAt(view, at) {
-    if (view.length) setIn(this.target, view, at);
   }
 
   /** What a state of a shape starts from, written into `view`. */

@@ -1,3 +1,7 @@
+import type { PoolOptions, StreamPool } from "./pool.js";
+
+export type { PoolOptions, StreamPool, TickOptions } from "./pool.js";
+
 export type Data =
   | Float32Array | Float64Array | Int8Array | Int16Array | Int32Array | BigInt64Array | Uint8Array | Uint16Array
   | Uint32Array | BigUint64Array;
@@ -138,6 +142,12 @@ export class Model {
   /** Runs in which outputs become inputs of the next one, in the VM's memory: those of `carry`, { name of an input:
    * name of an output }, by default the plan's. `sizes` gives numbers for named sizes, so that feeds need no shapes. */
   stream(options?: { carry?: Readonly<Record<string, string>>; sizes?: Readonly<Record<string, number>> }): Stream;
+
+  /** Whether the plan runs many streams side by side: it was exported with pool=True. */
+  readonly isPool: boolean;
+  /** Many streams, one run a tick. If the plan is for one stream, they run one after the other; then, and where import() is
+   * not allowed, "webrnn/pool" has to be imported before, or this raises StreamError. */
+  pool(options?: PoolOptions): StreamPool;
 }
 
 /** The variants that this engine can run, fastest first. */

@@ -17,7 +17,7 @@ const NO_STATES =
   "the plan does not say which states are carried: export it with carry, or name them here, as in " +
   'stream({ carry: { h_in: "h_out" } })';
 
-const NO_POOLS = "pools are in a module of their own, which is loaded with plans for pools: import \"webrnn/pool\", pool.js, first";
+const NO_POOLS = 'import "webrnn/pool" first: this plan was exported without pool=True, or import() is not allowed here';
 
 /** What pool.js puts here when it is loaded. */
 export const pools = { make: null };

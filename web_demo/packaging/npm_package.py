@@ -8,7 +8,7 @@ import json
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +18,14 @@ from webrnn.engine.kernels import loading as kernels
 from webrnn.engine.kernels.wasm import CORE, FILES, VARIANTS, file_name
 from webrnn.web.folders import modules
 
-from .bundle import bundle
+from .bundle import Bundle, bundle
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 SOURCES = HERE.parent / "host"
 OUTPUT = ROOT / "build" / "npm"
 HOST = "webrnn.js"
+POOLS = "pool.js"
 
 
 def write(folder: Path) -> Path:
@@ -44,12 +45,18 @@ def write(folder: Path) -> Path:
 
 
 def scripts() -> dict[str, str]:
-    """The modules that package.json exports, each as one file; from the host the others import what they share."""
-    shared = dict.fromkeys(modules(SOURCES, HOST), HOST)
-    others = {name: bundle(SOURCES, name, shared) for name in _exported() if name != HOST}
-    needed = {name for other in others.values() for name in other.imported.get(HOST, ())}
-    host = bundle(SOURCES, HOST, also_export=needed)
-    return {HOST: host.text, **{name: other.text for name, other in others.items()}}
+    """The modules that package.json exports, each as one file; what is in the host or in its pools the others import
+    from there."""
+    shared: dict[str, str] = {}
+    for provider in (HOST, POOLS):
+        shared = {**dict.fromkeys(modules(SOURCES, provider), provider), **shared}
+
+    def made(name: str, also_export: Collection[str] = ()) -> Bundle:
+        return bundle(SOURCES, name, {module: place for module, place in shared.items() if place != name}, also_export)
+
+    found = {name: made(name) for name in _exported()}
+    needed = {name: {each for other in found.values() for each in other.imported.get(name, ())} for name in found}
+    return {name: made(name, needed[name]).text for name in found}
 
 
 def _description() -> dict[str, Any]:
