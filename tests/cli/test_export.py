@@ -132,6 +132,7 @@ def test_a_model_that_needs_shapes(tmp_path, capsys):
         (["--shape", "x=1,many"], "is not a shape, such as 1,512"),
         (["--shape", "q=1"], "the model has no input 'q'"),
         (["--shape", "x=2,1,4"], "give the shape of 'h_in' as well"),
+        (["--pool"], "--pool is for streams: say what they carry"),
         (["--about", "missing.json"], "cannot read 'missing.json'"),
         (["-o", "no/such/folder/m.rnn"], "cannot write"),
         (["--fixed", "q=1"], "'q'"),
@@ -144,6 +145,16 @@ def test_wrong_options(options, message, tmp_path, capsys, monkeypatch):
     assert err.startswith("webrnn: ")
     assert message in err
     assert list(tmp_path.glob("*.rnn")) == []
+
+
+def test_a_plan_for_pools(tmp_path, capsys):
+    path, plan = saved(tmp_path, stateful("GRU")), tmp_path / "m.rnn"
+    assert main(["export", path, "--carry", "auto", "--pool"]) == 0
+    assert "any number of streams in one run, counted by streams" in capsys.readouterr().out
+    for command in ("info", "plan"):
+        assert main([command, str(plan)]) == 0
+        assert "any number of streams in one run, counted by streams" in capsys.readouterr().out
+    assert webrnn.InferenceSession(plan).pool().batched
 
 
 def test_about_that_is_no_object(tmp_path, capsys):

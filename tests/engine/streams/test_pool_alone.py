@@ -185,7 +185,7 @@ def test_plan_files_say_why_streams_run_alone(tmp_path):
     for tick in range(3):
         both.tick({handle: {"x": feed(1, 1, tick + handle)} for handle in handles})
         both.check_states()
-    assert both.pool.reason == "a plan from a file takes the number of streams that it was exported for"
+    assert both.pool.reason == "the plan was exported for one stream: export(..., pool=True) makes one for many"
 
 
 def test_pools_of_a_session_share_its_weights():
