@@ -16,7 +16,7 @@ from tests.models.fetch import model_path
 from webrnn.engine.session import InferenceSession
 from webrnn.engine.streams.pool import StreamPool
 
-from .webrnn_cases import encoded, started
+from .webrnn_cases import determinants, encoded, started
 
 BACKEND = "wasm:relaxed"
 EXPORTED = Path(__file__).parents[1] / "along_time" / "exported"
@@ -59,6 +59,8 @@ def write(folder: Path) -> None:
     gru, carry = sessions()["gru"]
     gru.export(folder / "pool_plain.rnn", carry=carry)
     (folder / "pool_plain.json").write_text((folder / "pool_gru.json").read_text())
+    rare = InferenceSession(determinants().SerializeToString(), backend=BACKEND)
+    rare.export(folder / "determinants_pool.rnn", carry={}, pool=True)
     (folder / "pools.json").write_text(json.dumps([*names, "plain"]))
 
 

@@ -1,4 +1,4 @@
-import type { Feeds, Results } from "./webrnn.js";
+import type { Feeds, Model, Results } from "./webrnn.js";
 
 /** Importing this module makes `model.pool()` work. `Model.load` imports it by itself for plans that were exported with
  * pool=True; import it yourself for other plans, and where import() is not allowed: in an AudioWorklet and in a service
@@ -58,3 +58,6 @@ export interface StreamPool {
   /** Gives its memory back to the model. Any other call raises StreamError then. */
   dispose(): void;
 }
+
+/** The same as `model.pool(options)`, for all plans and everywhere: it comes with this module. */
+export function openPool(model: Model, options?: PoolOptions): StreamPool;

@@ -514,3 +514,6 @@ function makePool(model, vm, options = {}) {
 }
 
 pools.make = makePool;
+
+/** `model.pool(options)`, which an import of this makes sure of. */
+export const openPool = (model, options) => model.pool(options);

@@ -1,0 +1,60 @@
+"""Pools of streams in several workers, in Node and in a headless Chromium."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Route
+
+from . import pool_cases
+from .conftest import served
+from .node import node
+
+HERE = Path(__file__).parent
+PAGE_SCRIPTS = ("webrnn_cases.mjs", "worker_pool_cases.mjs", "worker_pool_page.mjs")
+ISOLATION = {"Cross-Origin-Opener-Policy": "same-origin", "Cross-Origin-Embedder-Policy": "require-corp"}
+
+
+@pytest.fixture(scope="module")
+def site(host: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = Path(shutil.copytree(host, tmp_path_factory.mktemp("workers") / "site"))
+    (folder / "cases").mkdir()
+    pool_cases.write(folder / "cases")
+    (folder / "empty.html").write_text('<link rel="icon" href="data:,">')
+    (folder / "package.json").write_text('{"type": "module"}')
+    for file in PAGE_SCRIPTS:
+        text = (HERE / file).read_text().replace(".mjs", ".js")
+        (folder / file).with_suffix(".js").write_text(text)
+    return folder
+
+
+def test_in_node(site: Path) -> None:
+    script = HERE / "worker_pool.test.mjs"
+    assert "# fail 0" in node("--test-reporter=tap", str(script), f"{site.as_uri()}/")
+
+
+def isolate(route: Route) -> None:
+    response = route.fetch()
+    route.fulfill(response=response, headers={**response.headers, **ISOLATION})
+
+
+@pytest.mark.parametrize(
+    ("test", "is_isolated"),
+    [("results", False), ("results", True), ("terminated", False), ("broken", False), ("misused", False)],
+)
+def test_in_chromium(site: Path, browser: Browser, test: str, is_isolated: bool) -> None:
+    context = browser.new_context()
+    page = context.new_page()
+    if is_isolated:
+        context.route("**/*", isolate)
+    messages: list[str] = []
+    page.on("console", lambda message: messages.append(message.text))
+    with served(site) as address:
+        page.goto(f"{address}empty.html")
+        assert page.evaluate("crossOriginIsolated") == is_isolated
+        found = page.evaluate(f"import('/worker_pool_page.js').then((tests) => tests.{test}())")
+    context.close()
+    assert found == []
+    assert messages == []

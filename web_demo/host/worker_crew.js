@@ -1,0 +1,255 @@
+// The workers of a WorkerPool: where each stream is, what is under way, and what happens when a worker dies.
+
+import { LimitError, ModelError, PlanError, ShapeError, StreamError, WebrnnError } from "./plan_file.js";
+
+const MOST_DEATHS = 3; // in a row, without anything answered between them
+
+const ASKED = ["flush", "state", "loadState"]; // what somebody waits for
+
+const KINDS = { LimitError, ModelError, PlanError, ShapeError, StreamError, WebrnnError };
+
+/** The error that a worker described. */
+export function errorOf({ name, message, node, limit }) {
+  const Kind = Object.hasOwn(KINDS, name) ? KINDS[name] : Error;
+  return Object.assign(new Kind(message), { node, ...(limit && { limit }) });
+}
+
+const threads = () => globalThis.process?.getBuiltinModule?.("node:worker_threads");
+
+/** A worker: `hears(message)`, and `dies(reason)` once. */
+function startWorker(hears, dies) {
+  if (globalThis.Worker) {
+    // Bundlers look for exactly this form.
+    const worker = new Worker(new URL("./worker_pool_worker.js", import.meta.url), { type: "module" });
+    worker.onmessage = ({ data }) => hears(data);
+    worker.onerror = (event) => {
+      event.preventDefault?.();
+      dies(event.message || "its script could not be loaded");
+    };
+    worker.onmessageerror = () => dies("a message could not be read");
+    return worker;
+  }
+  const worker = new (threads().Worker)(new URL("./worker_pool_worker.js", import.meta.url));
+  worker.on("message", hears);
+  worker.on("error", (error) => dies(error.message));
+  worker.on("exit", () => dies("it has ended"));
+  return worker;
+}
+
+/** One place for a worker; if the worker dies, another one takes the place. */
+class Seat {
+  streams = new Map(); // by handle: {id, seat, snapshot, ticks}
+  #crew;
+  #worker = null;
+  #pending = new Map();
+  #number = 0;
+  #deaths = 0;
+  #wasLoaded = false;
+  #lock = null; // ends the wait for the worker's lock
+
+  constructor(crew, index) {
+    this.#crew = crew;
+    this.index = index;
+  }
+
+  start() {
+    const worker = startWorker(
+      (message) => worker === this.#worker && this.#hear(message),
+      (reason) => worker === this.#worker && this.#die(reason),
+    );
+    this.#worker = worker;
+    const locks = globalThis.Worker && globalThis.navigator?.locks;
+    const lock = locks ? `webrnn-${crypto.randomUUID()}` : null;
+    return this.ask("load", { ...this.#crew.order, lock });
+  }
+
+  /** A worker has a lock as long as it lives. Nothing else says that it was terminated. */
+  #watch(lock) {
+    const worker = this.#worker;
+    this.#lock = new AbortController();
+    const ended = () => worker === this.#worker && this.#die("it has ended");
+    navigator.locks.request(lock, { signal: this.#lock.signal }, ended).catch(() => {}); // nobody waits any more
+  }
+
+  ask(act, given, transfer = []) {
+    const number = this.#number++;
+    return new Promise((resolve, reject) => {
+      const { timeout } = this.#crew.options;
+      const late = () => this.#pending.has(number) && this.#die(`it did not answer within ${timeout} ms`);
+      const timer = timeout === Infinity ? null : setTimeout(late, timeout);
+      this.#pending.set(number, { act, resolve, reject, timer });
+      this.#worker.postMessage({ number, act, ...given }, transfer);
+    });
+  }
+
+  #hear({ number, result, error, lock }) {
+    if (lock) {
+      this.#watch(lock);
+      return;
+    }
+    const { act, resolve, reject, timer } = this.#pending.get(number);
+    this.#pending.delete(number);
+    clearTimeout(timer);
+    if (error) {
+      reject(errorOf(error));
+      return;
+    }
+    if (act === "load") this.#wasLoaded = true;
+    if (act === "tick") this.#deaths = 0;
+    for (const [id, snapshot] of result?.snapshots ?? []) {
+      const stream = this.streams.get(id);
+      if (stream) Object.assign(stream, { snapshot, ticks: 0 });
+    }
+    resolve(result);
+  }
+
+  #leave() {
+    this.#lock?.abort();
+    this.#worker?.terminate();
+    this.#worker = null;
+    const pending = [...this.#pending.values()];
+    this.#pending.clear();
+    for (const { timer } of pending) clearTimeout(timer);
+    return pending;
+  }
+
+  /** Lets another worker take the place; streams go on from their last snapshots. */
+  #die(reason) {
+    const pending = this.#leave();
+    const text = `worker ${this.index} has died: ${reason}`;
+    if (!this.#wasLoaded || ++this.#deaths > MOST_DEATHS) {
+      this.#crew.fail(new StreamError(this.#wasLoaded ? `${text}, ${this.#deaths} times in a row` : text));
+      for (const { reject } of pending) reject(this.#crew.failure);
+      return;
+    }
+    this.start().catch((error) => this.#crew.fail(error));
+    const streams = [...this.streams.values()].map((stream) => {
+      const { id, snapshot, ticks } = stream;
+      stream.ticks = 0;
+      this.#tell("open", { id, state: snapshot });
+      return { handle: id, lostTicks: ticks, hasSnapshot: snapshot !== null };
+    });
+    for (const { act, resolve, reject } of pending) {
+      if (ASKED.includes(act)) reject(new StreamError(text));
+      else resolve({}); // of a tick: the results of its streams are lost
+    }
+    this.#crew.restarted({ worker: this.index, reason, streams });
+  }
+
+  /** Asks for what nobody waits for. */
+  #tell(act, given) {
+    this.ask(act, given).catch((error) => this.#worker && this.#crew.fail(error));
+  }
+
+  open(id) {
+    const stream = { id, seat: this, snapshot: null, ticks: 0 };
+    this.streams.set(id, stream);
+    this.#tell("open", { id, state: null });
+    return stream;
+  }
+
+  close({ id }) {
+    this.streams.delete(id);
+    this.#tell("close", { id });
+  }
+
+  /** A tick of some streams; what is wrong with all of it comes as {error}. */
+  tick(entries) {
+    const groups = groupsOf(entries);
+    for (const [stream] of entries) stream.ticks++;
+    const buffers = groups.flatMap(({ arrays }) => Object.values(arrays).map(({ buffer }) => buffer));
+    return this.ask("tick", { groups }, buffers).catch((error) => ({ error }));
+  }
+
+  end(error) {
+    for (const { reject } of this.#leave()) reject(error);
+  }
+}
+
+/** Feeds of the same names, types, lengths and shapes as one array for each name, one stream after the other. */
+function groupsOf(entries) {
+  const groups = new Map();
+  for (const [{ id }, feeds] of entries) {
+    const key = feeds.map(([name, { data, shape }]) => [name, data.constructor.name, data.length, shape]).join(";");
+    if (!groups.has(key)) groups.set(key, []);
+    groups.get(key).push({ id, feeds });
+  }
+  return [...groups.values()].map((members) => {
+    const arrays = {};
+    const shapes = {};
+    members[0].feeds.forEach(([name, { data, shape }], i) => {
+      const whole = new data.constructor(members.length * data.length);
+      members.forEach(({ feeds }, row) => whole.set(feeds[i][1].data, row * data.length));
+      arrays[name] = whole;
+      shapes[name] = shape;
+    });
+    return { ids: members.map(({ id }) => id), arrays, shapes };
+  });
+}
+
+export class Crew {
+  restarts = 0;
+  onRestart = () => {};
+  failure = null; // why nothing works any more
+  #seats;
+
+  /** `order` is what each worker loads. */
+  constructor(order, options) {
+    this.order = order;
+    this.options = options;
+    this.#seats = Array.from({ length: options.workers }, (_, index) => new Seat(this, index));
+  }
+
+  /** What the workers say of their pools. */
+  async start() {
+    const [first] = await Promise.all(this.#seats.map((seat) => seat.start()));
+    return first;
+  }
+
+  get loads() {
+    return this.#seats.map(({ streams }) => streams.size);
+  }
+
+  check() {
+    if (this.failure) throw this.failure;
+  }
+
+  fail(error) {
+    if (this.failure) return;
+    this.failure = error;
+    for (const seat of this.#seats) seat.end(error);
+  }
+
+  restarted(detail) {
+    this.restarts++;
+    this.onRestart(detail);
+  }
+
+  /** A new stream, where there are fewest. */
+  place(id) {
+    const least = this.#seats.reduce((best, seat) => (seat.streams.size < best.streams.size ? seat : best));
+    return least.open(id);
+  }
+
+  remove(stream) {
+    stream.seat.close(stream);
+  }
+
+  /** A promise for each worker that has something to do. */
+  tick(entries) {
+    const parts = this.#seats.map((seat) => [seat, entries.filter(([stream]) => stream.seat === seat)]);
+    return parts.filter(([, some]) => some.length).map(([seat, some]) => seat.tick(some));
+  }
+
+  async ask(stream, act, given) {
+    const result = await stream.seat.ask(act, { id: stream.id, ...given });
+    // From here on it would go on from what it is now.
+    if (act === "flush") Object.assign(stream, { snapshot: null, ticks: 0 });
+    if (act === "loadState") Object.assign(stream, { snapshot: given.state, ticks: 0 });
+    return result;
+  }
+
+  dispose() {
+    this.fail(new StreamError("the pool has been disposed of"));
+  }
+}

@@ -1,0 +1,60 @@
+import type { PoolOptions } from "./pool.js";
+import type { Feeds, Limits, Results, Source, Variant } from "./webrnn.js";
+
+export interface WorkerPoolOptions extends PoolOptions {
+  /** How many workers: as many as there are cores unless given. */
+  workers?: number;
+  /** After so many ticks of a worker it sends the states of its streams: 32 unless given; 0 is never. If it dies, they go
+   * on from there. */
+  snapshotEvery?: number;
+  /** So many ticks may be under way: 4 unless given. */
+  maxTicks?: number;
+  /** A worker that does not answer within so many ms is replaced; Infinity unless given. */
+  timeout?: number;
+  variant?: Variant;
+  wasm?: WebAssembly.Module | Source;
+  limits?: Limits;
+}
+
+/** What a "restart" event says in `detail`: a worker has died, and another one took its place. */
+export interface Restart {
+  readonly worker: number;
+  readonly reason: string;
+  /** Its streams. Each goes on from its last snapshot, `lostTicks` ticks ago, or from its start if it has none. */
+  readonly streams: readonly { readonly handle: number; readonly lostTicks: number; readonly hasSnapshot: boolean }[];
+}
+
+/** Pools of streams in several workers. Workers share one compiled module, and one copy of the plan where SharedArrayBuffer
+ * is allowed: in pages that are cross-origin isolated, and in Node. */
+export class WorkerPool extends EventTarget {
+  private constructor();
+  static load(source: Source | Blob | Response, options?: WorkerPoolOptions): Promise<WorkerPool>;
+  /** A new stream, on the worker that has fewest. Raises StreamError if the pool is full. */
+  open(): number;
+  close(handle: number): void;
+  /** Hands in what a stream gets in the next tick. It is copied. */
+  submit(handle: number, feeds: Feeds): void;
+  /** Runs all streams that have feeds. Rejects with StreamError if `maxTicks` are under way; what was submitted stays. If
+   * feeds of some streams are wrong, it rejects with that error, and `error.results` are those of the others. Streams whose
+   * worker died meanwhile are not among the results. */
+  tick(): Promise<Map<number, Results>>;
+  /** Resolves as soon as another tick may begin. */
+  ready(): Promise<void>;
+  /** As those of a StreamPool, when the ticks before are done. */
+  flush(handle: number): Promise<Results>;
+  state(handle: number): Promise<Results>;
+  load(handle: number, state: Feeds): Promise<void>;
+  addEventListener(type: "restart", listener: (event: Event & { readonly detail: Restart }) => void): void;
+  /** How often a worker was replaced. */
+  readonly restarts: number;
+  readonly workers: number;
+  /** How many streams are open, and how many each worker has. */
+  readonly size: number;
+  readonly loads: readonly number[];
+  readonly batched: boolean;
+  readonly reason: string;
+  readonly delay: number;
+  readonly stride: number;
+  /** Ends the workers. Any other call raises StreamError then. */
+  dispose(): void;
+}

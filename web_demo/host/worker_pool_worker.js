@@ -1,0 +1,124 @@
+// A worker of a WorkerPool: one model, one pool. Messages come and are answered in their order.
+
+import { openPool } from "./pool.js";
+import { Model } from "./webrnn.js";
+
+const port = globalThis.process?.getBuiltinModule?.("node:worker_threads").parentPort ?? globalThis;
+const handles = new Map(); // of the pool, by those of the WorkerPool
+let pool = null;
+let snapshotEvery = 0;
+let ticks = 0;
+const isChanged = new Set(); // streams that ticked since the last snapshot
+
+const described = ({ name, message, node, limit }) => ({ name, message, node, limit });
+
+function buffersOf(part, found = []) {
+  if (ArrayBuffer.isView(part)) found.push(part.buffer);
+  else if (part && typeof part === "object") for (const each of Object.values(part)) buffersOf(each, found);
+  return found;
+}
+
+/** Submits the feeds of streams that have arrays of the same lengths; pushes what is wrong with some of them. */
+function submit({ ids, arrays, shapes }, failures) {
+  const rowOf = (name, i) => {
+    const length = arrays[name].length / ids.length;
+    const data = arrays[name].subarray(i * length, (i + 1) * length);
+    return shapes[name] ? { data, shape: shapes[name] } : data;
+  };
+  const names = Object.keys(arrays);
+  try {
+    if (names.some((name) => shapes[name])) throw new Error("one by one");
+    pool.submitMany(ids.map((id) => handles.get(id)), arrays);
+    return;
+  } catch {
+    // Some may still be right.
+  }
+  ids.forEach((id, i) => {
+    try {
+      pool.submit(handles.get(id), Object.fromEntries(names.map((name) => [name, rowOf(name, i)])));
+    } catch (error) {
+      failures.push([id, described(error)]);
+    }
+  });
+}
+
+/** Results one stream after the other, and how long those of each are. */
+function packed(results, ids) {
+  const rows = ids.map((id) => results.get(handles.get(id)));
+  return Object.keys(rows[0] ?? {}).map((name) => {
+    const lengths = rows.map((row) => row[name].length);
+    const data = new rows[0][name].constructor(lengths.reduce((a, b) => a + b, 0));
+    let at = 0;
+    for (const row of rows) {
+      data.set(row[name], at);
+      at += row[name].length;
+    }
+    return { name, data, lengths: Uint32Array.from(lengths) };
+  });
+}
+
+function tick(groups) {
+  const failures = [];
+  for (const group of groups) submit(group, failures);
+  const failed = new Set(failures.map(([id]) => id));
+  const ids = groups.flatMap((group) => group.ids).filter((id) => !failed.has(id));
+  const results = pool.tick({ borrow: true });
+  const outputs = packed(results, ids);
+  for (const id of ids) isChanged.add(id);
+  const isDue = snapshotEvery > 0 && ++ticks % snapshotEvery === 0;
+  const snapshots = isDue ? [...isChanged].map((id) => [id, pool.state(handles.get(id))]) : [];
+  if (isDue) isChanged.clear();
+  return { ids, outputs, failures, snapshots };
+}
+
+/** Holds a lock until the worker ends, however it does: whoever waits for it knows then. */
+function hold(lock) {
+  const forever = () => {
+    port.postMessage({ lock });
+    return new Promise(() => {});
+  };
+  navigator.locks.request(lock, forever);
+}
+
+const ACTS = {
+  load({ plan, wasm, variant, limits, options, lock, snapshotEvery: every }) {
+    if (lock) hold(lock);
+    snapshotEvery = every;
+    pool = openPool(Model.loadSync(plan, { wasm, variant, limits }), options);
+    const { batched, reason, delay, stride } = pool;
+    return { batched, reason, delay, stride };
+  },
+  open({ id, state }) {
+    const handle = pool.open();
+    handles.set(id, handle);
+    if (state) pool.load(handle, state);
+  },
+  close({ id }) {
+    pool.close(handles.get(id));
+    handles.delete(id);
+    isChanged.delete(id);
+  },
+  tick: ({ groups }) => tick(groups),
+  flush: ({ id }) => {
+    isChanged.add(id);
+    return pool.flush(handles.get(id));
+  },
+  state: ({ id }) => pool.state(handles.get(id)),
+  loadState: ({ id, state }) => {
+    pool.load(handles.get(id), state);
+    isChanged.add(id);
+  },
+};
+
+function answer({ number, act, ...given }) {
+  let reply;
+  try {
+    reply = { number, result: ACTS[act](given) };
+  } catch (error) {
+    reply = { number, error: described(error) };
+  }
+  port.postMessage(reply, [...new Set(buffersOf(reply.result))]);
+}
+
+if (port === globalThis) globalThis.onmessage = ({ data }) => answer(data);
+else port.on("message", answer);
