@@ -130,7 +130,8 @@ test("many streams are submitted as one array, and their results are one array",
       const x = frame(3 * 2 * X, tick);
       handles.forEach((handle, i) => one.submit(handle, { x: x.slice(i * 2 * X, (i + 1) * 2 * X) }));
       const expected = [...one.tick().values()].flatMap(({ y }) => [...y]);
-      many.submitMany(handles.toReversed(), { x: Float32Array.from([2, 1, 0].flatMap((i) => Array.from(x.slice(i * 2 * X, (i + 1) * 2 * X)))) });
+      const turned = Float32Array.from([2, 1, 0].flatMap((i) => Array.from(x.slice(i * 2 * X, (i + 1) * 2 * X))));
+      many.submitMany(handles.toReversed(), { x: tick ? turned : { data: turned, shape: [2, 1, X] } });
       const out = { y: new Float32Array(expected.length) };
       assert.equal(many.tick({ out }), out);
       const length = expected.length / 3;
@@ -191,7 +192,7 @@ test("feeds that do not fit are refused, and change nothing", async () => {
     raises(() => pool.submit(first, { x: { data: frame(2 * X, 1), shape: [1, 2, X] } }), ShapeError, /is of one stream/);
     raises(() => pool.submit(first, { x: { data: frame(X, 1), shape: [2, 1, X] } }), ShapeError, /elements/);
     raises(() => pool.submitMany([first, second], { x: frame(X, 1) }), ShapeError, /how large is steps|elements/);
-    raises(() => pool.submitMany([first, second], { x: { data: frame(2 * X, 1), shape: [1, 2, X] } }), ShapeError, /without a shape/);
+    raises(() => pool.submitMany([first, second], { x: { data: frame(2 * X, 1), shape: [1, 2, X] } }), ShapeError, /is of one stream/);
     raises(() => pool.submitMany(5, good), StreamError, /handles are a list/);
     pool.submit(first, good);
     pool.submit(second, { x: frame(3 * X, 2) }); // another number of steps

@@ -32,8 +32,8 @@ export interface StreamPool {
   /** Hands in what a stream gets in the next tick, as for `Stream.step`. It is copied. */
   submit(handle: number, feeds: Feeds): void;
   /** The same for many streams, which get as many elements each: one array for each input, in which the elements of one
-   * stream follow those of another. */
-  submitMany(handles: Iterable<number>, feeds: Results): void;
+   * stream follow those of another. A shape is that of one stream. */
+  submitMany(handles: Iterable<number>, feeds: Feeds): void;
   /** Runs all streams that have feeds: the results of each, in the order of submission, as of `Stream.step`. */
   tick(options?: { borrow?: boolean; out?: undefined }): Map<number, Results>;
   tick<Out extends Results>(options: { out: Out }): Out;

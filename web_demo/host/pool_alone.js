@@ -85,7 +85,10 @@ export class Alone {
       if (!members.length) return;
       this.#read(feeds ?? NOTHING);
       const lengths = this.#fed.map((slot) => rowLength(slot, members.length));
-      const row = (slot, i, number) => part(slot, number * lengths[i], lengths[i]).slice();
+      const row = (slot, i, number) => {
+        const data = part(slot, number * lengths[i], lengths[i]).slice();
+        return slot.given ? { data, shape: slot.given } : data;
+      };
       const rows = allocated(() =>
         members.map((_, number) => Object.fromEntries(this.#fed.map((slot, i) => [slot.name, row(slot, i, number)]))));
       members.forEach((member, number) => this.#roster.submitted(member, rows[number]));

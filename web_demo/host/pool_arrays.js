@@ -8,9 +8,8 @@ const getter = (key) => Object.getOwnPropertyDescriptor(typedArray, key).get;
 const [getBuffer, getOffset] = [getter("buffer"), getter("byteOffset")];
 const { set } = typedArray;
 
-/** How many elements each of so many streams has in what was read for all of them. */
+/** How many elements each of so many streams has in what was read for all of them; a shape is that of one. */
 export function rowLength(slot, streams) {
-  if (slot.given) throw new ShapeError(`${slot.label}: the rows of many streams are one array, without a shape`);
   if (slot.length % streams) throw new ShapeError(`${slot.label} has ${slot.length} elements for ${streams} streams`);
   return slot.length / streams;
 }

@@ -1,6 +1,7 @@
 // The workers of a WorkerPool: where each stream is, what is under way, and what happens when a worker dies.
 
 import { LimitError, ModelError, PlanError, ShapeError, StreamError, WebrnnError } from "./plan_file.js";
+import { Waiting } from "./worker_feeds.js";
 
 const MOST_DEATHS = 3; // in a row, without anything answered between them
 
@@ -42,6 +43,7 @@ class Seat {
   #crew;
   #worker = null;
   #pending = new Map();
+  #waiting = new Waiting(); // feeds for the next tick
   #number = 0;
   #deaths = 0;
   #wasLoaded = false;
@@ -150,41 +152,25 @@ class Seat {
 
   close({ id }) {
     this.streams.delete(id);
+    this.#waiting.remove(id);
     this.#tell("close", { id });
   }
 
-  /** A tick of some streams; what is wrong with all of it comes as {error}. */
-  tick(entries) {
-    const groups = groupsOf(entries);
-    for (const [stream] of entries) stream.ticks++;
-    const buffers = groups.flatMap(({ arrays }) => Object.values(arrays).map(({ buffer }) => buffer));
+  submit(stream, feeds) {
+    this.#waiting.add(stream.id, feeds);
+  }
+
+  /** A tick of the streams that wait, null if none does; what is wrong with all of it comes as {error}. */
+  tick() {
+    const { groups, buffers } = this.#waiting.take();
+    if (!groups.length) return null;
+    for (const { ids } of groups) for (const id of ids) this.streams.get(id).ticks++;
     return this.ask("tick", { groups }, buffers).catch((error) => ({ error }));
   }
 
   end(error) {
     for (const { reject } of this.#leave()) reject(error);
   }
-}
-
-/** Feeds of the same names, types, lengths and shapes as one array for each name, one stream after the other. */
-function groupsOf(entries) {
-  const groups = new Map();
-  for (const [{ id }, feeds] of entries) {
-    const key = feeds.map(([name, { data, shape }]) => [name, data.constructor.name, data.length, shape]).join(";");
-    if (!groups.has(key)) groups.set(key, []);
-    groups.get(key).push({ id, feeds });
-  }
-  return [...groups.values()].map((members) => {
-    const arrays = {};
-    const shapes = {};
-    members[0].feeds.forEach(([name, { data, shape }], i) => {
-      const whole = new data.constructor(members.length * data.length);
-      members.forEach(({ feeds }, row) => whole.set(feeds[i][1].data, row * data.length));
-      arrays[name] = whole;
-      shapes[name] = shape;
-    });
-    return { ids: members.map(({ id }) => id), arrays, shapes };
-  });
 }
 
 export class Crew {
@@ -236,9 +222,8 @@ export class Crew {
   }
 
   /** A promise for each worker that has something to do. */
-  tick(entries) {
-    const parts = this.#seats.map((seat) => [seat, entries.filter(([stream]) => stream.seat === seat)]);
-    return parts.filter(([, some]) => some.length).map(([seat, some]) => seat.tick(some));
+  tick() {
+    return this.#seats.map((seat) => seat.tick()).filter(Boolean);
   }
 
   async ask(stream, act, given) {

@@ -8,6 +8,7 @@
 import { bytesOf, chooseVariant, compile, planBytes } from "./instance.js";
 import { ShapeError, StreamError, otherModule, shown, within } from "./plan_file.js";
 import { Crew, errorOf } from "./worker_crew.js";
+import { readFeeds } from "./worker_feeds.js";
 
 const DEFAULTS = { maxStreams: 64, maxBatch: undefined, snapshotEvery: 32, maxTicks: 4, timeout: Infinity };
 const OTHERS = ["workers", "sizes", "variant", "wasm", "limits"];
@@ -38,18 +39,11 @@ function shared(bytes) {
   return copy;
 }
 
-/** What a caller gives for an input: {data, shape}, the shape null if there is none. */
-function readFeed(name, feed) {
-  const data = ArrayBuffer.isView(feed) ? feed : feed?.data;
-  if (!ArrayBuffer.isView(data) || data instanceof DataView) throw new ShapeError(`input '${name}' takes a typed array, or {data, shape}`);
-  return { data, shape: ArrayBuffer.isView(feed) ? null : feed.shape ?? null };
-}
-
 export class WorkerPool extends EventTarget {
   #crew;
   #options;
   #streams = new Map();
-  #submitted = new Map(); // handle -> feeds
+  #submitted = new Set(); // handles, as they came
   #next = 0;
   #inFlight = 0;
   #waiting = []; // who waits until another tick may begin
@@ -129,11 +123,11 @@ export class WorkerPool extends EventTarget {
 
   /** What a stream gets in the next tick; it is copied. */
   submit(handle, feeds) {
-    const read = Object.entries(feeds ?? {}).map(([name, feed]) => [name, readFeed(name, feed)]);
-    const copies = read.map(([name, { data, shape }]) => [name, { data: data.slice(), shape: shape && [...shape] }]);
-    this.#get(handle);
+    const read = readFeeds(feeds);
+    const stream = this.#get(handle);
     if (this.#submitted.has(handle)) throw new StreamError(`stream ${handle} has feeds for this tick already`);
-    this.#submitted.set(handle, copies);
+    stream.seat.submit(stream, read);
+    this.#submitted.add(handle);
   }
 
   /** Resolves as soon as another tick may begin. */
@@ -149,7 +143,7 @@ export class WorkerPool extends EventTarget {
       throw new StreamError(`${this.#inFlight} ticks are under way: await one of them, or ready(), before the next`);
     }
     const submitted = this.#submitted;
-    this.#submitted = new Map();
+    this.#submitted = new Set();
     this.#inFlight++;
     try {
       return await this.#tick(submitted);
@@ -160,7 +154,7 @@ export class WorkerPool extends EventTarget {
   }
 
   async #tick(submitted) {
-    const parts = await Promise.all(this.#crew.tick([...submitted].map(([id, feeds]) => [this.#streams.get(id), feeds])));
+    const parts = await Promise.all(this.#crew.tick());
     const found = new Map();
     const failures = [];
     for (const part of parts) {
@@ -169,7 +163,7 @@ export class WorkerPool extends EventTarget {
       unpack(part, found);
     }
     const results = new Map();
-    for (const id of submitted.keys()) if (found.has(id)) results.set(id, found.get(id));
+    for (const id of submitted) if (found.has(id)) results.set(id, found.get(id));
     if (failures.length) throw Object.assign(failures[0], { results });
     return results;
   }
@@ -184,9 +178,8 @@ export class WorkerPool extends EventTarget {
   }
 
   async load(handle, state) {
-    const read = Object.entries(state ?? {}).map(([name, feed]) => [name, readFeed(name, feed)]);
-    const copied = ({ data, shape }) => (shape ? { data: data.slice(), shape: [...shape] } : data.slice());
-    await this.#ask(handle, "loadState", { state: Object.fromEntries(read.map(([name, feed]) => [name, copied(feed)])) });
+    const copied = ([name, data, shape]) => [name, shape ? { data: data.slice(), shape } : data.slice()];
+    await this.#ask(handle, "loadState", { state: Object.fromEntries(readFeeds(state).map(copied)) });
   }
 
   async #ask(handle, act, given) {
@@ -209,7 +202,8 @@ function unpack({ ids, outputs }, found) {
     const results = {};
     outputs.forEach(({ name, data, lengths }, i) => {
       const value = data.subarray(at[i], (at[i] += lengths[row]));
-      Object.defineProperty(results, name, { value, writable: true, enumerable: true, configurable: true });
+      if (name === "__proto__") Object.defineProperty(results, name, { value, enumerable: true });
+      else results[name] = value;
     });
     found.set(id, results);
   });

@@ -19,23 +19,20 @@ function buffersOf(part, found = []) {
 }
 
 /** Submits the feeds of streams that have arrays of the same lengths; pushes what is wrong with some of them. */
-function submit({ ids, arrays, shapes }, failures) {
-  const rowOf = (name, i) => {
-    const length = arrays[name].length / ids.length;
-    const data = arrays[name].subarray(i * length, (i + 1) * length);
-    return shapes[name] ? { data, shape: shapes[name] } : data;
-  };
-  const names = Object.keys(arrays);
+function submit({ ids, feeds }, failures) {
   try {
-    if (names.some((name) => shapes[name])) throw new Error("one by one");
-    pool.submitMany(ids.map((id) => handles.get(id)), arrays);
+    pool.submitMany(ids.map((id) => handles.get(id)), feeds);
     return;
   } catch {
     // Some may still be right.
   }
+  const rowOf = ([name, { data, shape }], i) => {
+    const length = data.length / ids.length;
+    return [name, { data: data.subarray(i * length, (i + 1) * length), shape }];
+  };
   ids.forEach((id, i) => {
     try {
-      pool.submit(handles.get(id), Object.fromEntries(names.map((name) => [name, rowOf(name, i)])));
+      pool.submit(handles.get(id), Object.fromEntries(Object.entries(feeds).map((feed) => rowOf(feed, i))));
     } catch (error) {
       failures.push([id, described(error)]);
     }

@@ -1,0 +1,41 @@
+// How many frames of streams one worker and two take in a second, in a page. Rounds are interleaved.
+
+import { WorkerPool } from "./worker_pool.js";
+
+const STREAMS = 128;
+
+/** Frames a second of a pool that always has ticks under way. */
+async function rate(pool, handles, feeds, seconds) {
+  const start = performance.now();
+  const end = start + 1000 * seconds;
+  let ticks = 0;
+  const under = [];
+  while (performance.now() < end) {
+    await pool.ready();
+    for (const handle of handles) pool.submit(handle, feeds);
+    under.push(pool.tick());
+    ticks++;
+  }
+  await Promise.all(under);
+  return (ticks * handles.length * 1000) / (performance.now() - start);
+}
+
+export async function compare({ name, plan, input }, rounds, seconds) {
+  const feeds = { [input.name]: { data: new Float32Array(input.shape.at(-1)).fill(0.1), shape: input.shape.map((n) => (n === "streams" ? 1 : n)) } };
+  const pools = [];
+  for (const workers of [1, 2]) {
+    const pool = await WorkerPool.load(new URL(plan, import.meta.url), { workers, maxStreams: STREAMS, maxTicks: 4, snapshotEvery: 0 });
+    pools.push([pool, Array.from({ length: STREAMS }, () => pool.open())]);
+  }
+  for (const [pool, handles] of pools) await rate(pool, handles, feeds, 0.5);
+  const rates = [];
+  for (let round = 0; round < rounds; round++) {
+    const pair = [];
+    for (const [pool, handles] of pools) pair.push(await rate(pool, handles, feeds, seconds));
+    rates.push(pair);
+  }
+  for (const [pool] of pools) pool.dispose();
+  const median = (numbers) => numbers.toSorted((a, b) => a - b)[numbers.length >> 1];
+  const [one, two] = [0, 1].map((i) => Math.round(median(rates.map((pair) => pair[i]))));
+  return { name, streams: STREAMS, one, two, ratio: median(rates.map(([a, b]) => b / a)) };
+}
