@@ -1,4 +1,4 @@
-"""`python -m bench.worker_pools`: frames a second of 128 streams in one worker and in two, in a headless Chromium."""
+"""`python -m bench.worker_pools`: frames a second of 256 streams in one worker and in two, in a headless Chromium."""
 
 from __future__ import annotations
 

@@ -97,7 +97,10 @@ class Seat {
       return;
     }
     if (act === "load") this.#wasLoaded = true;
-    if (act === "tick") this.#deaths = 0;
+    if (act === "tick") {
+      this.#deaths = 0;
+      this.#waiting.reuse(result.read);
+    }
     for (const [id, snapshot] of result?.snapshots ?? []) {
       const stream = this.streams.get(id);
       if (stream) Object.assign(stream, { snapshot, ticks: 0 });

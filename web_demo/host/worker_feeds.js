@@ -3,6 +3,8 @@
 import { ShapeError } from "./plan_file.js";
 import { sameShape } from "./slot.js";
 
+const MOST_SPARE = 8;
+
 /** What a caller gives, by input: [name, data, shape]; the shape is null if there is none. */
 export function readFeeds(feeds) {
   return Object.entries(feeds ?? {}).map(([name, feed]) => {
@@ -25,10 +27,10 @@ class Group {
   #arrays;
   #capacity;
 
-  constructor(feeds, capacity) {
+  constructor(feeds, capacity, newArray) {
     this.#feeds = feeds;
     this.#capacity = capacity;
-    this.#arrays = feeds.map(([, { constructor: Type, length }]) => new Type(capacity * length));
+    this.#arrays = feeds.map(([, { constructor: Type, length }]) => newArray(Type, capacity * length));
   }
 
   takes(feeds) {
@@ -76,15 +78,26 @@ class Group {
 export class Waiting {
   #groups = [];
   #expected = 1; // so many streams came before the last tick
+  #spare = []; // arrays that have come back
 
   add(id, feeds) {
     let group = this.#groups.findLast((each) => each.takes(feeds));
     if (!group) {
       const own = feeds.map(([name, data, shape]) => [name, { constructor: data.constructor, length: data.length }, shape]);
-      group = new Group(own, this.#expected);
+      group = new Group(own, this.#expected, (Type, length) => this.#newArray(Type, length));
       this.#groups.push(group);
     }
     group.add(id, feeds);
+  }
+
+  #newArray(Type, length) {
+    const index = this.#spare.findIndex((array) => array instanceof Type && array.length === length);
+    return index < 0 ? new Type(length) : this.#spare.splice(index, 1)[0];
+  }
+
+  /** Takes back buffers of arrays that a worker has read: memory that need not be collected. */
+  reuse(arrays) {
+    this.#spare = [...arrays, ...this.#spare].slice(0, MOST_SPARE);
   }
 
   remove(id) {

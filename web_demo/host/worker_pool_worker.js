@@ -65,7 +65,8 @@ function tick(groups) {
   const isDue = snapshotEvery > 0 && ++ticks % snapshotEvery === 0;
   const snapshots = isDue ? [...isChanged].map((id) => [id, pool.state(handles.get(id))]) : [];
   if (isDue) isChanged.clear();
-  return { ids, outputs, failures, snapshots };
+  const read = groups.flatMap(({ feeds }) => Object.values(feeds).map(({ data }) => new data.constructor(data.buffer)));
+  return { ids, outputs, failures, snapshots, read };
 }
 
 /** Holds a lock until the worker ends, however it does: whoever waits for it knows then. */
