@@ -123,6 +123,7 @@ peers: .venv/ready
 # Ticks of pools in Node beside onnxruntime-web batched by hand. A minute on an idle machine
 bench-pools: setup peers
 	$(PY) -m bench.pools
+	$(PY) -m bench.worker_pools
 
 # Ways to run a recurrent loop, beside each other: docs/scan-study.md. Some minutes on an idle machine
 scan-study: setup peers
