@@ -49,7 +49,7 @@ def test_export_and_run(site: Path, browser: Browser, tmp_path: Path, monkeypatc
     assert capsys.readouterr().out == printed[1]
 
     shutil.copy(tmp_path / "model.rnn", site)
-    script = block('import { Model } from "./webrnn/webrnn.js";\n\nconst model')
+    script = block('import { Model } from "./webrnn/webrnn.js";\n\nconst model = await Model.load("model')
     (site / "run.js").write_text(f"const bar = {{ value: 0 }};\n{script}\nexport {{ bar, output }};\n")
     page = browser.new_page()
     with served(site) as address:
@@ -59,6 +59,36 @@ def test_export_and_run(site: Path, browser: Browser, tmp_path: Path, monkeypatc
     assert progress == 1
     stream = webrnn.InferenceSession(tmp_path / "model.rnn", backend="wasm:relaxed").stream()
     assert output == stream.step({"input": np.zeros((1, 576), np.float32)})[0].ravel().tolist()
+
+
+@pytest.mark.parametrize(
+    ("start", "handles"),
+    [
+        ('import { Model } from "./webrnn/webrnn.js";\n\nconst model = await Model.load("pool', 2),
+        ("import { WorkerPool } from", 1),
+    ],
+    ids=["pool", "workers"],
+)
+def test_many_streams(start: str, handles: int, site: Path, browser: Browser) -> None:
+    proto = webrnn_cases.recurrent("GRU", np.random.default_rng(2), steps=1, batch=1)
+    session = webrnn.InferenceSession(proto.SerializeToString(), backend="wasm:relaxed")
+    session.export(site / "pool.rnn", carry={"h": "y_h"}, pool=True)
+    (site / "many.js").write_text(block(start) + "export { pool, results };\n")
+    page = browser.new_page()
+    messages: list[str] = []
+    page.on("console", lambda message: messages.append(message.text))
+    with served(site) as address:
+        page.goto(address)
+        found = page.evaluate(
+            """import('/many.js').then(({ pool, results }) => {
+                pool.dispose();
+                return [...results.values()].map(({ y }) => Array.from(y));
+            })"""
+        )
+    page.close()
+    frames = [np.full((1, 1, 12), handle + 1, np.float32) for handle in range(handles)]
+    assert found == [session.stream({"h": "y_h"}).step({"x": frame})[0].ravel().tolist() for frame in frames]
+    assert messages == []
 
 
 def test_audio_worklet(site: Path, browser: Browser) -> None:

@@ -2,9 +2,9 @@
 
 import { Model, ModelError, PlanError, ShapeError, WebrnnError, supportedVariants } from "webrnn";
 import type { Data, Feeds, Port, Progress, Results, Stream, Variant } from "webrnn";
-// oxlint-disable-next-line import/no-unassigned-import
-import "webrnn/pool";
 import type { StreamPool } from "webrnn/pool";
+import { openPool } from "webrnn/pool";
+import { WorkerPool } from "webrnn/worker_pool";
 import { AudioModels } from "webrnn/audio";
 
 export async function use(bytes: ArrayBuffer, file: File): Promise<void> {
@@ -40,6 +40,16 @@ export async function use(bytes: ArrayBuffer, file: File): Promise<void> {
   pool.load(handle, pool.state(handle));
   console.log(lent, filled, pool.batched, pool.reason, pool.size, pool.shapes(handle).y, pool.flush(handle).y, model.isPool);
   pool.close(handle);
+  openPool(model, { maxStreams: 2 }).dispose();
+  const workers: WorkerPool = await WorkerPool.load("m.rnn", { workers: 2, maxStreams: 8, snapshotEvery: 4, maxTicks: 2, timeout: 1000 });
+  workers.addEventListener("restart", ({ detail }) => console.log(detail.worker, detail.streams[0].lostTicks));
+  const number: number = workers.open();
+  workers.submit(number, feeds);
+  await workers.ready();
+  const given: Map<number, Results> = await workers.tick();
+  await workers.load(number, await workers.state(number));
+  console.log(given, workers.restarts, workers.loads, (await workers.flush(number)).y);
+  workers.dispose();
   const shapes: number[] = model.shapes.y;
   const variants: Variant[] = supportedVariants();
   const context = new AudioContext();

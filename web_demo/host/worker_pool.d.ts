@@ -45,6 +45,9 @@ export class WorkerPool extends EventTarget {
   state(handle: number): Promise<Results>;
   load(handle: number, state: Feeds): Promise<void>;
   addEventListener(type: "restart", listener: (event: Event & { readonly detail: Restart }) => void): void;
+  addEventListener(
+    type: string, callback: EventListenerOrEventListenerObject | null, options?: boolean | AddEventListenerOptions,
+  ): void;
   /** How often a worker was replaced. */
   readonly restarts: number;
   readonly workers: number;
