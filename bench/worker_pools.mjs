@@ -5,33 +5,37 @@ import { WorkerPool } from "./worker_pool.js";
 const STREAMS = 256;
 
 /** Frames a second of a pool that always has ticks under way. */
-async function rate(pool, handles, feeds, seconds) {
+async function rate(pool, handles, feeds, { output, length }, seconds) {
   const start = performance.now();
   const end = start + 1000 * seconds;
   let ticks = 0;
   const under = [];
+  const outs = Array.from({ length: 4 }, () => ({ [output]: new Float32Array(handles.length * length) }));
   while (performance.now() < end) {
     await pool.ready();
     for (const handle of handles) pool.submit(handle, feeds);
-    under.push(pool.tick().then(() => null)); // results are not kept
+    under.push(pool.tick({ out: outs[ticks % outs.length] }));
     ticks++;
   }
   await Promise.all(under);
   return (ticks * handles.length * 1000) / (performance.now() - start);
 }
 
-export async function compare({ name, plan, input }, rounds, seconds) {
+export async function compare({ name, plan, input, output }, rounds, seconds) {
   const feeds = { [input.name]: { data: new Float32Array(input.shape.at(-1)).fill(0.1), shape: input.shape.map((n) => (n === "streams" ? 1 : n)) } };
   const pools = [];
   for (const workers of [1, 2]) {
     const pool = await WorkerPool.load(new URL(plan, import.meta.url), { workers, maxStreams: STREAMS, maxTicks: 4, snapshotEvery: 0 });
     pools.push([pool, Array.from({ length: STREAMS }, () => pool.open())]);
   }
-  for (const [pool, handles] of pools) await rate(pool, handles, feeds, 0.5);
+  pools[0][0].submit(0, feeds);
+  const [first] = (await pools[0][0].tick()).values();
+  const result = { output, length: first[output].length };
+  for (const [pool, handles] of pools) await rate(pool, handles, feeds, result, 0.5);
   const rates = [];
   for (let round = 0; round < rounds; round++) {
     const pair = [];
-    for (const [pool, handles] of pools) pair.push(await rate(pool, handles, feeds, seconds));
+    for (const [pool, handles] of pools) pair.push(await rate(pool, handles, feeds, result, seconds));
     rates.push(pair);
   }
   for (const [pool] of pools) pool.dispose();

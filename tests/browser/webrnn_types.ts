@@ -47,6 +47,8 @@ export async function use(bytes: ArrayBuffer, file: File): Promise<void> {
   workers.submit(number, feeds);
   await workers.ready();
   const given: Map<number, Results> = await workers.tick();
+  const whole: Float32Array = (await workers.tick({ out })).y;
+  console.log(whole);
   await workers.load(number, await workers.state(number));
   console.log(given, workers.restarts, workers.loads, (await workers.flush(number)).y);
   workers.dispose();

@@ -105,6 +105,18 @@ export async function misuse(load, { ShapeError, StreamError }) {
   if (!(before instanceof ShapeError) || [...before.results.keys()].join() !== `${first}`) found.push(`${before}`);
   await raises(() => pool.flush(first), StreamError, /there are no frames/);
   await raises(() => pool.load(first, { h_in: frame(1) }), ShapeError, /'h_in' has 4 elements/);
+  // Arrays to fill
+  for (let tick = 0; tick < 3; tick++) {
+    for (const handle of [second, first]) pool.submit(handle, { x: frame(handle) });
+    const out = { y: new Float32Array(40) };
+    const mine = tick ? await pool.tick({ out }) : await pool.tick();
+    if (tick && mine !== out) found.push("another object");
+    if (tick && !same(out.y.slice(20), (await pool.state(first)).h_in)) found.push("out has something else");
+  }
+  for (const out of [{ y: new Float32Array(39) }, { y: new Float64Array(20) }, { q: new Float32Array(20) }]) {
+    pool.submit(first, { x: frame(1) });
+    await raises(() => pool.tick({ out }), ShapeError, /needs a Float32Array of 20 elements|'q' is not expected/);
+  }
   // A bounded number of ticks under way
   const ticks = [0, 1].map(() => {
     pool.submit(first, { x: frame(1) });

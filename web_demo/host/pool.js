@@ -145,15 +145,7 @@ export class StreamPool {
       const { out, borrow } = options ?? NOTHING;
       if (out) readTargets(out, this.#ports.returned);
       // From here on no code of the caller runs.
-      try {
-        this.#runAll();
-      } catch (error) {
-        // Sizes for which the plan does not hold, or no memory for so many streams: one at a time may do.
-        if (!(error instanceof PlanError) || this.#maxBatch === 1) throw error;
-        this.#reason = `the plan does not take these streams together: ${error.message}`;
-        this.#maxBatch = 1;
-        this.#runAll();
-      }
+      this.#runTogether();
       for (let i = 0; i < this.#nUsed; i++) this.#used[i].give(!out && !borrow);
       const { order, waiting } = this.#roster;
       for (let i = 0; i < waiting; i++) this.#show(order[i]);
@@ -328,6 +320,25 @@ export class StreamPool {
   }
 
   // --- ticks ---------------------------------------------------------------------------------------------------------------
+
+  /** Runs all that was submitted, one stream at a time if the plan does not hold for these sizes of many, or if there is no
+   * memory for so many. */
+  #runTogether() {
+    const most = this.#maxBatch;
+    try {
+      this.#runAll();
+    } catch (error) {
+      if (!(error instanceof PlanError) || most === 1) throw error;
+      this.#maxBatch = 1;
+      try {
+        this.#runAll();
+      } catch (other) {
+        this.#maxBatch = most;
+        throw other;
+      }
+      this.#reason = `the plan does not take these streams together: ${error.message}`;
+    }
+  }
 
   /** Runs all that was submitted; `#used` are then the batches that did. */
   #runAll() {

@@ -45,6 +45,7 @@ class Seat {
   #pending = new Map();
   #waiting = new Waiting(); // feeds for the next tick
   #number = 0;
+  #back = []; // arrays that the worker may use again
   #deaths = 0;
   #wasLoaded = false;
   #lock = null; // ends the wait for the worker's lock
@@ -99,7 +100,7 @@ class Seat {
     if (act === "load") this.#wasLoaded = true;
     if (act === "tick") {
       this.#deaths = 0;
-      this.#waiting.reuse(result.read);
+      this.#waiting.spare.add(result.read);
     }
     for (const [id, snapshot] of result?.snapshots ?? []) {
       const stream = this.streams.get(id);
@@ -159,6 +160,11 @@ class Seat {
     this.#tell("close", { id });
   }
 
+  /** Lets the worker use arrays of results again. */
+  giveBack(arrays) {
+    this.#back.push(...arrays);
+  }
+
   submit(stream, feeds) {
     this.#waiting.add(stream.id, feeds);
   }
@@ -168,7 +174,9 @@ class Seat {
     const { groups, buffers } = this.#waiting.take();
     if (!groups.length) return null;
     for (const { ids } of groups) for (const id of ids) this.streams.get(id).ticks++;
-    return this.ask("tick", { groups }, buffers).catch((error) => ({ error }));
+    const back = this.#back.splice(0);
+    const asked = this.ask("tick", { groups, back }, [...buffers, ...back.map(({ buffer }) => buffer)]);
+    return asked.then((part) => ({ ...part, seat: this }), (error) => ({ error }));
   }
 
   end(error) {

@@ -74,30 +74,35 @@ class Group {
   }
 }
 
+/** Arrays that have come back from another thread: memory that need not be collected and asked for anew. */
+export class Spare {
+  #arrays = [];
+
+  add(arrays) {
+    this.#arrays = [...arrays, ...this.#arrays].slice(0, MOST_SPARE);
+  }
+
+  /** An array, with anything in it. */
+  take(Type, length) {
+    const index = this.#arrays.findIndex((array) => array instanceof Type && array.length === length);
+    return index < 0 ? new Type(length) : this.#arrays.splice(index, 1)[0];
+  }
+}
+
 /** All that waits. */
 export class Waiting {
+  spare = new Spare();
   #groups = [];
   #expected = 1; // so many streams came before the last tick
-  #spare = []; // arrays that have come back
 
   add(id, feeds) {
     let group = this.#groups.findLast((each) => each.takes(feeds));
     if (!group) {
       const own = feeds.map(([name, data, shape]) => [name, { constructor: data.constructor, length: data.length }, shape]);
-      group = new Group(own, this.#expected, (Type, length) => this.#newArray(Type, length));
+      group = new Group(own, this.#expected, (Type, length) => this.spare.take(Type, length));
       this.#groups.push(group);
     }
     group.add(id, feeds);
-  }
-
-  #newArray(Type, length) {
-    const index = this.#spare.findIndex((array) => array instanceof Type && array.length === length);
-    return index < 0 ? new Type(length) : this.#spare.splice(index, 1)[0];
-  }
-
-  /** Takes back buffers of arrays that a worker has read: memory that need not be collected. */
-  reuse(arrays) {
-    this.#spare = [...arrays, ...this.#spare].slice(0, MOST_SPARE);
   }
 
   remove(id) {

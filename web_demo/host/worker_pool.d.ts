@@ -36,8 +36,13 @@ export class WorkerPool extends EventTarget {
   submit(handle: number, feeds: Feeds): void;
   /** Runs all streams that have feeds. Rejects with StreamError if `maxTicks` are under way; what was submitted stays. If
    * feeds of some streams are wrong, it rejects with that error, and `error.results` are those of the others. Streams whose
-   * worker died meanwhile are not among the results. */
-  tick(): Promise<Map<number, Results>>;
+   * worker died meanwhile are not among the results.
+   *
+   * With `out` results are copied into these arrays, by the names of outputs: those of one stream after those of another, in
+   * the order of submission. Memory is used again then. If they do not fit, or a worker died, it rejects with
+   * `error.results`: the streams have moved on. */
+  tick(options?: { out?: undefined }): Promise<Map<number, Results>>;
+  tick<Out extends Results>(options: { out: Out }): Promise<Out>;
   /** Resolves as soon as another tick may begin. */
   ready(): Promise<void>;
   /** As those of a StreamPool, when the ticks before are done. */

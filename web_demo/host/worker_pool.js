@@ -137,7 +137,7 @@ export class WorkerPool extends EventTarget {
   }
 
   /** Runs all streams that have feeds. Streams whose worker died meanwhile are not among the results. */
-  async tick() {
+  async tick(options) {
     this.#crew.check();
     if (this.#inFlight >= this.#options.maxTicks) {
       throw new StreamError(`${this.#inFlight} ticks are under way: await one of them, or ready(), before the next`);
@@ -146,14 +146,14 @@ export class WorkerPool extends EventTarget {
     this.#submitted = new Set();
     this.#inFlight++;
     try {
-      return await this.#tick(submitted);
+      return await this.#tick(submitted, options?.out);
     } finally {
       this.#inFlight--;
       this.#waiting.shift()?.();
     }
   }
 
-  async #tick(submitted) {
+  async #tick(submitted, out) {
     const parts = await Promise.all(this.#crew.tick());
     const found = new Map();
     const failures = [];
@@ -164,8 +164,16 @@ export class WorkerPool extends EventTarget {
     }
     const results = new Map();
     for (const id of submitted) if (found.has(id)) results.set(id, found.get(id));
+    if (out && results.size < submitted.size) failures.push(new StreamError("out: the results of streams whose worker died are missing"));
     if (failures.length) throw Object.assign(failures[0], { results });
-    return results;
+    if (!out) return results;
+    try {
+      fill(out, [...results.values()]);
+    } catch (error) {
+      throw Object.assign(error, { results });
+    }
+    for (const { seat, outputs } of parts) seat.giveBack(outputs.map(({ data }) => data));
+    return out;
   }
 
   /** As of a StreamPool, when the ticks before it are done. */
@@ -192,6 +200,23 @@ export class WorkerPool extends EventTarget {
     this.#crew.dispose();
     this.#streams.clear();
     this.#submitted.clear();
+  }
+}
+
+/** Copies results into arrays of the caller, one stream after the other. */
+function fill(out, results) {
+  for (const [name, target] of Object.entries(out)) {
+    const arrays = results.map((result) => (Object.hasOwn(result, name) ? result[name] : null));
+    if (arrays.includes(null)) throw new ShapeError(`'${name}' is not expected here, only ${Object.keys(results[0]).join(", ")}`);
+    const length = arrays.reduce((total, array) => total + array.length, 0);
+    if (arrays.length && (target?.constructor !== arrays[0].constructor || target.length !== length)) {
+      throw new ShapeError(`out: output '${name}' needs a ${arrays[0].constructor.name} of ${length} elements`);
+    }
+    let at = 0;
+    for (const array of arrays) {
+      target.set(array, at);
+      at += array.length;
+    }
   }
 }
 

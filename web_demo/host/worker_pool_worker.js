@@ -2,12 +2,14 @@
 
 import { openPool } from "./pool.js";
 import { Model } from "./webrnn.js";
+import { Spare } from "./worker_feeds.js";
 
 const port = globalThis.process?.getBuiltinModule?.("node:worker_threads").parentPort ?? globalThis;
 const handles = new Map(); // of the pool, by those of the WorkerPool
 let pool = null;
 let snapshotEvery = 0;
 let ticks = 0;
+const spare = new Spare();
 const isChanged = new Set(); // streams that ticked since the last snapshot
 
 const described = ({ name, message, node, limit }) => ({ name, message, node, limit });
@@ -44,7 +46,7 @@ function packed(results, ids) {
   const rows = ids.map((id) => results.get(handles.get(id)));
   return Object.keys(rows[0] ?? {}).map((name) => {
     const lengths = rows.map((row) => row[name].length);
-    const data = new rows[0][name].constructor(lengths.reduce((a, b) => a + b, 0));
+    const data = spare.take(rows[0][name].constructor, lengths.reduce((a, b) => a + b, 0));
     let at = 0;
     for (const row of rows) {
       data.set(row[name], at);
@@ -54,7 +56,8 @@ function packed(results, ids) {
   });
 }
 
-function tick(groups) {
+function tick({ groups, back }) {
+  spare.add(back);
   const failures = [];
   for (const group of groups) submit(group, failures);
   const failed = new Set(failures.map(([id]) => id));
@@ -96,7 +99,7 @@ const ACTS = {
     handles.delete(id);
     isChanged.delete(id);
   },
-  tick: ({ groups }) => tick(groups),
+  tick,
   flush: ({ id }) => {
     isChanged.add(id);
     return pool.flush(handles.get(id));
