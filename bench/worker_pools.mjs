@@ -13,7 +13,7 @@ async function rate(pool, handles, feeds, { output, length }, seconds) {
   const outs = Array.from({ length: 4 }, () => ({ [output]: new Float32Array(handles.length * length) }));
   while (performance.now() < end) {
     await pool.ready();
-    for (const handle of handles) pool.submit(handle, feeds);
+    pool.submitMany(handles, feeds);
     under.push(pool.tick({ out: outs[ticks % outs.length] }));
     ticks++;
   }
@@ -22,14 +22,18 @@ async function rate(pool, handles, feeds, { output, length }, seconds) {
 }
 
 export async function compare({ name, plan, input, output }, rounds, seconds) {
-  const feeds = { [input.name]: { data: new Float32Array(input.shape.at(-1)).fill(0.1), shape: input.shape.map((n) => (n === "streams" ? 1 : n)) } };
+  const feedsOf = (n) => {
+    const data = new Float32Array(n * input.shape.at(-1)).fill(0.1);
+    return { [input.name]: { data, shape: input.shape.map((size) => (size === "streams" ? 1 : size)) } };
+  };
   const pools = [];
   for (const workers of [1, 2]) {
     const pool = await WorkerPool.load(new URL(plan, import.meta.url), { workers, maxStreams: STREAMS, maxTicks: 4, snapshotEvery: 0 });
     pools.push([pool, Array.from({ length: STREAMS }, () => pool.open())]);
   }
-  pools[0][0].submit(0, feeds);
+  pools[0][0].submit(0, feedsOf(1));
   const [first] = (await pools[0][0].tick()).values();
+  const feeds = feedsOf(STREAMS);
   const result = { output, length: first[output].length };
   for (const [pool, handles] of pools) await rate(pool, handles, feeds, result, 0.5);
   const rates = [];

@@ -45,6 +45,7 @@ export async function use(bytes: ArrayBuffer, file: File): Promise<void> {
   workers.addEventListener("restart", ({ detail }) => console.log(detail.worker, detail.streams[0].lostTicks));
   const number: number = workers.open();
   workers.submit(number, feeds);
+  workers.submitMany([number], feeds);
   await workers.ready();
   const given: Map<number, Results> = await workers.tick();
   const whole: Float32Array = (await workers.tick({ out })).y;

@@ -100,6 +100,9 @@ export async function misuse(load, { ShapeError, StreamError }) {
   pool.submit(first, { x: frame(1) });
   await raises(() => pool.submit(first, { x: frame(1) }), StreamError, /already/);
   await raises(() => pool.state(first), StreamError, /tick\(\) before/);
+  await raises(() => pool.submitMany([second, first], { x: frame(1) }), StreamError, /already/);
+  await raises(() => pool.submitMany([second, second], { x: frame(1) }), StreamError, /named twice/);
+  await raises(() => pool.submitMany([second], { x: 5 }), ShapeError, /'x' takes a typed array/);
   pool.submit(second, { x: new Float32Array(5) });
   const before = await pool.tick().catch((error) => error);
   if (!(before instanceof ShapeError) || [...before.results.keys()].join() !== `${first}`) found.push(`${before}`);
@@ -107,7 +110,8 @@ export async function misuse(load, { ShapeError, StreamError }) {
   await raises(() => pool.load(first, { h_in: frame(1) }), ShapeError, /'h_in' has 4 elements/);
   // Arrays to fill
   for (let tick = 0; tick < 3; tick++) {
-    for (const handle of [second, first]) pool.submit(handle, { x: frame(handle) });
+    if (tick < 2) for (const handle of [second, first]) pool.submit(handle, { x: frame(handle) });
+    else pool.submitMany([second, first], { x: Float32Array.from([...frame(second), ...frame(first)]) });
     const out = { y: new Float32Array(40) };
     const mine = tick ? await pool.tick({ out }) : await pool.tick();
     if (tick && mine !== out) found.push("another object");

@@ -169,6 +169,10 @@ class Seat {
     this.#waiting.add(stream.id, feeds);
   }
 
+  submitRow(stream, row, feeds, lengths) {
+    this.#waiting.addRow(stream.id, row, feeds, lengths);
+  }
+
   /** A tick of the streams that wait, null if none does; what is wrong with all of it comes as {error}. */
   tick() {
     const { groups, buffers } = this.#waiting.take();

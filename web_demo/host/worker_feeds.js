@@ -96,13 +96,23 @@ export class Waiting {
   #expected = 1; // so many streams came before the last tick
 
   add(id, feeds) {
+    this.#groupFor(feeds).add(id, feeds);
+  }
+
+  /** Feeds of one stream among those of many, in arrays for all of them. */
+  addRow(id, row, feeds, lengths) {
+    const part = ([name, data, shape], i) => [name, data.subarray(row * lengths[i], (row + 1) * lengths[i]), shape];
+    this.add(id, feeds.map(part));
+  }
+
+  #groupFor(feeds) {
     let group = this.#groups.findLast((each) => each.takes(feeds));
     if (!group) {
       const own = feeds.map(([name, data, shape]) => [name, { constructor: data.constructor, length: data.length }, shape]);
       group = new Group(own, this.#expected, (Type, length) => this.spare.take(Type, length));
       this.#groups.push(group);
     }
-    group.add(id, feeds);
+    return group;
   }
 
   remove(id) {

@@ -34,6 +34,8 @@ export class WorkerPool extends EventTarget {
   close(handle: number): void;
   /** Hands in what a stream gets in the next tick. It is copied. */
   submit(handle: number, feeds: Feeds): void;
+  /** The same for many streams, which get as many elements each, as of a StreamPool. */
+  submitMany(handles: Iterable<number>, feeds: Feeds): void;
   /** Runs all streams that have feeds. Rejects with StreamError if `maxTicks` are under way; what was submitted stays. If
    * feeds of some streams are wrong, it rejects with that error, and `error.results` are those of the others. Streams whose
    * worker died meanwhile are not among the results.

@@ -121,13 +121,34 @@ export class WorkerPool extends EventTarget {
     return stream;
   }
 
+  #unfed(handle) {
+    const stream = this.#get(handle);
+    if (this.#submitted.has(handle)) throw new StreamError(`stream ${handle} has feeds for this tick already`);
+    return stream;
+  }
+
   /** What a stream gets in the next tick; it is copied. */
   submit(handle, feeds) {
     const read = readFeeds(feeds);
-    const stream = this.#get(handle);
-    if (this.#submitted.has(handle)) throw new StreamError(`stream ${handle} has feeds for this tick already`);
+    const stream = this.#unfed(handle);
     stream.seat.submit(stream, read);
     this.#submitted.add(handle);
+  }
+
+  /** The same for many streams: one array for each input, one stream after the other. */
+  submitMany(handles, feeds) {
+    const read = readFeeds(feeds);
+    if (typeof handles?.[Symbol.iterator] !== "function") throw new StreamError("submitMany: handles are a list");
+    const streams = Array.from(handles, (handle) => this.#unfed(handle));
+    if (new Set(streams).size < streams.length) throw new StreamError("submitMany: a stream is named twice");
+    const lengths = read.map(([name, { length }]) => {
+      if (length % streams.length) throw new ShapeError(`input '${name}' has ${length} elements for ${streams.length} streams`);
+      return length / streams.length;
+    });
+    streams.forEach((stream, row) => {
+      stream.seat.submitRow(stream, row, read, lengths);
+      this.#submitted.add(stream.id);
+    });
   }
 
   /** Resolves as soon as another tick may begin. */
