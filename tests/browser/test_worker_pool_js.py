@@ -54,7 +54,12 @@ def test_in_chromium(site: Path, browser: Browser, test: str, is_isolated: bool)
     with served(site) as address:
         page.goto(f"{address}empty.html")
         assert page.evaluate("crossOriginIsolated") == is_isolated
-        found = page.evaluate(f"import('/worker_pool_page.js').then((tests) => tests.{test}())")
+        found = page.evaluate(
+            f"""Promise.race([
+                import('/worker_pool_page.js').then((tests) => tests.{test}()),
+                new Promise((resolve) => setTimeout(resolve, 60_000, ["a promise was not kept"])),
+            ])"""
+        )
     context.close()
     assert found == []
     assert messages == []

@@ -3,6 +3,7 @@
 import { LimitError, ModelError, PlanError, ShapeError, StreamError, WebrnnError } from "./plan_file.js";
 import { Waiting } from "./worker_feeds.js";
 
+const LOAD_TIMEOUT = 60_000; // ms
 const MOST_DEATHS = 3; // in a row, without anything answered between them
 
 const ASKED = ["flush", "state", "loadState"]; // what somebody waits for
@@ -48,6 +49,7 @@ class Seat {
   #back = []; // arrays that the worker may use again
   #deaths = 0;
   #wasLoaded = false;
+  #lockName = null;
   #lock = null; // ends the wait for the worker's lock
 
   constructor(crew, index) {
@@ -62,8 +64,8 @@ class Seat {
     );
     this.#worker = worker;
     const locks = globalThis.Worker && globalThis.navigator?.locks;
-    const lock = locks ? `webrnn-${crypto.randomUUID()}` : null;
-    return this.ask("load", { ...this.#crew.order, lock });
+    this.#lockName = locks ? `webrnn-${crypto.randomUUID()}` : null;
+    return this.ask("load", { ...this.#crew.order, lock: this.#lockName });
   }
 
   /** A worker has a lock as long as it lives. Nothing else says that it was terminated. */
@@ -77,7 +79,8 @@ class Seat {
   ask(act, given, transfer = []) {
     const number = this.#number++;
     return new Promise((resolve, reject) => {
-      const { timeout } = this.#crew.options;
+      // Until it is loaded, nothing says that a worker has ended.
+      const timeout = act === "load" ? Math.min(LOAD_TIMEOUT, this.#crew.options.timeout) : this.#crew.options.timeout;
       const late = () => this.#pending.has(number) && this.#die(`it did not answer within ${timeout} ms`);
       const timer = timeout === Infinity ? null : setTimeout(late, timeout);
       this.#pending.set(number, { act, resolve, reject, timer });
@@ -85,11 +88,7 @@ class Seat {
     });
   }
 
-  #hear({ number, result, error, lock }) {
-    if (lock) {
-      this.#watch(lock);
-      return;
-    }
+  #hear({ number, result, error }) {
     const { act, resolve, reject, timer } = this.#pending.get(number);
     this.#pending.delete(number);
     clearTimeout(timer);
@@ -97,7 +96,10 @@ class Seat {
       reject(errorOf(error));
       return;
     }
-    if (act === "load") this.#wasLoaded = true;
+    if (act === "load") {
+      this.#wasLoaded = true;
+      if (this.#lockName) this.#watch(this.#lockName);
+    }
     if (act === "tick") {
       this.#deaths = 0;
       this.#waiting.spare.add(result.read);

@@ -72,18 +72,8 @@ function tick({ groups, back }) {
   return { ids, outputs, failures, snapshots, read };
 }
 
-/** Holds a lock until the worker ends, however it does: whoever waits for it knows then. */
-function hold(lock) {
-  const forever = () => {
-    port.postMessage({ lock });
-    return new Promise(() => {});
-  };
-  navigator.locks.request(lock, forever);
-}
-
 const ACTS = {
-  load({ plan, wasm, variant, limits, options, lock, snapshotEvery: every }) {
-    if (lock) hold(lock);
+  load({ plan, wasm, variant, limits, options, snapshotEvery: every }) {
     snapshotEvery = every;
     pool = openPool(Model.loadSync(plan, { wasm, variant, limits }), options);
     const { batched, reason, delay, stride } = pool;
@@ -121,5 +111,32 @@ function answer({ number, act, ...given }) {
   port.postMessage(reply, [...new Set(buffersOf(reply.result))]);
 }
 
-if (port === globalThis) globalThis.onmessage = ({ data }) => answer(data);
-else port.on("message", answer);
+let waiting = null; // messages, until the worker has its lock
+
+/** Holds a lock until the worker ends, however it does: whoever waits for it knows then. Nothing is answered before. */
+function hold(lock) {
+  const goOn = () => {
+    const messages = waiting ?? [];
+    waiting = null;
+    messages.forEach(answer);
+  };
+  const forever = () => {
+    goOn();
+    return new Promise(() => {});
+  };
+  navigator.locks.request(lock, forever).catch(goOn);
+}
+
+function hear(message) {
+  if (waiting) {
+    waiting.push(message);
+  } else if (message.lock) {
+    waiting = [message];
+    hold(message.lock);
+  } else {
+    answer(message);
+  }
+}
+
+if (port === globalThis) globalThis.onmessage = ({ data }) => hear(data);
+else port.on("message", hear);
