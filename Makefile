@@ -2,7 +2,7 @@ PYTHON ?= python3
 PY := .venv/bin/python
 OXLINT := build/oxlint-1.93.0
 
-.PHONY: pictures setup demo test test-exhaustive fuzz-plans fuzz-hosts fuzz-node fuzz-passes fuzz-models fuzz-streams soak exports exports-write exports-check audio-realtime real-models quality baseline bench bench-models bench-exports bench-kernels bench-passes bench-pools peers scan-study pyodide npm lint lines clean
+.PHONY: pictures setup demo test test-exhaustive fuzz-plans fuzz-hosts fuzz-node fuzz-passes fuzz-models fuzz-streams soak exports exports-write exports-check audio-realtime real-models quality baseline bench bench-models bench-exports bench-kernels bench-passes bench-node-pools peers scan-study pyodide npm lint lines clean
 
 # Everything a checkout needs. Quick the second time: pip is called only when pyproject.toml changed.
 setup: .venv/ready
@@ -121,8 +121,8 @@ peers: .venv/ready
 	PATH="$(CURDIR)/.venv/bin:$$PATH" npm install --loglevel=error --no-audit --no-fund --prefix build/peers onnxruntime-web@1.30.0
 
 # Ticks of pools in Node beside onnxruntime-web batched by hand. A minute on an idle machine
-bench-pools: setup peers
-	$(PY) -m bench.pools
+bench-node-pools: setup peers
+	$(PY) -m bench.node_pools
 	$(PY) -m bench.worker_pools
 
 # Ways to run a recurrent loop, beside each other: docs/scan-study.md. Some minutes on an idle machine

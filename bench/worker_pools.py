@@ -14,7 +14,7 @@ from playwright.sync_api import sync_playwright
 from webrnn.web.folders import page_folder
 from webrnn.web.server import in_background, serve
 
-from .pools import write
+from .node_pools import write
 
 
 def main() -> None:

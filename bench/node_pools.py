@@ -1,4 +1,4 @@
-"""`python -m bench.pools`: a tick of a pool in Node, beside onnxruntime-web batched by hand.
+"""`python -m bench.node_pools`: a tick of a pool in Node, beside onnxruntime-web batched by hand.
 
 GRU-128, GRU-256 and riann, 64 and 256 streams of one frame each. `make peers` installs onnxruntime-web.
 """
@@ -62,7 +62,7 @@ def write(folder: Path) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m bench.pools", description=(__doc__ or "").split("\n\n")[0])
+    parser = argparse.ArgumentParser(prog="python -m bench.node_pools", description=(__doc__ or "").split("\n\n")[0])
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--streams", default="64,256", help="how many streams, as 64,256")
     arguments = parser.parse_args()
