@@ -401,9 +401,20 @@ static int run_part(Vm *vm, const expression_operands *o, int32_t from, int32_t 
   }
 }
 
+/* What is not parted of a single axis, and multiply-adds that take as long as an operation on one element */
+enum { LINE_TOGETHER = 256, OPERATION_WORK = 8 };
+
+static int expression_lines(Vm *vm, const void *context, int32_t from, int32_t to) {
+  const expression_operands *o = context;
+  const Tensor *y = vm->tensor + expression_of(o).output[0].tensor;
+  if (y->rank != 1) return run_part(vm, o, from, to);
+  return run_part(vm, o, from * LINE_TOGETHER, to * LINE_TOGETHER < y->size[0] ? to * LINE_TOGETHER : y->size[0]);
+}
 static int run_expression(Vm *vm, const expression_operands *o) {
   const Tensor *y = vm->tensor + expression_of(o).output[0].tensor;
   const int is_done = vm->done == o;
   vm->done = NULL;
-  return is_done || !y->count ? OK : run_part(vm, o, 0, y->rank ? y->size[0] : 1);
+  if (is_done || !y->count) return OK;
+  const int32_t parts = y->rank == 1 ? (y->size[0] + LINE_TOGETHER - 1) / LINE_TOGETHER : y->rank ? y->size[0] : 1;
+  return share(vm, expression_lines, o, parts, 1, y->count * (int64_t)((o->operations + 1) * OPERATION_WORK));
 }

@@ -19,6 +19,7 @@ from webrnn.reference.sizes import max_bytes
 
 from ..forking import new_lock
 from ..kernels.loading import Buffer, Kernels
+from ..kernels.team import Crew
 from ..limits import Budget, Limits, limit_error
 
 Shapes = tuple[tuple[int, ...], ...]
@@ -106,6 +107,7 @@ class PlanProgram:
         self._places: dict[int, Buffer] = {}
         self._bound: Bound | None = None
         self._plan_run = kernels.function("plan_run")
+        self._crew = Crew(kernels) if kernels.team is not None else None
         self._late_outputs = {index: port for index, port in enumerate(file.outputs) if port.is_late}
         self._fills_outputs = fills_outputs
         self._lock = new_lock(self)
@@ -280,6 +282,8 @@ class PlanProgram:
         with self._lock:
             if any(self.file.is_late):
                 self._run(self._externals)  # makes the room of which only a run knows how large it is
+            if self._crew is not None:
+                self._crew.before_run()
             self._raise_for(self.kernels.function("plan_repeat")(*self.run_arguments, times))
 
     @property
@@ -293,7 +297,11 @@ class PlanProgram:
     def _run(self, externals: Buffer) -> None:
         """Run the plan; where it needs more memory than there is, again with that."""
         run, tables = self._plan_run, self._tables.address
+        if self._crew is not None:
+            self._crew.before_run()
         error = run(tables, self._arena.address, externals.address)
+        if self._crew is not None:
+            self._crew.after_run(tables)
         if error == _GROW:
             try:
                 for _ in range(MOST_RERUNS):
@@ -328,6 +336,8 @@ class PlanProgram:
         bind = self.kernels.function("plan_bind")
         self._raise_for(bind(self._plan.address, self._symbols.address, self._tables.address))
         self._limit(self.limits.run_steps, self.limits.seconds)
+        if self._crew is not None:
+            self._crew.hire(self._tables.address)
 
     def _results(self, bound: Bound) -> list[np.ndarray]:
         self._run(self._externals)
@@ -373,6 +383,8 @@ class PlanProgram:
         bind = kernels.function("plan_bind")
         self._raise_for(bind(self._plan.address, self._symbols.address, self._tables.address))
         self._limit(self.limits.run_steps, self.limits.seconds)
+        if self._crew is not None:
+            self._crew.hire(self._tables.address)
         self._make_arena()
         promised = self.file.external_bytes(sizes)
         for external in self.file.late_externals:
