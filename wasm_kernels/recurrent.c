@@ -15,7 +15,8 @@ typedef struct {
 
 #ifdef HAS_TEAM
 /* Rows and columns of a product that are not parted: the rows of any tile, and the panels that one row takes at a time */
-enum { ROWS_TOGETHER = 24, COLUMNS_TOGETHER = 2 * PANEL };
+enum { ROWS_TOGETHER = 24 };
+INLINE int32_t columns_together(const Product *p) { return p->m == 1 ? 2 * PANEL : PANEL; }
 
 static int product_rows(Vm *vm, const void *context, int32_t from, int32_t to) {
   (void)vm;
@@ -27,9 +28,9 @@ static int product_rows(Vm *vm, const void *context, int32_t from, int32_t to) {
 static int product_columns(Vm *vm, const void *context, int32_t from, int32_t to) {
   (void)vm;
   const Product *p = context;
-  const int32_t col = from * COLUMNS_TOGETHER;
+  const int32_t unit = columns_together(p), col = from * unit;
   Output out = shifted(p->out, 0, col);
-  if (to * COLUMNS_TOGETHER < p->out.cols) out.cols = to * COLUMNS_TOGETHER - col;
+  if (to * unit < p->out.cols) out.cols = to * unit - col;
   matmul_in_step(p->x, p->x_stride, p->w + (ptrdiff_t)col * p->k, p->m, p->k, out, p->step);
   return OK;
 }
@@ -38,8 +39,8 @@ static int product_columns(Vm *vm, const void *context, int32_t from, int32_t to
 static void multiply(Vm *vm, const Product *p) {
 #ifdef HAS_TEAM
   const int64_t work = (int64_t)p->m * p->k * p->out.cols;
-  const int32_t columns = (p->out.cols + COLUMNS_TOGETHER - 1) / COLUMNS_TOGETHER;
-  const int32_t rows = (p->m + ROWS_TOGETHER - 1) / ROWS_TOGETHER;
+  const int32_t columns = (p->out.cols - 1) / columns_together(p) + 1;
+  const int32_t rows = (p->m - 1) / ROWS_TOGETHER + 1;
   if (columns >= 4 || columns > rows) share(vm, product_columns, p, columns, 1, work);
   else share(vm, product_rows, p, rows, 1, work);
 #else
@@ -213,12 +214,26 @@ typedef struct {
   float *c;
 } Cell;
 
-INLINE void run_cell(const Cell *cell, const float *xw, const float *hw, const float *h, float *y, ptrdiff_t first,
-                     int32_t rows, int32_t hidden) {
-  float *c = cell->c ? cell->c + first * hidden : NULL;
-  if (cell->cell == CELL_RNN) wr_rnn_cell(xw, hw, y, rows, hidden, cell->activations, cell->params);
-  else if (cell->cell == CELL_GRU) wr_gru_cell(xw, hw, h, y, rows, hidden, cell->activations, cell->params);
-  else wr_lstm_cell(xw, hw, c, cell->peephole, y, c, rows, hidden, cell->couple, cell->activations, cell->params);
+/* A step of some rows, of which `first` is the number of the first one */
+typedef struct {
+  const Cell *cell;
+  const float *xw, *hw, *h;
+  float *y;
+  ptrdiff_t first;
+  int32_t hidden, gates;
+} CellStep;
+
+static int cell_rows(Vm *vm, const void *context, int32_t from, int32_t to) {
+  (void)vm;
+  const CellStep *s = context;
+  const Cell *cell = s->cell;
+  const ptrdiff_t at = (ptrdiff_t)from * s->hidden, wide = at * s->gates;
+  const float *xw = s->xw + wide, *hw = s->hw + wide;
+  float *y = s->y + at, *c = cell->c ? cell->c + s->first * s->hidden + at : NULL;
+  if (cell->cell == CELL_RNN) wr_rnn_cell(xw, hw, y, to - from, s->hidden, cell->activations, cell->params);
+  else if (cell->cell == CELL_GRU) wr_gru_cell(xw, hw, s->h + at, y, to - from, s->hidden, cell->activations, cell->params);
+  else wr_lstm_cell(xw, hw, c, cell->peephole, y, c, to - from, s->hidden, cell->couple, cell->activations, cell->params);
+  return OK;
 }
 
 /* All steps of some rows, which do not depend on the others. project: the recurrent product of step t, hw = h W^T + bias */
@@ -235,7 +250,7 @@ INLINE int run_rows(Vm *vm, const void *o, const Sequence *s, const Cell *cell, 
     float *y = s->trace ? (float *)s->trace->data + (ptrdiff_t)t * s->trace->stride[0] + first * s->hidden : final;
     project(vm, context, h, hw, rows, t);
     LAP(vm, o, FIRST_PART);
-    run_cell(cell, xw, hw, h, y, first, rows, s->hidden);
+    share(vm, cell_rows, &(CellStep){cell, xw, hw, h, y, first, s->hidden, s->gates}, rows, 1, rows * width * GATE_WORK);
     LAP(vm, o, SECOND_PART);
     h = y;
     REQUIRE(!is_time_up(vm), OVER_SECONDS);
@@ -245,7 +260,7 @@ INLINE int run_rows(Vm *vm, const void *o, const Sequence *s, const Cell *cell, 
 }
 
 /* Rows that are worth a thread of their own, which reads all weights */
-enum { LEAST_SEQUENCES = 4 };
+enum { LEAST_SEQUENCES = 2 * TILE_ROWS > 8 ? 2 * TILE_ROWS : 8 };
 
 typedef struct {
   const void *operands;

@@ -8,7 +8,7 @@ typedef int Part(Vm *vm, const void *context, int32_t from, int32_t to);
 
 #ifdef HAS_TEAM
 /* The least work of a part, in multiply-adds: a round takes some 300 ns. */
-enum { LEAST_WORK = 1 << 16 };
+enum { LEAST_WORK = 1 << 14 };
 
 typedef struct {
   Vm vm; /* as it was when the work began */

@@ -10,7 +10,7 @@
  * at once. In ticks of the clock. */
 enum {
   WAIT_IN_RUN = 2 * TICKS_PER_MS,
-  WAIT_AFTER_RUN = TICKS_PER_MS / 16,
+  WAIT_AFTER_RUN = TICKS_PER_MS / 4,
   SPINS_PER_READING = 64,
   SPINS_BEFORE_YIELD = 1 << 12
 };

@@ -7,7 +7,10 @@ C code makes no threads and knows no operating system.
 from __future__ import annotations
 
 import atexit
-from collections.abc import Mapping
+import ctypes
+import os
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from threading import Lock, Thread
 from typing import Any
 
@@ -21,7 +24,8 @@ MOST_THREADS = 31
 LEAST_SHARED = 4
 """Work that is worth waking somebody up, in millions of multiply-adds: some 100 us."""
 
-MOST_RUNS_UNASKED = 64
+MOST_LOOKS = 16
+"""How many runs are looked at."""
 
 
 class Team:
@@ -44,8 +48,11 @@ class Team:
 
     def call(self) -> None:
         """Wake up whoever sleeps."""
-        for helper in self._helpers:
-            helper.call()
+        if any(helper.sleeps for helper in self._helpers):
+            taken = {_current_cpu()} - {-1}
+            for helper in self._helpers:
+                helper.call(taken)
+                taken.add(helper.cpu)
 
     def __len__(self) -> int:
         return len(self._helpers) + 1
@@ -60,43 +67,66 @@ class Team:
 
 class _Helper:
     def __init__(self, serve: Any, address: int, who: int):
-        self._bed, self._sleeps = Lock(), False
+        self._bed, self.sleeps = Lock(), False
         self._bed.acquire()
-        Thread(target=self._live, args=(serve, address, who), name=f"webrnn-{who}", daemon=True).start()
+        self.cpu = -1
+        """The processor on which it lay down."""
+        self._thread = Thread(target=self._live, args=(serve, address, who), name=f"webrnn-{who}", daemon=True)
+        self._thread.start()
 
     def _live(self, serve: Any, address: int, who: int) -> None:
         while True:
             serve(address, who)
-            self._sleeps = True
+            self.cpu = _current_cpu()
+            self.sleeps = True
             self._bed.acquire()
 
-    def call(self) -> None:
-        if self._sleeps:  # whoever is about to lie down is left out of one run
-            self._sleeps = False
-            self._bed.release()
+    def call(self, taken: set[int]) -> None:
+        """Wake it up, on none of the processors that are taken, if there are others."""
+        if not self.sleeps:  # whoever is about to lie down is left out of one run
+            return
+        if self.cpu in taken:
+            _move(self._thread, taken)
+        self.sleeps = False
+        self._bed.release()
+
+
+def _find_current_cpu() -> Callable[[], int]:
+    try:
+        return ctypes.CDLL(None).sched_getcpu
+    except (OSError, AttributeError, TypeError):  # only Linux has it
+        return lambda: -1
+
+
+_current_cpu = _find_current_cpu()
+
+
+def _move(thread: Thread, taken: set[int]) -> None:
+    """Linux may leave a thread on the processor where it lay down, behind the one that woke it up and goes on
+    working, while another processor is idle."""
+    others = os.sched_getaffinity(0) - taken
+    if others and thread.native_id is not None:
+        with suppress(OSError):
+            os.sched_setaffinity(thread.native_id, others)
 
 
 class Crew:
-    """What one plan has of a team: it asks now and then how much of the work can be shared, and calls for help only if
-    that is worth it."""
+    """What one plan has of a team. It looks at its first runs with new sizes, and calls for help from then on if one of
+    them had enough work that can be shared."""
 
     def __init__(self, kernels: Any):
-        self._team, self._threads = kernels.team, kernels.threads
+        self.team, self._threads = kernels.team, kernels.threads
         self._hire, self._shared = kernels.function("plan_hire"), kernels.function("plan_shared")
-        self._is_worth_it, self._pause, self._unasked = False, 1, 0
+        self._looks = 0
+        self.is_watching, self.is_needed = True, False
 
     def hire(self, tables: int) -> None:
         """Behind plan_bind, which lets everybody go."""
-        self._hire(tables, self._team.address, self._threads)
-        self._is_worth_it, self._pause, self._unasked = False, 1, 0
+        self._hire(tables, self.team.address, self._threads)
+        self._looks, self.is_watching, self.is_needed = 0, True, False
 
-    def before_run(self) -> None:
-        if self._is_worth_it:
-            self._team.call()
-
-    def after_run(self, tables: int) -> None:
-        if self._unasked:
-            self._unasked -= 1
-            return
-        self._is_worth_it = self._shared(tables) >= LEAST_SHARED
-        self._unasked, self._pause = self._pause, min(2 * self._pause, MOST_RUNS_UNASKED)
+    def watch(self, tables: int) -> None:
+        """Behind one of the first runs."""
+        self._looks += 1
+        self.is_needed = self._shared(tables) >= LEAST_SHARED
+        self.is_watching = not self.is_needed and self._looks < MOST_LOOKS

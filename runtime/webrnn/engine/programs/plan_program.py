@@ -282,8 +282,8 @@ class PlanProgram:
         with self._lock:
             if any(self.file.is_late):
                 self._run(self._externals)  # makes the room of which only a run knows how large it is
-            if self._crew is not None:
-                self._crew.before_run()
+            if self._crew is not None and self._crew.is_needed:
+                self._crew.team.call()
             self._raise_for(self.kernels.function("plan_repeat")(*self.run_arguments, times))
 
     @property
@@ -297,11 +297,12 @@ class PlanProgram:
     def _run(self, externals: Buffer) -> None:
         """Run the plan; where it needs more memory than there is, again with that."""
         run, tables = self._plan_run, self._tables.address
-        if self._crew is not None:
-            self._crew.before_run()
+        crew = self._crew
+        if crew is not None and crew.is_needed:
+            crew.team.call()
         error = run(tables, self._arena.address, externals.address)
-        if self._crew is not None:
-            self._crew.after_run(tables)
+        if crew is not None and crew.is_watching:
+            crew.watch(tables)
         if error == _GROW:
             try:
                 for _ in range(MOST_RERUNS):
