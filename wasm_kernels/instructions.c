@@ -183,21 +183,31 @@ static int check_reduce(Vm *vm, const reduce_operands *o) {
       below(o->kind, REDUCTION_COUNT));
   return OK;
 }
+static int reduce_rows(Vm *vm, const void *context, int32_t from, int32_t to) {
+  const reduce_operands *o = context;
+  const Tensor *x = T(x);
+  const ptrdiff_t row = (ptrdiff_t)x->size[1] * x->size[2];
+  REDUCE_KERNELS[o->kind](F(x) + from * row, F(y) + from * (ptrdiff_t)x->size[2], to - from, x->size[1], x->size[2]);
+  return OK;
+}
 static int run_reduce(Vm *vm, const reduce_operands *o) {
   DONE_IF_EMPTY(y);
-  const Tensor *x = T(x);
-  REDUCE_KERNELS[o->kind](F(x), F(y), x->size[0], x->size[1], x->size[2]);
-  return OK;
+  return share(vm, reduce_rows, o, T(x)->size[0], 1, 4 * (int64_t)T(x)->count);
 }
 
 static int check_softmax(Vm *vm, const softmax_operands *o) {
   ASK(is_dense(T(x), 2) && is_dense(T(y), 2) && same_sizes(T(x), T(y)));
   return OK;
 }
+static int softmax_rows(Vm *vm, const void *context, int32_t from, int32_t to) {
+  const softmax_operands *o = context;
+  const ptrdiff_t at = (ptrdiff_t)from * T(x)->size[1];
+  (o->logarithm ? wr_log_softmax : wr_softmax)(F(x) + at, F(y) + at, to - from, T(x)->size[1]);
+  return OK;
+}
 static int run_softmax(Vm *vm, const softmax_operands *o) {
   DONE_IF_EMPTY(y);
-  (o->logarithm ? wr_log_softmax : wr_softmax)(F(x), F(y), T(x)->size[0], T(x)->size[1]);
-  return OK;
+  return share(vm, softmax_rows, o, T(x)->size[0], 1, 16 * (int64_t)T(x)->count);
 }
 
 static int check_layer_norm(Vm *vm, const layer_norm_operands *o) {
@@ -206,10 +216,15 @@ static int check_layer_norm(Vm *vm, const layer_norm_operands *o) {
       (!HAS(bias) || is_vector(T(bias), x->size[1])));
   return OK;
 }
+static int layer_norm_rows(Vm *vm, const void *context, int32_t from, int32_t to) {
+  const layer_norm_operands *o = context;
+  const ptrdiff_t at = (ptrdiff_t)from * T(x)->size[1];
+  wr_layer_norm(F(x) + at, F(scale), MAYBE(bias), F(y) + at, to - from, T(x)->size[1], float_of(o->epsilon));
+  return OK;
+}
 static int run_layer_norm(Vm *vm, const layer_norm_operands *o) {
   DONE_IF_EMPTY(y);
-  wr_layer_norm(F(x), F(scale), MAYBE(bias), F(y), T(x)->size[0], T(x)->size[1], float_of(o->epsilon));
-  return OK;
+  return share(vm, layer_norm_rows, o, T(x)->size[0], 1, 8 * (int64_t)T(x)->count);
 }
 
 static int check_instance_norm(Vm *vm, const instance_norm_operands *o) {

@@ -56,7 +56,7 @@ typedef struct {
 #ifdef HAS_TEAM
   Team *hired, *team; /* whom the host gave, and the same while a run leads it and works in no part */
   int64_t shared;     /* the work of the run that could be shared, in multiply-adds */
-  int32_t threads;
+  int32_t threads, least_work;
 #endif
 #ifdef WEBRNN_PROFILE
   Laps laps;
@@ -486,10 +486,11 @@ int32_t wr_plan_bind(const int32_t *plan, const int32_t *symbols, uint8_t *table
 void wr_plan_limit(uint8_t *tables, const int64_t *limits) { set_limits(&((Vm *)tables)->budget, limits); }
 
 #ifdef HAS_TEAM
-/* After plan_bind: so many threads of a team work on each run, the one that calls counted. */
-void wr_plan_hire(uint8_t *tables, uint8_t *team, int32_t threads) {
+/* After plan_bind: so many threads of a team work on each run, the one that calls counted. least_work: that of a part, in
+ * multiply-adds; with 0 parts are made even if nobody is there to help, which only tests want. */
+void wr_plan_hire(uint8_t *tables, uint8_t *team, int32_t threads, int32_t least_work) {
   Vm *vm = (Vm *)tables;
-  vm->hired = (Team *)team, vm->threads = threads < MOST_PARTS ? threads : MOST_PARTS;
+  vm->hired = (Team *)team, vm->threads = threads < MOST_PARTS ? threads : MOST_PARTS, vm->least_work = least_work;
 }
 /* The work of the last run that could be shared, in millions of multiply-adds, 0 if somebody else led the team */
 int32_t wr_plan_shared(const uint8_t *tables) {

@@ -7,9 +7,6 @@
 typedef int Part(Vm *vm, const void *context, int32_t from, int32_t to);
 
 #ifdef HAS_TEAM
-/* The least work of a part, in multiply-adds: a round takes some 300 ns. */
-enum { LEAST_WORK = 1 << 14 };
-
 typedef struct {
   Vm vm; /* as it was when the work began */
   Vm *leader;
@@ -44,10 +41,10 @@ NOINLINE int share_parts(Vm *vm, Part *part, const void *context, int32_t units,
 
 /* For how many parts the work suffices if none has fewer than `least` units; 1 without a team */
 INLINE int32_t parts_of(Vm *vm, int32_t units, int32_t least, int64_t work) {
-  if (!vm || !vm->team || units < 2 * least || work < 2 * LEAST_WORK) return 1;
+  if (!vm || !vm->team || units < 2 * least || work < 2 * (int64_t)vm->least_work) return 1;
   vm->shared += work;
-  if (!has_help(vm->team)) return 1;
-  const int64_t most = work / LEAST_WORK, by_units = units / least, parts = most < by_units ? most : by_units;
+  if (vm->least_work && !has_help(vm->team)) return 1;
+  const int64_t most = work / (vm->least_work + 1), by_units = units / least, parts = most < by_units ? most : by_units;
   return parts < vm->threads ? (int32_t)parts : vm->threads;
 }
 #else

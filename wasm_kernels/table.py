@@ -158,7 +158,7 @@ PLAN_SIGNATURES = {
 }
 #: In the native library only: work that several threads share (team.h). Those of a team are there once, for all instruction sets.
 THREAD_SIGNATURES = {
-    "plan_hire": "u8 *tables, u8 *team, i32 threads",
+    "plan_hire": "u8 *tables, u8 *team, i32 threads, i32 least_work",
     "plan_shared": "const u8 *tables -> i32",
 }
 TEAM_SIGNATURES = {

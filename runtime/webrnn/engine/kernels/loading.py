@@ -22,6 +22,8 @@ import numpy as np
 
 from webrnn.errors import BackendError
 
+from .team import LEAST_WORK
+
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, DTypeLike
 
@@ -120,6 +122,8 @@ class Kernels(ABC):
     threads: int = 1
     #: those besides the one that calls
     team: Team | None = None
+    #: of a part that another thread does, see Crew; for tests
+    least_work: int = LEAST_WORK
 
     @property
     def fused(self) -> bool:

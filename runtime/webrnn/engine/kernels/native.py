@@ -116,7 +116,11 @@ class NativeKernels(AddressSpaceKernels):
             self.team.grow(threads)
 
     def unfused(self) -> Kernels:
-        return NativeKernels(self.unfused_spec.partition(":")[2], self.folder, self.threads) if self.fused else self
+        if not self.fused:
+            return self
+        other = NativeKernels(self.unfused_spec.partition(":")[2], self.folder, self.threads)
+        other.least_work = self.least_work
+        return other
 
 
 @cache

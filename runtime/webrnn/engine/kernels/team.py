@@ -21,6 +21,9 @@ from ..forking import new_lock
 MOST_THREADS = 31
 """As many parts can work have."""
 
+LEAST_WORK = 1 << 14
+"""Of a part, in multiply-adds: to hand over a part and to wait for it takes some 300 ns."""
+
 LEAST_SHARED = 4
 """Work that is worth waking somebody up, in millions of multiply-adds: some 100 us."""
 
@@ -115,14 +118,14 @@ class Crew:
     them had enough work that can be shared."""
 
     def __init__(self, kernels: Any):
-        self.team, self._threads = kernels.team, kernels.threads
+        self.team, self._threads, self._least_work = kernels.team, kernels.threads, kernels.least_work
         self._hire, self._shared = kernels.function("plan_hire"), kernels.function("plan_shared")
         self._looks = 0
         self.is_watching, self.is_needed = True, False
 
     def hire(self, tables: int) -> None:
         """Behind plan_bind, which lets everybody go."""
-        self._hire(tables, self.team.address, self._threads)
+        self._hire(tables, self.team.address, self._threads, self._least_work)
         self._looks, self.is_watching, self.is_needed = 0, True, False
 
     def watch(self, tables: int) -> None:
