@@ -1,7 +1,7 @@
 """`make bench-threads`: what threads gain, beside onnxruntime with as many.
 
-Each model runs with one thread and with several, on both runtimes, in interleaved rounds; the results of ours are compared bit for
-bit. The machine has to be idle.
+Each model runs with one thread and with several, on both runtimes, in interleaved rounds; the results of ours are
+compared bit for bit. The machine has to be idle.
 """
 
 from __future__ import annotations
@@ -133,12 +133,18 @@ def main() -> None:
             continue
         runs = make()
         one, several = f"webrnn {1}", f"webrnn {n}"
-        same = all(np.asarray(a).tobytes() == np.asarray(b).tobytes() for a, b in zip(runs[one](), runs[several](), strict=True))
+        same = all(
+            np.asarray(a).tobytes() == np.asarray(b).tobytes()
+            for a, b in zip(runs[one](), runs[several](), strict=True)
+        )
         found = measure(runs, arguments.rounds)
         best = {key: min(times) * 1e6 for key, times in found.items()}
         theirs = ["-", "-"]
         if f"onnxruntime {n}" in found:
-            theirs = [f"{ratio(found, 'onnxruntime 1', f'onnxruntime {n}'):.2f}", f"{ratio(found, several, f'onnxruntime {n}'):.2f}"]
+            theirs = [
+                f"{ratio(found, 'onnxruntime 1', f'onnxruntime {n}'):.2f}",
+                f"{ratio(found, several, f'onnxruntime {n}'):.2f}",
+            ]
         gain = ratio(found, one, several)
         print(
             f"{name:<24}{best[one]:>14.1f}{best[several]:>12.1f}{gain:>8.2f}{theirs[0]:>14}{theirs[1]:>10}"

@@ -407,8 +407,8 @@ enum { LINE_TOGETHER = 256, OPERATION_WORK = 8 };
 static int expression_lines(Vm *vm, const void *context, int32_t from, int32_t to) {
   const expression_operands *o = context;
   const Tensor *y = vm->tensor + expression_of(o).output[0].tensor;
-  if (y->rank != 1) return run_part(vm, o, from, to);
-  return run_part(vm, o, from * LINE_TOGETHER, to * LINE_TOGETHER < y->size[0] ? to * LINE_TOGETHER : y->size[0]);
+  const int32_t unit = y->rank == 1 ? LINE_TOGETHER : 1, all = y->rank ? y->size[0] : 1;
+  return run_part(vm, o, from * unit, to * unit < all ? to * unit : all);
 }
 static int run_expression(Vm *vm, const expression_operands *o) {
   const Tensor *y = vm->tensor + expression_of(o).output[0].tensor;

@@ -273,7 +273,7 @@ static void project_plain(Vm *vm, const void *context, const float *h, float *hw
   const int32_t width = s->gates * s->hidden;
   multiply(vm, &(Product){h, s->hidden, (const float *)s->packed->data, rows, s->hidden, t, {hw, width, s->bias, NULL, width}});
 }
-static int plain_rows(Vm *vm, const void *context, int32_t from, int32_t to) {
+NOINLINE int plain_rows(Vm *vm, const void *context, int32_t from, int32_t to) {
   const PlainSequence *p = context;
   return run_rows(vm, p->operands, &p->s, &p->cell, project_plain, p, from, to - from);
 }

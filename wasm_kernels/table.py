@@ -156,7 +156,8 @@ PLAN_SIGNATURES = {
     "plan_repeat": "u8 *tables, u8 *arena, const u8 *externals, i32 times -> i32",
     "set_row_panels": "i32 count",
 }
-#: In the native library only: work that several threads share (team.h). Those of a team are there once, for all instruction sets.
+#: In the native library only: work that several threads share (team.h). Those of a team are there once, for all
+#: instruction sets.
 THREAD_SIGNATURES = {
     "plan_hire": "u8 *tables, u8 *team, i32 threads, i32 least_work",
     "plan_shared": "const u8 *tables -> i32",
@@ -205,7 +206,10 @@ def c_header() -> str:
         "#ifdef WEBRNN_SUFFIX",
         "#define WEBRNN_PASTE(a, b) a##_##b",
         "#define WEBRNN_NAME(a, b) WEBRNN_PASTE(a, b)",
-        *(f"#define {k.symbol} WEBRNN_NAME({k.symbol}, WEBRNN_SUFFIX)" for k in (*EXPORTS, *THREAD_FUNCTIONS, *PROFILE_FUNCTIONS)),
+        *(
+            f"#define {k.symbol} WEBRNN_NAME({k.symbol}, WEBRNN_SUFFIX)"
+            for k in (*EXPORTS, *THREAD_FUNCTIONS, *PROFILE_FUNCTIONS)
+        ),
         *(f"#define {k.symbol}_repeat WEBRNN_NAME({k.symbol}_repeat, WEBRNN_SUFFIX)" for k in KERNELS),
         "#endif",
         '#define WEBRNN_EXPORT __attribute__((used, visibility("default")))',

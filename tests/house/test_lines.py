@@ -7,9 +7,9 @@ from . import lines
 COUNTS = lines.lines()
 
 BUDGETS = {
-    ("bench", "Python"): 1_850,
+    ("bench", "Python"): 2_000,
     ("pyodide_pkg", "Python"): 2_000,
-    ("wasm_kernels", "C"): 7_150,
+    ("wasm_kernels", "C"): 7_600,
     ("wasm_kernels", "Python"): 1_880,
     ("web_demo", "JavaScript"): 5_700,
     ("webrnn", "Python"): 300,
@@ -19,7 +19,7 @@ BUDGETS = {
     ("webrnn/checks", "Python"): 2_150,
     ("webrnn/cli", "Python"): 1_350,
     ("webrnn/demo", "Python"): 350,
-    ("webrnn/engine", "Python"): 6_700,
+    ("webrnn/engine", "Python"): 6_900,
     ("webrnn/ir", "Python"): 1_480,
     ("webrnn/models", "Python"): 200,
     ("webrnn/onnx", "Python"): 4_400,

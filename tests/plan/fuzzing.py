@@ -32,7 +32,16 @@ from webrnn.plan.opcodes import ERRORS
 COMPILERS = ("clang", *(f"clang-{n}" for n in range(30, 12, -1)), "gcc")
 ADDRESS, UNDEFINED, LIBFUZZER, THREAD = "address", "address,undefined", "fuzzer,address", "thread"
 RUN_HEADER = Path(__file__).parent / "fuzz_run.h"
-FLAGS = ["-std=gnu11", "-O1", "-g1", "-ffp-contract=off", "-fno-math-errno", "-Wno-unknown-pragmas", "-DWEBRNN_THREADS", "-pthread"]
+FLAGS = [
+    "-std=gnu11",
+    "-O1",
+    "-g1",
+    "-ffp-contract=off",
+    "-fno-math-errno",
+    "-Wno-unknown-pragmas",
+    "-DWEBRNN_THREADS",
+    "-pthread",
+]
 WORK = ROOT / "build" / "fuzz"
 OPTIONS = {
     "ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1:symbolize=0",

@@ -240,7 +240,7 @@ def _prepare(backend: str, folder: str, weakness: str) -> None:
         return memory.ctypes.data, whole
 
     kernels.allocate = exactly  # type: ignore[method-assign]
-    backends.kernels_of = lambda spec: lambda: kernels
+    backends.kernels_of = lambda spec, threads=1: lambda: kernels
     from webrnn.engine import exporting
 
     exporting.kernels_of = backends.kernels_of

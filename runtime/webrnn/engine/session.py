@@ -24,10 +24,10 @@ from .exporting import describe, export_plan, export_stream, load_plan
 from .feeds import checked_feed, like_feeds, own
 from .forking import new_lock
 from .javascript import mapping_of
+from .kernels.team import number_of_threads
 from .limits import Limits
 from .programs.backends import Program, fastest_backend, make_program
 from .programs.plan_program import PlanProgram
-from .threads import number_of_threads
 
 # Imported where they are needed: a page that runs a whole sequence need not wait for them.
 if TYPE_CHECKING:

@@ -11,10 +11,13 @@ import ctypes
 import os
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import cache
 from threading import Lock, Thread
 from typing import Any
 
 import numpy as np
+
+from webrnn.errors import OptionError
 
 from ..forking import new_lock
 
@@ -29,6 +32,28 @@ LEAST_SHARED = 4
 
 MOST_LOOKS = 16
 """How many runs are looked at."""
+
+
+def number_of_threads(threads: int | str, backend: str) -> int:
+    """
+    >>> number_of_threads(2, "native"), number_of_threads("auto", "numpy")
+    (2, 1)
+    """
+    is_native = backend.partition(":")[0] == "native"
+    if threads == "auto":
+        return min(processors(), MOST_THREADS) if is_native else 1
+    if isinstance(threads, bool) or not isinstance(threads, int) or not 1 <= threads <= MOST_THREADS:
+        raise OptionError(f'threads is "auto" or a number from 1 to {MOST_THREADS}, not {threads!r}')
+    if threads > 1 and not is_native:
+        raise OptionError(f"{threads} threads: only the backend native has more than one, not {backend}")
+    return threads
+
+
+def processors() -> int:
+    """Those that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 class Team:
@@ -52,7 +77,7 @@ class Team:
     def call(self) -> None:
         """Wake up whoever sleeps."""
         if any(helper.sleeps for helper in self._helpers):
-            taken = {_current_cpu()} - {-1}
+            taken = {_which_cpu()()} - {-1}
             for helper in self._helpers:
                 helper.call(taken)
                 taken.add(helper.cpu)
@@ -80,7 +105,7 @@ class _Helper:
     def _live(self, serve: Any, address: int, who: int) -> None:
         while True:
             serve(address, who)
-            self.cpu = _current_cpu()
+            self.cpu = _which_cpu()()
             self.sleeps = True
             self._bed.acquire()
 
@@ -94,14 +119,13 @@ class _Helper:
         self._bed.release()
 
 
-def _find_current_cpu() -> Callable[[], int]:
+@cache
+def _which_cpu() -> Callable[[], int]:
+    """What says on which processor its caller is; -1 where nobody knows."""
     try:
         return ctypes.CDLL(None).sched_getcpu
     except (OSError, AttributeError, TypeError):  # only Linux has it
         return lambda: -1
-
-
-_current_cpu = _find_current_cpu()
 
 
 def _move(thread: Thread, taken: set[int]) -> None:
