@@ -1,0 +1,108 @@
+"""`--stream --ab`: ticks with a pass or a switch on and off, in one process, in short blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from webrnn.errors import Error
+
+from .ab import Switch
+from .pairs import PairEffort, Sitting, sit
+from .rounds import apart
+from .runners import flat_results
+from .streams import Runner, StreamBench
+from .verdict import Verdict, verdict
+
+MakeBench = Callable[[], StreamBench]
+"""A bench of the model without any way to run it yet."""
+
+
+class _Side:
+    """The ticks of a way to run streams."""
+
+    def __init__(self, bench: StreamBench, runner: Runner):
+        self._bench, self._runner = bench, runner
+
+    def block(self, calls: int) -> float:
+        seconds = self._bench.run(self._runner, calls)
+        self._runner.seconds += seconds
+        return float(np.median(seconds))
+
+
+@dataclass
+class TickComparison:
+    """A switch, and one way to run so many streams."""
+
+    switch: str
+    way: str
+    depth: int
+    sittings: list[Sitting] = field(default_factory=list)
+    """On is the base."""
+    seconds: dict[str, list[float]] = field(default_factory=lambda: {"on": [], "off": []})
+    """Of all ticks."""
+    off: float = 0.0
+    """How far results are apart; 0 if they have the same bits."""
+    same_program: bool = False
+    failure: str = ""
+
+    @property
+    def verdict(self) -> Verdict | None:
+        return verdict([each.ratio for each in self.sittings]) if self.sittings else None
+
+    def us(self) -> dict[str, dict[str, float]]:
+        found = {}
+        for side, seconds in self.seconds.items():
+            if seconds:
+                p50, p99, worst = (1e6 * np.percentile(seconds, [50, 99, 100])).tolist()
+                found[side] = {"calls": len(seconds), "p50": p50, "p99": p99, "worst": worst}
+        return found
+
+    def as_data(self) -> dict[str, Any]:
+        said = self.verdict
+        return {
+            "switch": self.switch,
+            "way": self.way,
+            "depth": self.depth,
+            "us": self.us(),
+            "verdict": said.as_data() if said else None,
+            "sittings": [each.as_data() for each in self.sittings],
+            "difference": self.off,
+            "same_program": self.same_program,
+            "failure": self.failure,
+        }
+
+
+def compare(
+    switches: Sequence[Switch],
+    make: MakeBench,
+    depths: Sequence[int],
+    effort: PairEffort,
+    say: Callable[[str], None] = lambda line: None,
+) -> list[TickComparison]:
+    """Each switch on a stream and on pools. Each sitting makes the sessions anew."""
+    found: dict[tuple[str, str, int], TickComparison] = {}
+    for each in switches:
+        for sitting in range(effort.n_sittings):
+            say(f"{each.name}: sitting {sitting + 1} of {effort.n_sittings}")
+            bench = make()
+            bench.add_backend(depths=depths, **each.on_options)
+            n_ways = len(bench.runners)
+            try:
+                bench.add_backend(depths=depths, **each.off_options)
+            except Error as error:
+                key = (each.name, bench.runners[0].way, 1)
+                found[key] = TickComparison(*key, failure=f"off: {type(error).__name__}: {error}")
+                break
+            for on, off in zip(bench.runners[:n_ways], bench.runners[n_ways:], strict=True):
+                key = (each.name, on.way if on.way == off.way else f"{on.way} / {off.way}", on.depth)
+                row = found.setdefault(key, TickComparison(*key))
+                row.off = apart(*(flat_results(bench.results(runner)) for runner in (on, off)))
+                row.same_program = each.is_in_plan and on.program is not None and on.program == off.program
+                row.sittings.append(sit(_Side(bench, on), _Side(bench, off), effort.part()))
+                row.seconds["on"] += on.seconds
+                row.seconds["off"] += off.seconds
+    return list(found.values())
