@@ -19,13 +19,15 @@ import numpy as np
 
 from webrnn.errors import BackendError, Error, OptionError
 
-from .pairs import PairEffort, Sitting, sit
+from .pairs import PairEffort, Sitting, in_us, sit
 from .revision import KERNELS, OWN_PACKAGE, Revision, revision
 from .rounds import apart
 from .verdict import Verdict, verdict
 
 SCRIPT = Path(__file__).with_name("revision_worker.py")
 ANSWER_SECONDS = 600
+ONE_THREAD = {f"{library}_NUM_THREADS": "1" for library in ("OPENBLAS", "OMP", "MKL")}
+"""numpy's products run on one thread, as everything else that is timed does."""
 THIS, OTHER = "this", "other"
 
 
@@ -45,7 +47,7 @@ def own_place() -> Place:
 def place_of(text: str) -> Place:
     """The root of a checkout, whose kernels are built; or a Python, or an environment's folder, with webrnn in it."""
     path = Path(text)
-    if path.is_dir():
+    if text and path.is_dir():
         package = path.resolve() / "runtime" / "webrnn"
         if (package / "__init__.py").exists():
             if not (package / KERNELS / "kernels.json").exists():
@@ -69,6 +71,7 @@ class Worker:
         script = folder / SCRIPT.name
         shutil.copyfile(SCRIPT, script)
         environment = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONHOME")}
+        environment |= ONE_THREAD
         if place.package is not None:
             environment["PYTHONPATH"] = str(place.package.parent)
         self._said = folder / f"said-{id(self)}.txt"
@@ -114,7 +117,7 @@ class Worker:
     def _last_words(self) -> str:
         code = self._process.wait()
         lines = self._said.read_text().strip().splitlines()
-        return lines[-1] if lines else f"code {code}"
+        return ": ".join([f"code {code}", *lines[-1:]])
 
     def close(self) -> None:
         for pipe in (self._process.stdin, self._process.stdout):
@@ -153,8 +156,8 @@ class Paired:
     job: Job
     sittings: list[Sitting] = field(default_factory=list)
     """The other revision is the base."""
-    times: dict[str, dict[str, float]] = field(default_factory=dict)
-    """Microseconds of a call on each side: mean, p50, p99, worst; the last sitting's."""
+    seconds: dict[str, list[float]] = field(default_factory=lambda: {THIS: [], OTHER: []})
+    """Of all calls of each side."""
     off: float | None = None
     """How far results are apart; 0 if they have the same bits."""
     failures: dict[str, str] = field(default_factory=dict)
@@ -170,7 +173,7 @@ class Paired:
             "model": self.job.model,
             "way": self.job.way,
             "depth": self.job.depth,
-            "us": self.times,
+            "us": {side: in_us(seconds) for side, seconds in self.seconds.items() if seconds},
             "verdict": said.as_data() if said else None,
             "sittings": [each.as_data() for each in self.sittings],
             "difference": self.off,
@@ -235,7 +238,7 @@ class Against:
                 self._prepare(each, {side: workers[side] for side in sides}, folder)
                 if not each.failures:
                     try:
-                        self._measure(each, workers, part)
+                        self._measure(each, workers, folder, part)
                     except BackendError as error:
                         each.failures[_who_ended(workers)] = str(error)
                 if not all(worker.is_alive for worker in workers.values()):
@@ -255,10 +258,13 @@ class Against:
         if not each.failures:
             each.off = apart(results[THIS], results[OTHER])
 
-    def _measure(self, each: Paired, workers: Mapping[str, Any], part: PairEffort) -> None:
+    def _measure(self, each: Paired, workers: Mapping[str, Any], folder: Path, part: PairEffort) -> None:
         sides = {side: _WorkerSide(worker, "job") for side, worker in workers.items()}
         each.sittings.append(sit(sides[OTHER], sides[THIS], part))
-        each.times = {side: worker.ask("finish", name="job") for side, worker in workers.items()}
+        for side, worker in workers.items():
+            file = folder / f"{side}.npy"
+            worker.ask("finish", name="job", times=str(file))
+            each.seconds[side] += np.load(file).tolist()
 
 
 def _who_ended(workers: Mapping[str, Any]) -> str:

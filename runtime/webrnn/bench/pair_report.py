@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import numpy as np
+
 from webrnn.tables import table
 
 from .ab import Switch
@@ -21,7 +23,7 @@ def revisions(found: Sequence[Paired], against: Against, path: str) -> str:
         if each.verdict is None:
             rows.append([*row, *_empty(), _failures(each.failures)])
             continue
-        times = _times(each.times, OTHER, THIS)
+        times = _times(each.seconds, OTHER, THIS)
         rows.append([*row, *times, *_said(each.verdict), _bits(each.off or 0.0)])
     header = (
         "model",
@@ -53,15 +55,15 @@ def switches(found: Sequence[TickComparison], about: Sequence[Switch]) -> str:
             rows.append([*row, *_empty(), each.failure])
             continue
         bits = "same program" if each.same_program else _bits(each.off)
-        rows.append([*row, *_times(each.us(), "on", "off"), *_said(each.verdict), bits])
+        rows.append([*row, *_times(each.seconds, "on", "off"), *_said(each.verdict), bits])
     header = ("switch", "way", "streams", "on p50", "p99", "off p50", "p99", "off ÷ on", "95%", "off is", "bits")
     notes = [f"{each.name}: {each.about}" for each in about]
     notes += [f"  {line}" for line in _loud([each.verdict for each in found])]
     return "\n".join([table("ticks, on and off (µs)", rows, header), *notes])
 
 
-def _times(times: Mapping[str, Mapping[str, float]], *sides: str) -> list[str]:
-    return [time_text(times[side][name] / 1e6) for side in sides for name in ("p50", "p99")]
+def _times(seconds: Mapping[str, Sequence[float]], *sides: str) -> list[str]:
+    return [time_text(float(time)) for side in sides for time in np.percentile(seconds[side], [50, 99])]
 
 
 def _said(verdict: Verdict) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -85,3 +85,13 @@ def sit(base: Side, other: Side, part: PairEffort, clock: Callable[[], float] = 
         for side, seconds in ((base, found.base), (other, found.other)):
             seconds.append(sum(time for each, time in times if each is side) / 2)
     return found
+
+
+def in_us(seconds: Sequence[float]) -> dict[str, float]:
+    """Microseconds of a call.
+
+    >>> in_us([1e-6, 2e-6, 3e-6])["p50"]
+    2.0
+    """
+    p50, p99, worst = (round(float(us), 3) for us in 1e6 * np.percentile(seconds, [50, 99, 100]))
+    return {"calls": len(seconds), "p50": p50, "p99": p99, "worst": worst}

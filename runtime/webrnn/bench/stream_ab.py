@@ -11,7 +11,7 @@ import numpy as np
 from webrnn.errors import Error
 
 from .ab import Switch
-from .pairs import PairEffort, Sitting, sit
+from .pairs import PairEffort, Sitting, in_us, sit
 from .rounds import apart
 from .runners import flat_results
 from .streams import Runner, StreamBench
@@ -53,21 +53,13 @@ class TickComparison:
     def verdict(self) -> Verdict | None:
         return verdict([each.ratio for each in self.sittings]) if self.sittings else None
 
-    def us(self) -> dict[str, dict[str, float]]:
-        found = {}
-        for side, seconds in self.seconds.items():
-            if seconds:
-                p50, p99, worst = (1e6 * np.percentile(seconds, [50, 99, 100])).tolist()
-                found[side] = {"calls": len(seconds), "p50": p50, "p99": p99, "worst": worst}
-        return found
-
     def as_data(self) -> dict[str, Any]:
         said = self.verdict
         return {
             "switch": self.switch,
             "way": self.way,
             "depth": self.depth,
-            "us": self.us(),
+            "us": {side: in_us(seconds) for side, seconds in self.seconds.items() if seconds},
             "verdict": said.as_data() if said else None,
             "sittings": [each.as_data() for each in self.sittings],
             "difference": self.off,
