@@ -133,6 +133,7 @@ def test_noise_that_hides_changes_is_told():
     made = against(pretended(noise=0.3))
     [found] = made.run([JOB], TEN)
     assert "noise hides changes" in said([found], made)
+    assert len(found.sittings) == 20, "noise gets as many sittings again"
 
 
 def test_data_is_plain_json():

@@ -77,3 +77,21 @@ def test_five_percent_are_found(monkeypatch):
     for row in (stream, pool):
         assert str(row.verdict).startswith("slower by ")
         assert row.as_data()["us"]["off"]["p50"] > row.as_data()["us"]["on"]["p50"]
+
+
+def test_noise_gets_more_sittings(monkeypatch):
+    """Times are made up: what is off is quicker in every other sitting."""
+    made = []
+
+    def noisy():
+        made.append(gru())
+        return made[-1]
+
+    def pretended(self, runner, ticks):
+        is_off = self.runners.index(runner) >= len(self.runners) // 2
+        return array("d", [(0.8, 1.2)[len(made) % 2] if is_off else 1.0] * ticks)
+
+    monkeypatch.setattr(StreamBench, "run", pretended)
+    found = stream_ab.compare([ab.switch("fused_sequences")], noisy, [2], PairEffort(0, 6, 6))
+    assert [len(row.sittings) for row in found] == [12, 12]
+    assert "noise hides changes" in pair_report.switches(found, [])

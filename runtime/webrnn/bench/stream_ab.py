@@ -75,26 +75,53 @@ def compare(
     effort: PairEffort,
     say: Callable[[str], None] = lambda line: None,
 ) -> list[TickComparison]:
-    """Each switch on a stream and on pools. Each sitting makes the sessions anew."""
-    found: dict[tuple[str, str, int], TickComparison] = {}
+    """Each switch on a stream and on pools. Each sitting makes the sessions anew; what noise hides after all of them
+    gets as many again, once."""
+    found: list[TickComparison] = []
     for each in switches:
-        for sitting in range(effort.n_sittings):
-            say(f"{each.name}: sitting {sitting + 1} of {effort.n_sittings}")
-            bench = make()
-            bench.add_backend(depths=depths, **each.on_options)
-            n_ways = len(bench.runners)
-            try:
-                bench.add_backend(depths=depths, **each.off_options)
-            except Error as error:
-                key = (each.name, bench.runners[0].way, 1)
-                found[key] = TickComparison(*key, failure=f"off: {type(error).__name__}: {error}")
+        rows: list[TickComparison] = []
+        loud: list[bool] = []
+        for sitting in range(2 * effort.n_sittings):
+            if sitting == effort.n_sittings:
+                loud = [row.verdict is not None and row.verdict.is_loud for row in rows]
+            chosen = loud if sitting >= effort.n_sittings else None
+            if chosen is not None and not any(chosen):
                 break
-            for on, off in zip(bench.runners[:n_ways], bench.runners[n_ways:], strict=True):
-                key = (each.name, on.way if on.way == off.way else f"{on.way} / {off.way}", on.depth)
-                row = found.setdefault(key, TickComparison(*key))
-                row.off = apart(*(flat_results(bench.results(runner)) for runner in (on, off)))
-                row.same_program = each.is_in_plan and on.program is not None and on.program == off.program
-                row.sittings.append(sit(_Side(bench, on), _Side(bench, off), effort.part()))
-                row.seconds["on"] += on.seconds
-                row.seconds["off"] += off.seconds
-    return list(found.values())
+            say(f"{each.name}: sitting {sitting + 1}")
+            _sit(each, make(), depths, effort.part(), rows, chosen)
+            if rows[0].failure:
+                break
+        found += rows
+    return found
+
+
+def _sit(
+    switch: Switch,
+    bench: StreamBench,
+    depths: Sequence[int],
+    part: PairEffort,
+    rows: list[TickComparison],
+    chosen: Sequence[bool] | None,
+) -> None:
+    """Adds to the rows, which the first sitting makes; `chosen` says to which of them."""
+    bench.add_backend(depths=depths, **switch.on_options)
+    n_ways = len(bench.runners)
+    try:
+        bench.add_backend(depths=depths, **switch.off_options)
+    except Error as error:
+        failure = f"off: {type(error).__name__}: {error}"
+        rows[:] = [TickComparison(switch.name, bench.runners[0].way, 1, failure=failure)]
+        return
+    pairs = list(zip(bench.runners[:n_ways], bench.runners[n_ways:], strict=True))
+    if not rows:
+        for on, off in pairs:
+            way = on.way if on.way == off.way else f"{on.way} / {off.way}"
+            row = TickComparison(switch.name, way, on.depth)
+            row.off = apart(*(flat_results(bench.results(runner)) for runner in (on, off)))
+            row.same_program = switch.is_in_plan and on.program is not None and on.program == off.program
+            rows.append(row)
+    for number, (row, (on, off)) in enumerate(zip(rows, pairs, strict=True)):
+        if chosen is None or chosen[number]:
+            row.sittings.append(sit(_Side(bench, on), _Side(bench, off), part))
+            row.seconds["on"] += on.seconds
+            row.seconds["off"] += off.seconds

@@ -49,7 +49,8 @@ class Verdict:
 
     @property
     def is_loud(self) -> bool:
-        return not self.is_slower and not self.is_faster and self.within > LOUD
+        """Whether more sittings would be worth their time."""
+        return not self.is_slower and not self.is_faster and LOUD < self.within < math.inf
 
     def __str__(self) -> str:
         """
