@@ -1,5 +1,6 @@
 import json
 import sys
+from functools import cache
 
 import numpy as np
 import onnx
@@ -10,11 +11,22 @@ from tests.engine.stream_models import hidden_state, stateful
 from webrnn.bench.case import make_case
 from webrnn.bench.models import streaming_gru
 from webrnn.bench.onnx_file import GraphFile
+from webrnn.bench.peaks import measure_limits
 from webrnn.cli import main
 from webrnn.errors import BackendError
 from webrnn.web.folders import CHECKOUT
 
 QUICK = ["--seconds", "0.01", "--depth", "1,3"]
+
+
+@pytest.fixture(autouse=True)
+def limits_are_measured_once(monkeypatch):
+    monkeypatch.setattr("webrnn.bench.benchmark.measure_limits", measured_limits)
+
+
+@cache
+def measured_limits():
+    return measure_limits()
 
 
 def bench(*arguments):

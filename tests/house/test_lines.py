@@ -15,7 +15,7 @@ BUDGETS = {
     ("webrnn", "Python"): 300,
     ("webrnn/along_time", "Python"): 4_400,
     ("webrnn/audio", "Python"): 1_050,
-    ("webrnn/bench", "Python"): 4_270,
+    ("webrnn/bench", "Python"): 4_300,
     ("webrnn/checks", "Python"): 2_150,
     ("webrnn/cli", "Python"): 1_730,
     ("webrnn/demo", "Python"): 350,
