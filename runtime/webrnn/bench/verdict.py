@@ -1,7 +1,7 @@
 """What ratios of two sides say: the same within so much, slower or faster.
 
-Rounds of one sitting are not independent: where weights lie in memory, say, makes one side a percent quicker as long as
-both live. So a sitting, which makes both sides anew, counts as one observation. The interval is that of the sign test:
+Rounds of one sitting are not independent: they share two processes, or two sessions, with whatever place in memory
+those have. So a sitting, which makes both sides anew, counts as one observation. The interval is that of the sign test:
 of ten sittings it goes from the second smallest to the second largest, whatever their distribution is, and a sitting
 that others disturbed does not widen it.
 """
