@@ -2,7 +2,7 @@ PYTHON ?= python3
 PY := .venv/bin/python
 OXLINT := build/oxlint-1.93.0
 
-.PHONY: pictures setup demo test test-exhaustive fuzz-plans fuzz-hosts fuzz-node fuzz-passes fuzz-models fuzz-streams soak exports exports-write exports-check audio-realtime real-models quality baseline bench bench-models bench-exports bench-kernels bench-passes peers scan-study pyodide npm lint lines clean
+.PHONY: pictures setup demo test test-exhaustive fuzz-plans fuzz-hosts fuzz-node fuzz-passes fuzz-models fuzz-streams soak exports exports-write exports-check audio-realtime real-models quality baseline bench bench-models bench-exports bench-threads bench-kernels bench-passes peers scan-study pyodide npm lint lines clean
 
 # Everything a checkout needs. Quick the second time: pip is called only when pyproject.toml changed.
 setup: .venv/ready
@@ -108,6 +108,10 @@ bench-models: setup peers
 # Every export that `make exports-write` wrote beside onnxruntime: what is slower, and why
 bench-exports: setup
 	$(PY) -m bench.exports
+
+# What threads gain, beside onnxruntime with as many; needs an idle machine
+bench-threads: setup
+	$(PY) -m bench.threads
 
 bench-kernels: setup
 	$(PY) -m bench.kernels --svg docs/kernels.svg
