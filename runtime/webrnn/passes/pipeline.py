@@ -139,7 +139,7 @@ FOR_STREAMS: tuple[Step, ...] = (
 OUT_OF_LOOPS: tuple[Step, ...] = (*PLAIN_LOOPS, *(step for step in PASSES if step.name == "hoist_sequences"))
 """After these loops are plain, and what depends on their sequences alone stands before them."""
 
-LAST_RESORTS: tuple[Step, ...] = (Step("unroll_loops", "unsteady"),)
+LAST_RESORTS: tuple[Step, ...] = (Step("unroll_loops", "unsteady"), Step("skip_zero_weights", "MatMul", "Conv"))
 """These run only when those above have come to rest: they make larger what others may make smaller."""
 
 FUSIONS: tuple[Step, ...] = (
