@@ -44,7 +44,7 @@ class SkipZeroWeights(Pass):
             weights = constant_of(graph, node.inputs[1])
             if weights is None or weights.ndim != 2 or weights.dtype != np.float32 or not (weights >= 0).all():
                 continue
-            read = weights.any(axis=1)
+            read = np.any(weights, axis=1)
             spectrum = None if read.all() or not read.any() else _Spectrum.before(graph, node, len(read), context)
             if spectrum is None:
                 continue
@@ -163,27 +163,26 @@ class _Spectrum:
         """Some of the bins. `is_cut` leaves out zeros that all filters begin or end with."""
         new: dict[Value, Value] = {}
         last = signal
+        operands: list[Value]
         for _, node in sorted(self.nodes.items()):
-            operands = [new.get(value, value) for value in node.inputs if value is not None]
-            operands = [
-                b.constant(self.constants[value], value.name) if value in self.constants else value
-                for value in operands
-            ]
             attrs = dict(node.attrs)
             if node.op == "Conv":
                 weights = self._array(node, 1)[read]
-                operands[0], weights = _cut(b, signal, weights, node) if is_cut else (signal, weights)
+                x, weights = _cut(b, signal, weights, node) if is_cut else (signal, weights)
                 attrs["kernel_shape"] = weights.shape[2:]
-                operands[1:] = [
-                    b.constant(weights, "filters"),
-                    *(b.constant(self._array(node, 2)[read]) for _ in operands[2:]),
+                biases = [self._array(node, 2)[read]] if len(node.inputs) > 2 else []
+                operands = [x, *(b.constant(array, "filters") for array in (weights, *biases))]
+            else:
+                given = {value: self.constants[value] for value in node.inputs if value in self.constants}
+                if node.op == "Reshape":
+                    (target,) = given.values()
+                    sizes = [np.sum(read) if at == self.axes[_result(node)] else size for at, size in enumerate(target)]
+                    given = dict.fromkeys(given, np.array(sizes, np.int64))
+                operands = [
+                    b.constant(given[value]) if value in given else new[value] for value in node.inputs if value
                 ]
-            elif node.op == "Reshape":
-                target = self._array(node, 1).copy()
-                target[self.axes[_result(node)]] = np.sum(read)
-                operands[1] = b.constant(target, "sizes")
             last = b.value(_result(node).name)
-            b.add(Node(node.op, operands, [last], attrs, node.name))
+            b.add(Node(node.op, [*operands], [last], attrs, node.name))
             new[_result(node)] = last
         return last
 
