@@ -219,6 +219,8 @@ class _WholeRuns:
     def _alone(self, one: _Ready) -> dict[str, Any] | Exception:
         try:
             return dict(zip(self.names, self._session.run(None, one.feeds), strict=True))
+        except FATAL:
+            raise
         except Exception as error:
             return error
 

@@ -3,6 +3,7 @@ that calls needs no `if __name__ == "__main__"`."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -22,7 +23,7 @@ ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_
 
 
 class _Worker:
-    def __init__(self, job: Job):
+    def __init__(self) -> None:
         self.connection, other = Pipe()
         script = (
             f"import sys; sys.path[:] = {sys.path!r}; from webrnn.corpora.worker import main; main({other.fileno()})"
@@ -39,7 +40,11 @@ class _Worker:
         other.close()
         self.chunks: deque[Chunk] = deque()
         self.is_ready = False
-        self.connection.send(job)
+
+    def begin(self, job: Job) -> None:
+        """It need not be awake yet, but a large job waits until it is."""
+        with contextlib.suppress(OSError):  # it has ended, as will be seen
+            self.connection.send(job)
 
 
 class Processes:
@@ -52,7 +57,9 @@ class Processes:
         self._all: list[_Worker] = []
         try:
             for _ in range(count):
-                self._all.append(_Worker(job))
+                self._all.append(_Worker())
+            for worker in self._all:
+                worker.begin(job)
         except BaseException:
             self.close()
             raise
@@ -107,7 +114,8 @@ class Processes:
         self._lost += [
             (chunk, Lost(how, blame=place == 0 and worker.is_ready)) for place, chunk in enumerate(worker.chunks)
         ]
-        self._all[self._all.index(worker)] = _Worker(self._job)
+        self._all[self._all.index(worker)] = replacement = _Worker()
+        replacement.begin(self._job)
 
     @staticmethod
     def _ended(worker: _Worker) -> str:

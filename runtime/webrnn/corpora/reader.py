@@ -21,7 +21,7 @@ class Corpus:
     """The results of `webrnn map` in a folder, in the order of the items. It may be read while it is being written.
 
     `len(corpus)` counts the items that have results, `corpus.failed` those that are bad; `corpus.complete` says whether
-    all items were tried. Memory is that of one shard.
+    all items were tried. `corpus.about` has the model and the options. Memory is that of one shard.
     """
 
     def __init__(self, folder: str | os.PathLike[str]):
@@ -32,8 +32,8 @@ class Corpus:
             raise CorpusError(f"{self.folder} is no folder of results: {MANIFEST}: {error.strerror}") from None
         except ValueError:
             raise CorpusError(f"{self.folder / MANIFEST} is damaged") from None
-        """The model and the options."""
         self.failed: dict[int, Failure] = {}
+        """The bad items, by their places."""
         self.complete = False
         self._tried = 0
         self._shards: list[tuple[int, str]] = []

@@ -109,6 +109,10 @@ class Cutter:
             unknown = [name for name in given if name not in self._fed]
             if unknown:
                 raise OptionError(f"time=: a stream takes {list(self._fed)}, not {unknown[0]!r}")
+            for name, axis in given.items():
+                shape = self._fed[name].shape
+                if shape is not None and not -len(shape) <= axis < len(shape):
+                    raise OptionError(f"time=: {name!r} has {len(shape)} axes, there is no axis {axis}")
             return dict(given)
         candidates = [value for value in self._fed.values() if value.name == named or named is None]
         if len(candidates) != 1:
@@ -143,6 +147,9 @@ class Joiner:
 
     def __init__(self, options: Options, names: Sequence[str], timing: Timing | None, cutter: Cutter):
         self._names, self._timing, self._join, self._cutter = names, timing, options.join, cutter
+        self._kept = names if options.outputs is None else options.outputs
+        if options.join == "overlap" and cutter.frame is None:
+            raise OptionError("join='overlap' is for frames: say frame= and hop=")
         if timing is not None and options.join is not None:
             raise OptionError("join= is for streams whose states have names: this one knows the axis of its frames")
 
@@ -150,8 +157,8 @@ class Joiner:
         """`steps` has the outputs of each step, and of the flush if there was one."""
         found = {}
         for place, name in enumerate(self._names):
-            parts = [outputs[place] for outputs in steps]
-            found[name] = self._together(name, parts, length)
+            if name in self._kept:
+                found[name] = self._together(name, [outputs[place] for outputs in steps], length)
         return found
 
     def _together(self, name: str, parts: list[np.ndarray], length: int) -> np.ndarray:
@@ -164,6 +171,8 @@ class Joiner:
             if isinstance(self._join, int):
                 return np.concatenate(parts, self._join)
             return np.stack(parts)
+        except OptionError:
+            raise
         except ValueError as error:
             raise ItemError(f"the results of its steps for {name!r} do not fit together: {error}") from None
 

@@ -105,10 +105,11 @@ class Store:
             )
 
     def _clear(self) -> None:
-        for name in (INDEX, FAILED, MANIFEST):  # the index first: nothing counts without it
-            (self.folder / name).unlink(missing_ok=True)
+        (self.folder / INDEX).unlink(missing_ok=True)  # nothing counts without it
         for name in (SHARDS, TEMPORARY):
             shutil.rmtree(self.folder / name, ignore_errors=True)
+        for name in (FAILED, MANIFEST):  # as long as the last one is there, the folder is known as ours
+            (self.folder / name).unlink(missing_ok=True)
 
     def _require_same(self, about: dict[str, Any]) -> None:
         """Raise if the folder has results of something else."""
