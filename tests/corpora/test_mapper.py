@@ -28,7 +28,10 @@ def test_whole_runs_side_by_side_have_the_bits_of_runs_alone():
     for _ in range(2):
         results = together(items)
         for item, result in zip(items, results, strict=True):
-            assert [a.tobytes() for a in session.run(None, {"x": item})] == [result["y"].tobytes(), result["h"].tobytes()]
+            assert [a.tobytes() for a in session.run(None, {"x": item})] == [
+                result["y"].tobytes(),
+                result["h"].tobytes(),
+            ]
     assert together._runs._pool.batched
 
 

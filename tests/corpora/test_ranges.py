@@ -1,4 +1,5 @@
 import random
+from itertools import pairwise
 
 from webrnn.corpora.ranges import Ranges
 
@@ -7,7 +8,7 @@ def test_ranges_in_any_order_are_a_set():
     rng = random.Random(3)
     for _ in range(50):
         cuts = sorted(rng.sample(range(100), 20))
-        parts = [(first, end - first) for first, end in zip(cuts, cuts[1:], strict=False)]
+        parts = [(first, end - first) for first, end in pairwise(cuts)]
         chosen = rng.sample(parts, rng.randrange(1, len(parts)))
         ranges, numbers = Ranges(), set()
         for first, count in chosen:
@@ -16,7 +17,7 @@ def test_ranges_in_any_order_are_a_set():
         assert {number for number in range(110) if number in ranges} == numbers
         assert ranges.end == max(numbers) + 1
         assert sum(end - first for first, end in ranges.pairs()) == len(numbers)
-        assert all(a[1] < b[0] for a, b in zip(ranges.pairs(), ranges.pairs()[1:], strict=False))
+        assert all(a[1] < b[0] for a, b in pairwise(ranges.pairs()))
 
 
 def test_nothing():

@@ -54,8 +54,8 @@ def test_items_that_cannot_be_cut():
         frames(0, frame=2)
     with pytest.raises(ItemError, match="shorter than one frame: 1, not 2"):
         frames(1, frame=2, remainder="drop")
+    cut = Cutter(Options(stream=True, time={"x": 1, "z": 0}), [SAMPLES, Value("z", DType.FLOAT, (None,))], None, {})
     with pytest.raises(ItemError, match="different lengths"):
-        cut = Cutter(Options(stream=True, time={"x": 1, "z": 0}), [SAMPLES, Value("z", DType.FLOAT, (None,))], None, {})
         cut.cut({"x": np.zeros((1, 3), np.float32), "z": np.zeros(2, np.float32)})
     with pytest.raises(ItemError, match="there is no axis 1"):
         cutter().cut({"x": np.zeros(3, np.float32)})
@@ -92,7 +92,9 @@ def test_options_that_do_not_fit_the_stream(how, said):
 
 def joined(parts, **options):
     cut = cutter(**options)
-    return Joiner(Options(stream=True, **options), ["y"], None, cut).joined([[np.float32(part)] for part in parts], 3)["y"]
+    return Joiner(Options(stream=True, **options), ["y"], None, cut).joined([[np.float32(part)] for part in parts], 3)[
+        "y"
+    ]
 
 
 def test_results_are_stacked_or_joined():

@@ -16,8 +16,9 @@ SHORTEST, LONGEST_CHUNK, PART_OF_RUN = 0.2, 10.0, 50
 """A chunk takes a fiftieth of the time so far, within these seconds: workers end together, long runs have few files."""
 KILLS = 2
 """An item over which so many workers have ended, with nothing else in the chunk, is bad."""
-MOST_WAITING = 64
-"""Chunks that are finished and wait for one before them, when results are asked for in order."""
+MOST_WAITING = 8
+"""Chunks, or twice as many as there are workers, that are finished and wait for one before them, when results are asked
+for in order."""
 WAITS = 0.2
 
 
@@ -123,7 +124,7 @@ class InOrder(Driver):
         self._waiting: dict[int, list[Result]] = {}
 
     def may_go_on(self) -> bool:
-        return len(self._waiting) < MOST_WAITING
+        return len(self._waiting) < max(MOST_WAITING, 2 * self._engine.workers)
 
     def results(self) -> Iterator[Result]:
         expected = 0

@@ -46,7 +46,9 @@ def write_shard(file: BinaryIO, results: Sequence[Result]) -> None:
     }
     for number, ((_, _, rank), members) in enumerate(groups.items()):
         arrays[f"{number}.items"] = np.array([place for place, _ in members], np.int64)
-        arrays[f"{number}.shapes"] = np.array([array.shape for _, array in members], np.int64).reshape(len(members), rank)
+        arrays[f"{number}.shapes"] = np.array([array.shape for _, array in members], np.int64).reshape(
+            len(members), rank
+        )
         arrays[f"{number}.data"] = np.concatenate([array.ravel() for _, array in members])
     np.savez(file, **arrays)
 

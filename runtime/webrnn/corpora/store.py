@@ -55,8 +55,9 @@ class Store:
             self._clear()
         self.done = Ranges()
         """The items that were tried."""
-        self.bad: set[int] = set()
-        """Those of them that are bad."""
+        self.bad: dict[int, int] = {}
+        """Those of them that are bad, and which record says so."""
+        self._records = 0
         self._checks: list[tuple[int, int, str]] = []
         """(first, count, sha256 of the names) of what was done before."""
         self.tried = 0
@@ -166,13 +167,15 @@ class Store:
         if record.retry is None:
             self.done.add(record.first, record.count)
             self.tried += record.count
-        self.bad.difference_update(record.retry or ())
-        self.bad.update(failure.index for failure in record.failed)
+        for index in record.retry or ():
+            self.bad.pop(index, None)
+        self.bad.update(dict.fromkeys((failure.index for failure in record.failed), self._records))
+        self._records += 1
 
     def _failures(self) -> Iterator[Failure]:
-        for record, _ in read_index(self.folder):
-            if isinstance(record, Record):
-                yield from (failure for failure in record.failed if failure.index in self.bad)
+        records = (record for record, _ in read_index(self.folder) if isinstance(record, Record))
+        for number, record in enumerate(records):
+            yield from (failure for failure in record.failed if self.bad.get(failure.index) == number)
 
     def open_items(self, found: Iterable[Found], retry: bool = False) -> Iterator[Item]:
         """The items that are not done, or that are bad if these are tried again. Raises if what is done goes by other
