@@ -17,7 +17,7 @@ GAIN = Value("gain", DType.FLOAT, ())
 
 def loaded(source, fed=(SAMPLES,), rate=16000, folder=None, **options):
     item = Item(0, str(source)) if isinstance(source, str | Path) else Item(0, "item", source)
-    return Loader(Options(**options), fed, rate, folder).feeds(item)
+    return Loader(Options(**options), fed, rate, folder).feeds(item)[0]
 
 
 def test_arrays_get_the_axes_that_are_missing(tmp_path):
@@ -25,6 +25,12 @@ def test_arrays_get_the_axes_that_are_missing(tmp_path):
     assert loaded(tmp_path / "a.npy")["x"].tolist() == [[1, 2]]
     assert loaded(np.zeros((1, 3), np.float32))["x"].shape == (1, 3)
     assert loaded("a.npy", folder=str(tmp_path))["x"].shape == (1, 2)
+
+
+def test_it_says_which_items_are_signals():
+    loader = Loader(Options(), [SAMPLES], None)
+    assert loader.feeds(Item(0, "a", np.zeros(3, np.float32)))[1] == ["x"]
+    assert loader.feeds(Item(0, "a", np.zeros((1, 3), np.float32)))[1] == []
 
 
 def test_archives_have_names(tmp_path):

@@ -14,7 +14,7 @@ from webrnn.corpora.options import Options
 def rows(path, table, fed=(SAMPLES,), **options):
     parquet.write_table(pyarrow.table(table), path)
     loader = Loader(Options(**options), fed, 16000)
-    return [loader.feeds(Item(0, *found)) for found in inputs(str(path))]
+    return [loader.feeds(Item(0, *found))[0] for found in inputs(str(path))]
 
 
 def test_columns_of_parquet_files(tmp_path):

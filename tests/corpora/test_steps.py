@@ -11,6 +11,7 @@ from webrnn.ir.timing import TimedOutput, Timing
 SAMPLES = Value("x", DType.FLOAT, (1, Symbol("n")))
 FEATURES = Value("x", DType.FLOAT, (1, Symbol("n"), 7))
 UNCLEAR = Value("x", DType.FLOAT, (1, Symbol("n"), Symbol("m")))
+STEPS_FIRST = Value("x", DType.FLOAT, (Symbol("steps"), Symbol("batch"), 4))
 TIMED = Timing(2, {"x": 1}, {"y": TimedOutput(axis=1, rate=1)})
 
 
@@ -63,17 +64,32 @@ def test_items_that_cannot_be_cut():
 
 def test_which_axis_is_time():
     assert cutter(FEATURES, frame=2).cut({"x": np.zeros((1, 5, 7), np.float32)})[0]["x"].shape == (1, 2, 7)
-    with pytest.raises(OptionError, match=r"which axis of 'x' .* is time is not clear"):
-        cutter(UNCLEAR)
     assert len(cutter(UNCLEAR, time={"x": 2}, frame=2).cut({"x": np.zeros((1, 9, 4), np.float32)})) == 2
     with pytest.raises(OptionError, match="not 'z'"):
         cutter(time={"z": 1})
     with pytest.raises(OptionError, match="'x' has 2 axes, there is no axis 3"):
         cutter(time={"x": 3})
-    with pytest.raises(OptionError, match=r"say time=\{input: axis\}"):
-        Cutter(Options(stream=True), [SAMPLES, Value("z", DType.FLOAT, (3,))], None, {})
-    with pytest.raises(OptionError, match="how many axes"):
-        cutter(Value("x", DType.FLOAT, None))
+
+
+@pytest.mark.parametrize(
+    "value", [UNCLEAR, STEPS_FIRST, Value("x", DType.FLOAT, (None, None)), Value("x", DType.FLOAT)]
+)
+def test_an_axis_that_is_not_clear_is_never_guessed(value):
+    unclear = cutter(value, frame=2)
+    with pytest.raises(OptionError, match=r"along which axis to cut .* is not clear: say time="):
+        unclear.cut({"x": np.zeros((1, 9, 4), np.float32)})
+    assert len(unclear.cut({"x": np.zeros((1, 1, 9), np.float32)}, ["x"])) == 5, "a signal has one axis"
+    assert len(cutter(value).cut({"x": np.zeros((3, 9, 4), np.float32)})) == 1, "nothing is cut"
+
+
+def test_several_inputs():
+    fed = [SAMPLES, Value("z", DType.FLOAT, (3,))]
+    feeds = {"x": np.zeros((1, 4), np.float32), "z": np.zeros(3, np.float32)}
+    with pytest.raises(OptionError, match="is not clear"):
+        Cutter(Options(stream=True, frame=2), fed, None, {}).cut(feeds)
+    for how in ({"time": {"x": 1}}, {"input": "x"}):
+        steps = Cutter(Options(stream=True, frame=2, **how), fed, None, {}).cut(feeds)
+        assert [feed.shape for feed in steps[1].values()] == [(1, 2), (3,)]
 
 
 @pytest.mark.parametrize(

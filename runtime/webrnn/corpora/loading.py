@@ -34,14 +34,17 @@ class Loader:
                 if name is not None and name not in self._fed:
                     raise OptionError(f"{what}=: the model takes {list(self._fed)} of an item, not {name!r}")
 
-    def feeds(self, item: Item) -> Feeds:
-        """Raises an ItemError, or what readers of files raise, if the item is bad; an OptionError if options are."""
+    def feeds(self, item: Item) -> tuple[Feeds, list[str]]:
+        """The feeds, and for which inputs the item has an array of one axis.
+
+        Raises an ItemError, or what readers of files raise, if the item is bad; an OptionError if options are.
+        """
         arrays = self._arrays(item)
         feeds = {name: self._fitting(self._fed[name], array) for name, array in arrays.items()}
         missing = [name for name, value in self._fed.items() if name not in feeds and "optional" not in value.container]
         if missing:
             raise ItemError(f"it has nothing for the input {missing[0]!r}; the model takes {list(self._fed)}")
-        return feeds
+        return feeds, [name for name, array in arrays.items() if np.ndim(array) == 1]
 
     def _arrays(self, item: Item) -> dict[str, Any]:
         source = item.source

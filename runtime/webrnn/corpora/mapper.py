@@ -141,8 +141,8 @@ class Mapper:
         size = 0
         for item in items:
             try:
-                feeds = self._loader.feeds(item)
-                window.append(_Ready(item, feeds, self._runs.steps(feeds)))
+                feeds, signals = self._loader.feeds(item)
+                window.append(_Ready(item, feeds, self._runs.steps(feeds, signals)))
                 size += sum(feed.nbytes for feed in feeds.values())
             except FATAL:
                 raise
@@ -194,7 +194,7 @@ class _WholeRuns:
         self._handles: list[int] = []
         self._may_batch = batch > 1
 
-    def steps(self, feeds: Feeds) -> None:
+    def steps(self, feeds: Feeds, signals: Sequence[str]) -> None:
         return None
 
     def batches(self, ready: Sequence[_Ready]) -> Iterator[list[_Ready]]:
@@ -280,8 +280,8 @@ class _Streams:
         self._batch = batch
         self._pool = session.pool(max_streams=batch, **how) if batch > 1 else None
 
-    def steps(self, feeds: Feeds) -> Steps:
-        return self._cutter.cut(feeds)
+    def steps(self, feeds: Feeds, signals: Sequence[str]) -> Steps:
+        return self._cutter.cut(feeds, signals)
 
     def batches(self, ready: Sequence[_Ready]) -> Iterator[list[_Ready]]:
         by_length = sorted(ready, key=lambda one: -len(one.steps or ()))

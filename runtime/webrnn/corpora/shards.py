@@ -31,6 +31,7 @@ def write_shard(file: BinaryIO, results: Sequence[Result]) -> None:
 
     >>> file = io.BytesIO()
     >>> write_shard(file, [Result(7, "a", {"y": np.ones(2)}), Result(8, "b", {"y": np.zeros(1)})])
+    >>> file = io.BytesIO(file.getvalue())
     >>> [(result.index, result.name, result["y"].tolist()) for result in read_shard(file)]
     [(7, 'a', [1.0, 1.0]), (8, 'b', [0.0])]
     """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -70,8 +70,9 @@ class Cutter:
     def hop(self) -> int | None:
         return self._hop
 
-    def cut(self, feeds: Feeds) -> Steps:
-        axes = self._axes_of(feeds)
+    def cut(self, feeds: Feeds, signals: Collection[str] = ()) -> Steps:
+        """`signals` are the inputs for which the item has an array of one axis."""
+        axes = self._signal_axis(feeds, signals) if self._axes is None else self._axes_of(self._axes, feeds)
         if not axes:
             return Steps(feeds, {}, 0, 0, 1, 0)
         lengths = {name: feeds[name].shape[axis] for name, axis in axes.items()}
@@ -94,17 +95,18 @@ class Cutter:
             }
         return Steps(feeds, axes, frame, hop, count, length)
 
-    def _axes_of(self, feeds: Feeds) -> dict[str, int]:
+    @staticmethod
+    def _axes_of(axes: Mapping[str, int], feeds: Feeds) -> dict[str, int]:
         found = {}
-        for name, axis in self._axes.items():
+        for name, axis in axes.items():
             if name in feeds:
                 if not -feeds[name].ndim <= axis < feeds[name].ndim:
                     raise ItemError(f"what it has for {name!r} has {feeds[name].ndim} axes: there is no axis {axis}")
                 found[name] = axis % feeds[name].ndim
         return found
 
-    def _time_axes(self, given: Mapping[str, int] | None, named: str | None) -> dict[str, int]:
-        """Along which axis each input is cut. It is said, or there is one input and no doubt about the axis."""
+    def _time_axes(self, given: Mapping[str, int] | None, named: str | None) -> dict[str, int] | None:
+        """Along which axis each input is cut: as said, or the one axis of the one input that it can be; else None."""
         if given is not None:
             unknown = [name for name in given if name not in self._fed]
             if unknown:
@@ -115,29 +117,32 @@ class Cutter:
                     raise OptionError(f"time=: {name!r} has {len(shape)} axes, there is no axis {axis}")
             return dict(given)
         candidates = [value for value in self._fed.values() if value.name == named or named is None]
-        if len(candidates) != 1:
-            raise OptionError(
-                f"a stream takes {list(self._fed)}: say time={{input: axis}} (--time) of those with frames"
-            )
-        (value,) = candidates
-        if value.shape is None:
-            raise OptionError(
-                f"how many axes {value.name!r} has is not known: say time={{{value.name!r}: axis}} (--time)"
-            )
-        rank = len(value.shape)
-        if rank == 1:
-            return {value.name: 0}
-        behind = [axis for axis in range(1, rank) if not isinstance(value.shape[axis], int)]
-        if len(behind) != 1:
-            raise OptionError(
-                f"which axis of {value.name!r} {list(map(str, value.shape))} is time is not clear: "
-                f"say time={{{value.name!r}: axis}} (--time {value.name}=AXIS)"
-            )
-        return {value.name: behind[0]}
+        if len(candidates) != 1 or candidates[0].shape is None:
+            return None
+        name, shape = candidates[0].name, candidates[0].shape
+        if shape and all(size == 1 for size in shape[:-1]):
+            return {name: len(shape) - 1}
+        open_axes = [axis for axis, size in enumerate(shape) if not isinstance(size, int)]
+        return {name: open_axes[0]} if len(open_axes) == 1 else None
+
+    def _signal_axis(self, feeds: Feeds, signals: Collection[str]) -> dict[str, int]:
+        """The one axis of a signal, if an item is nothing else; its others were added."""
+        if self._frame is None:
+            return {}
+        if len(signals) == 1:
+            (name,) = signals
+            return {name: feeds[name].ndim - 1}
+        shapes = {
+            name: None if value.shape is None else list(map(str, value.shape)) for name, value in self._fed.items()
+        }
+        raise OptionError(
+            f"along which axis to cut {shapes} is not clear: say time={{input: axis}} (--time INPUT=AXIS)"
+        )
 
     def _declared_frame(self) -> int | None:
         """A size that the model fixes for a step."""
-        sizes = {(self._fed[name].shape or ())[axis] for name, axis in self._axes.items() if self._fed[name].shape}
+        fed = [(self._fed[name].shape, axis) for name, axis in (self._axes or {}).items()]
+        sizes = {shape[axis] for shape, axis in fed if shape is not None}
         numbers = {size for size in sizes if isinstance(size, int)}
         return next(iter(numbers)) if len(numbers) == 1 else None
 
