@@ -1,3 +1,4 @@
+import os
 from pathlib import Path
 
 import numpy as np
@@ -81,7 +82,15 @@ def test_bad_files(tmp_path):
     (tmp_path / "a.wav").write_bytes(b"RIFF")
     (tmp_path / "a.npy").write_bytes(b"\x93NUMPY\x01\x00")
     (tmp_path / "a.flac").touch()
-    for name, error in (("a.wav", AudioError), ("a.npy", ValueError), ("a.flac", ItemError), ("b.npy", OSError)):
+    os.mkfifo(tmp_path / "pipe.wav")
+    for name, error in (
+        ("pipe.wav", ItemError),
+        ("none.flac", FileNotFoundError),
+        ("a.wav", AudioError),
+        ("a.npy", ValueError),
+        ("a.flac", ItemError),
+        ("b.npy", OSError),
+    ):
         with pytest.raises(error):
             loaded(tmp_path / name)
     with pytest.raises(ItemError, match="no folder"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import stat
 from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from typing import Any, BinaryIO
@@ -64,6 +65,8 @@ class Loader:
 
     def _of_file(self, name: str) -> dict[str, Any]:
         path = self._place(name)
+        if not stat.S_ISREG(os.stat(path).st_mode):  # a pipe would wait for ever
+            raise ItemError("it is not a file")
         match PurePath(name).suffix.lower():
             case ".npy":
                 return {self._only(): self._of_numpy(path)}
