@@ -2,7 +2,7 @@ PYTHON ?= python3
 PY := .venv/bin/python
 OXLINT := build/oxlint-1.93.0
 
-.PHONY: pictures setup demo test test-exhaustive fuzz-plans fuzz-hosts fuzz-node fuzz-passes fuzz-models fuzz-streams soak exports exports-write exports-check audio-realtime real-models quality baseline bench bench-models bench-exports bench-threads bench-kernels bench-passes peers scan-study pyodide npm lint lines clean
+.PHONY: pictures setup demo test test-exhaustive fuzz-plans fuzz-hosts fuzz-node fuzz-passes fuzz-models fuzz-streams soak soak-map bench-map exports exports-write exports-check audio-realtime real-models quality baseline bench bench-models bench-exports bench-threads bench-kernels bench-passes peers scan-study pyodide npm lint lines clean
 
 # Everything a checkout needs. Quick the second time: pip is called only when pyproject.toml changed.
 setup: .venv/ready
@@ -71,6 +71,14 @@ real-models: setup
 # What small weights do to DTLN, NSNet2, Silero and RIANN, on a minute of speech in noise and a simulated motion: docs/small-weights.md
 quality: setup
 	WEBRNN_MODELS=.cache/models $(PY) -m bench.quality
+
+# `webrnn map` killed at ten random moments: complete, each item once; KILLS=100 for more
+soak-map: setup
+	$(PY) -m tests.corpora.soak --kills $(or $(KILLS),10)
+
+# How near `webrnn map` comes to bare streams. Needs an idle machine
+bench-map: setup
+	WEBRNN_MODELS=.cache/models $(PY) -m bench.corpora --files $(or $(FILES),10000)
 
 # A million steps of one stream: memory, state, and the longest ticks
 soak: setup
