@@ -1,0 +1,198 @@
+"""Many streams in one run of a plan: a row each, in the memory of the kernels, where the plan reads and writes them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from webrnn.errors import PlanError
+
+from ..kernels.loading import Buffer, Kernels
+from ..programs.plan_program import PlanProgram
+from .batching import Batched
+from .carriers import Pairs, Shapes
+
+FEWEST_ROWS = 8
+"""For so many rows there is room at least."""
+MOST_BOUND = 16
+"""Numbers of rows for which a plan stays bound."""
+
+
+def rows_at_once(weight_bytes: int) -> int:
+    """How many streams are run at a time: what one of them makes and the next reads is still in a near cache then.
+
+    A run costs about 2 us more than its arithmetic, so that of few weights takes more rows, and weights that fill the
+    cache leave less of it to them. Products have full speed from 16 rows on.
+    """
+    return 256 if weight_bytes < 2**16 else 64 if weight_bytes < 2**19 else 32
+
+
+class Rows:
+    """One input or state of many streams, [room, *shape of one stream's]. Room doubles when it is not enough."""
+
+    def __init__(self, kernels: Kernels | None, shape: Sequence[int], dtype: np.dtype[Any]):
+        """Without kernels it is an array like any other."""
+        self._kernels, self.shape = kernels, tuple(shape)
+        self.row_bytes = prod(self.shape) * dtype.itemsize
+        self._buffer: Buffer | None = None
+        self.array = np.zeros((0, *self.shape), dtype)
+        self.address = 0
+
+    def reserve(self, n: int) -> None:
+        """Make room for so many rows; those that there are stay."""
+        old = self.array
+        if n <= len(old):
+            return
+        shape = (max(n, 2 * len(old), FEWEST_ROWS), *self.shape)
+        if self._kernels is None:
+            array = np.zeros(shape, old.dtype)
+            array[: len(old)] = old
+            self.array = array
+            return
+        buffer = self._kernels.empty(shape, old.dtype)
+        array = buffer.array
+        array[: len(old)] = old
+        self.array, self.address, self._buffer = array, buffer.address, buffer
+
+
+@dataclass(frozen=True, slots=True)
+class _Port:
+    """An input or output of a plan that is bound for some rows."""
+
+    index: int
+    external: int
+    place: np.ndarray | None
+    """Where the plan has it, the stream first; None: the plan reads or writes rows where they are."""
+
+
+class _BoundRows:
+    """A plan, bound for so many rows."""
+
+    def __init__(self, program: PlanProgram, batched: Batched, shapes: Shapes, pairs: Pairs, n: int):
+        self.n, self._program = n, program
+        program.bind(tuple(_replaced(shape, axis, n) for shape, axis in zip(shapes, batched.inputs, strict=True)))
+        for before, after in pairs:
+            if program.inputs[before].shape != program.outputs[after].shape:
+                raise PlanError(
+                    f"{program.file.inputs[before].name!r} of shape {program.inputs[before].shape} becomes "
+                    f"{program.outputs[after].shape}"
+                )
+        self._table = program.addresses()
+        self._addresses = self._table.externals.array
+        carried, given = {before for before, _ in pairs}, {after for _, after in pairs}
+        inputs = [
+            self._port(index, port.external, program.inputs[index], batched.inputs[index])
+            for index, port in enumerate(program.file.inputs)
+        ]
+        outputs = [
+            self._port(index, port.external, program.outputs[index], batched.outputs[index])
+            for index, port in enumerate(program.file.outputs)
+        ]
+        self._fed = [port for port in inputs if port.index not in carried]
+        self._before = [inputs[before] for before, _ in pairs]
+        self._after = [outputs[after] for _, after in pairs]
+        self._returned = [port for port in outputs if port.index not in given]
+        if not program.kernels.shares_memory:
+            self._returned = [self._own_place(port, batched.outputs[port.index]) for port in self._returned]
+        self.overwrites = [
+            program.may_overwrite(before, after) and one.place is None and other.place is None
+            for (before, after), one, other in zip(pairs, self._before, self._after, strict=True)
+        ]
+        """Which states are written where they are read."""
+        self.results = [
+            (_replaced(program.outputs[port.index].shape, batched.outputs[port.index], 1), program.outputs[port.index])
+            for port in self._returned
+        ]
+
+    def _port(self, index: int, external: int, array: np.ndarray, axis: int) -> _Port:
+        port = _Port(index, external, None)
+        self_contained = prod(array.shape[:axis]) == 1 and self._program.bytes_of(external) == array.nbytes
+        return port if self_contained else _Port(index, external, stream_first(array, axis))
+
+    def _own_place(self, port: _Port, axis: int) -> _Port:
+        return _Port(port.index, port.external, stream_first(self._program.outputs[port.index], axis))
+
+    def run(
+        self, first: int, feeds: Sequence[Rows], before: Sequence[Rows], after: Sequence[Rows], results: Sequence[Any]
+    ) -> None:
+        """A step of the rows from `first` on; `results` are arrays of all rows and their addresses."""
+        addresses, last = self._addresses, first + self.n
+        for ports, all_rows in ((self._fed, feeds), (self._before, before)):
+            for port, rows in zip(ports, all_rows, strict=True):
+                if port.place is None:
+                    addresses[port.external] = rows.address + first * rows.row_bytes
+                else:
+                    port.place[...] = rows.array[first:last]
+        for port, rows in zip(self._after, after, strict=True):
+            if port.place is None:
+                addresses[port.external] = rows.address + first * rows.row_bytes
+        for port, (array, address) in zip(self._returned, results, strict=True):
+            if port.place is None:
+                addresses[port.external] = address + first * (array.nbytes // len(array))
+        self._program.execute(self._table)
+        for port, rows in zip(self._after, after, strict=True):
+            if port.place is not None:
+                rows.array[first:last] = port.place
+        for port, (array, _) in zip(self._returned, results, strict=True):
+            if port.place is not None:
+                array[first:last] = port.place
+
+
+class RowPrograms:
+    """A plan for streams with feeds of one shape, on any number of rows."""
+
+    def __init__(self, batched: Batched, pairs: Pairs, shapes: Shapes, most: int):
+        """`shapes` are those of all inputs, for one stream; `most` rows are run at a time."""
+        self._batched, self._pairs, self._shapes = batched, pairs, shapes
+        if batched.program.file.late_externals or any(port.is_late for port in batched.program.file.outputs):
+            raise PlanError("memory that grows while running has another address then")
+        self._most = min(most, rows_at_once(batched.program.file.header["data_bytes"]))
+        self._bound: dict[int, _BoundRows] = {}
+        self._newest = batched.program
+        self._overwrites: list[bool] | None = None
+
+    def overwrites(self, n: int) -> list[bool]:
+        """Which states are written where they are read, whatever the number of rows."""
+        if self._overwrites is None:
+            self._overwrites = self._for(min(n, self._most)).overwrites
+        return self._overwrites
+
+    def _for(self, n: int) -> _BoundRows:
+        bound = self._bound.pop(n, None)
+        if bound is None:
+            program = self._newest.another(shares_arena=self._newest is not self._batched.program)
+            bound = _BoundRows(program, self._batched, self._shapes, self._pairs, n)
+            if bound.overwrites != (self._overwrites or bound.overwrites):
+                raise PlanError("where a state may be written depends on the number of streams")
+            self._newest = program
+        self._bound[n] = bound
+        while len(self._bound) > MOST_BOUND:
+            del self._bound[next(iter(self._bound))]
+        return bound
+
+    def run(self, n: int, feeds: Sequence[Rows], before: Sequence[Rows], after: Sequence[Rows]) -> list[np.ndarray]:
+        """A step of the first n rows: new arrays, a row for each stream. What `before` has stays as it is, but for
+        states that are written where they are read."""
+        bound = self._for(min(n, self._most))
+        make = np.empty if self._batched.program.fills_outputs else np.zeros
+        arrays = [make((n, *shape), place.dtype) for shape, place in bound.results]
+        results = [(array, array.__array_interface__["data"][0]) for array in arrays]
+        for first in range(0, n, self._most):
+            count = min(self._most, n - first)
+            if count != bound.n:
+                bound = self._for(count)
+            bound.run(first, feeds, before, after, results)
+        return arrays
+
+
+def stream_first(array: np.ndarray, axis: int) -> np.ndarray:
+    """A view of an array in which `axis` counts streams as [streams, *shape of one]."""
+    return np.expand_dims(np.moveaxis(array, axis, 0), axis + 1)
+
+
+def _replaced(shape: tuple[int, ...], axis: int, size: int) -> tuple[int, ...]:
+    return (*shape[:axis], size, *shape[axis + 1 :])
