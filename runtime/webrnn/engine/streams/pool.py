@@ -14,7 +14,7 @@ from ..javascript import mapping_of
 from .batching import Batched
 from .frames import Frames
 from .independence import all_shapes, is_independent
-from .pool_feeds import PoolFeeds
+from .pool_feeds import PoolFeeds, handle_numbers
 from .resident import BANKED, NEW, LastTick, ResidentBatch, Stage
 from .rows import RowPrograms
 from .stream import Stream
@@ -29,6 +29,7 @@ MOST_STAGES = 8
 
 Outputs = list[Any]
 Answer = TypeVar("Answer")
+_NO_TICKETS = np.zeros(0, np.int64)
 
 
 class StreamPool:
@@ -77,7 +78,16 @@ class StreamPool:
         """Its number. What was handed in for another one counts no more."""
         self._tickets = np.full(max_streams, -1, np.int64)
         """For which tick a slot has feeds."""
-        self._next_ticket = 0
+        self._next_ticket, self._newest_ticket = 0, -1
+        """The number of the next submission; the tick that the last one was for."""
+        self._asked: bytes | list[int] | None = None
+        """The handles of the last submission of many, an array as bytes: most often the next ones are the same."""
+        self._answered: np.ndarray | None = None
+        """Their slots."""
+        self._different: np.ndarray | None = None
+        """Slots of which all are known to be different."""
+        self._layout = 0
+        """Changes whenever somebody comes, goes or moves; a tick of the same streams in the same order moves nobody."""
         self._stages: dict[Any, Stage] = {}
         self._stage: Stage | None = None
         """The one that was used last."""
@@ -128,6 +138,7 @@ class StreamPool:
 
     def _begins(self, slot: int) -> None:
         """Of a stream that has no states yet."""
+        self._layout += 1
         self._place[slot], self._strides[slot], self._last[slot] = NEW, 0, None
 
     def close(self, handle: int) -> None:
@@ -144,6 +155,8 @@ class StreamPool:
 
     def _end(self, handles: list[int]) -> None:
         slots = [self._open.pop(handle) for handle in dict.fromkeys(handles)]
+        self._layout += 1
+        self._asked = self._answered = self._different = None
         if (self._tickets[slots] == self._tick).any():
             is_gone = np.zeros(self.max_streams, np.bool_)
             is_gone[slots] = True
@@ -167,10 +180,9 @@ class StreamPool:
             if stage is None or not stage.takes(feeds):
                 feeds = self._feeds.checked(feeds)
                 stage = self._stage = self._stage_for(list(feeds.values()))
-            row = stage.reserve(self._tick, 1)
-            stage.put(row, feeds, slot, self._next_ticket)
-            self._tickets[slot] = self._tick
-            stage.n, stage.tick = row + 1, self._tick
+            n = stage.put(self._tick, feeds, slot, self._next_ticket)
+            self._tickets[slot] = self._newest_ticket = self._tick
+            stage.n, stage.tick = n, self._tick
             self._next_ticket += 1
 
     def submit_many(self, handles: Sequence[int] | np.ndarray, feeds: Mapping[str, Any]) -> None:
@@ -185,30 +197,34 @@ class StreamPool:
         with self._lock:
             slots = self._slots(handles)
             n = len(slots)
-            if (self._tickets[slots] == self._tick).any():
+            is_first = self._newest_ticket != self._tick
+            if not is_first and (self._tickets[slots] == self._tick).any():
                 first = slots[self._tickets[slots] == self._tick][0]
                 raise ShapeError(f"stream {self._handles[first]} has feeds for this tick already")
             if not n:
                 return
             stage = self._stage
-            feeds = self._feeds.stream_first(feeds, n)
-            if stage is None or not stage.takes_many(feeds, n):
-                feeds = self._feeds.checked_many(feeds, n)
-                stage = self._stage = self._stage_for([array[0] for array in feeds.values()])
-            row = stage.reserve(self._tick, n)
-            stage.put(row, feeds, slots, self._next_ticket, n)
+            arrays = None if stage is None else stage.of_many(feeds, self._feeds.axes, n)
+            if stage is None or arrays is None:
+                arrays = self._feeds.checked_many(feeds, n)
+                stage = self._stage = self._stage_for([array[0] for array in arrays.values()])
+            n_rows = stage.put(self._tick, arrays, slots, self._next_ticket, n)
             self._mark(slots)
-            stage.n, stage.tick = row + n, self._tick
+            stage.n, stage.tick = n_rows, self._tick
             self._next_ticket += n
 
     def _mark(self, slots: np.ndarray) -> None:
         """These slots have feeds for this tick; ShapeError if one of them is there twice."""
-        before = np.count_nonzero(self._tickets == self._tick)
+        if slots is not self._different:
+            before = np.count_nonzero(self._tickets == self._tick)
+            self._tickets[slots] = self._tick
+            if np.count_nonzero(self._tickets == self._tick) < before + len(slots):
+                self._tickets[slots] = -1
+                slot = next(slot for slot in slots if np.count_nonzero(slots == slot) > 1)
+                raise ShapeError(f"stream {self._handles[slot]} is there twice")
+            self._different = slots
+        self._newest_ticket = self._tick
         self._tickets[slots] = self._tick
-        if np.count_nonzero(self._tickets == self._tick) < before + len(slots):
-            self._tickets[slots] = -1
-            slot = next(slot for slot in slots if np.count_nonzero(slots == slot) > 1)
-            raise ShapeError(f"stream {self._handles[slot]} is there twice")
 
     @property
     def stream_axes(self) -> dict[str, int] | None:
@@ -300,11 +316,16 @@ class StreamPool:
         return slot
 
     def _slots(self, handles: Sequence[int] | np.ndarray) -> np.ndarray:
-        asked = self._feeds.handles(handles)
-        slots = asked % self.max_streams
-        is_open = self._handles[slots] == asked
+        is_array = type(handles) is np.ndarray and handles.dtype == np.int64 and handles.ndim == 1
+        asked: Any = handles.tobytes() if is_array else handles  # type: ignore[union-attr]
+        if self._answered is not None and type(asked) is type(self._asked) and asked == self._asked:
+            return self._answered
+        numbers = handle_numbers(handles)
+        slots = numbers % self.max_streams
+        is_open = self._handles[slots] == numbers
         if not is_open.all():
-            raise ModelError(f"no stream {asked[~is_open][0]} is open")
+            raise ModelError(f"no stream {numbers[~is_open][0]} is open")
+        self._asked, self._answered = (asked if is_array else numbers.tolist()), slots
         return slots
 
     @property
@@ -325,34 +346,37 @@ class StreamPool:
         groups: list[Group] = []
         places = []
         for stage in stages:
-            order = stage.slots[: stage.n].copy()
+            order = stage.order()
             batch, rows, side = self._batch_for(stage, order)
             assert stage.programs is not None
             before, after = batch.sides[side], batch.sides[1 - side]
             arrays = stage.programs.run(len(order), stage.ordered(rows), before, after)
             if rows is not None:
                 arrays = [array[rows] for array in arrays]
-            groups += self._groups(stage, order, arrays)
-            places.append((stage, batch, order, arrays, batch.places(_row_numbers(rows, len(order)), 1 - side)))
+            groups += self._groups(stage, order, arrays, len(stages) > 1)
+            next_places = batch.first_places(len(order), 1 - side) if rows is None else batch.places(rows, 1 - side)
+            places.append((stage, batch, order, arrays, next_places))
         answer = make(TickResults(groups))
-        if places:
+        if len(places) == 1:
+            self._place[places[0][2]] = places[0][4]
+        elif places:
             everyone = np.concatenate([order for _, _, order, _, _ in places])
             everywhere = np.concatenate([place for *_, place in places])
             self._place[everyone] = everywhere
         for stage, batch, order, arrays, _ in places:
             batch.n = len(order)
             self._fed_more(stage, order, arrays)
-        if len(self._batches) > MOST_BATCHES:
-            self._forget_batches([batch for _, batch, *_ in places])
+        self._forget_batches([batch for _, batch, *_ in places])
         return answer
 
-    def _groups(self, stage: Stage, order: np.ndarray, arrays: list[np.ndarray]) -> list[Group]:
+    def _groups(
+        self, stage: Stage, order: np.ndarray, arrays: list[np.ndarray], is_one_of_many: bool
+    ) -> list[Group]:
         """Results by their shapes: streams in their warm-up show less."""
-        handles, tickets = self._handles[order], stage.tickets[: len(order)].copy()
-        frames = self._frames
+        handles, frames = self._handles[order], self._frames
         if frames is None or not frames.warm_up or (self._strides[order] >= frames.warm_up).all():
-            return [Group(handles, arrays, tickets)]
-        strides = np.minimum(self._strides[order], frames.warm_up)
+            return [Group(handles, arrays, stage.tickets() if is_one_of_many else _NO_TICKETS)]
+        strides, tickets = np.minimum(self._strides[order], frames.warm_up), stage.tickets()
         groups = []
         for fed in np.unique(strides):
             some = np.flatnonzero(strides == fed)
@@ -389,8 +413,9 @@ class StreamPool:
         """A batch in which these streams have the first rows, and nobody else any: the row of each, None if they are in
         order; and the side of their states."""
         place = self._place
-        if stage.batches and stage.batches[-1].is_in_order(order, place):
-            return stage.batches[-1], None, int(place[order[0]] & 1)
+        if stage.batches and stage.batches[-1].is_in_order(order, place, self._layout):
+            return stage.batches[-1], None, int(place[order[0]]) & 1
+        self._layout += 1
         batch = self._nearest_batch(stage, order)
         side = batch.side_of(place)
         self._put_back(batch, order)
@@ -467,6 +492,8 @@ class StreamPool:
 
     def _forget_batches(self, used: Sequence[ResidentBatch]) -> None:
         """Of those that no tick of late has used there are only so many."""
+        if len(self._stages) == len(used) == 1 and len(next(iter(self._stages.values())).batches) == 1:
+            return
         n_batches = len(self._batches)
         for stage in self._stages.values():
             for batch in [batch for batch in stage.batches if batch not in used]:
@@ -528,9 +555,9 @@ class StreamPool:
 
     def _one_by_one(self, stages: Sequence[Stage]) -> TickResults:
         submitted = [
-            (int(stage.tickets[row]), int(self._handles[stage.slots[row]]), stage, row)
+            (int(ticket), int(self._handles[slot]), stage, row)
             for stage in stages
-            for row in range(stage.n)
+            for row, (ticket, slot) in enumerate(zip(stage.tickets(), stage.order(), strict=True))
         ]
         results: dict[int, Outputs] = {}
         before = {handle: self._streams[handle].state for _, handle, *_ in submitted if handle in self._streams}
@@ -544,10 +571,6 @@ class StreamPool:
                 self._streams[handle].load(before.get(handle, {}))
             raise
         return TickResults(outputs=results)
-
-
-def _row_numbers(rows: np.ndarray | None, n: int) -> np.ndarray:
-    return np.arange(n) if rows is None else rows
 
 
 def _rows_by_slot(tables: dict[Any, np.ndarray], key: Any, like: np.ndarray, n_slots: int) -> np.ndarray:

@@ -31,20 +31,6 @@ class PoolFeeds:
         if batched is not None:
             self.axes = {model.inputs[index].name: batched.inputs[index] for index in self.places}
         self._n_inputs, self._frames = len(model.inputs), frames
-        self._asked: tuple[list[int], np.ndarray] = [], np.zeros(0, np.int64)
-        """The last list of handles: most often the next one is the same."""
-
-    def handles(self, handles: Sequence[int] | np.ndarray) -> np.ndarray:
-        """Handles as an array of int64."""
-        if isinstance(handles, list) and handles == self._asked[0]:
-            return self._asked[1]
-        array = np.asarray(handles)
-        if array.ndim != 1 or (array.dtype.kind not in "iu" and array.size):
-            raise ModelError(f"handles are numbers that open() returned, not {type(handles).__name__} {handles!r:.80}")
-        array = array.astype(np.int64, copy=False)
-        if isinstance(handles, list):
-            self._asked = list(handles), array
-        return array
 
     def checked(self, feeds: Mapping[str, Any]) -> dict[str, np.ndarray]:
         """The feeds of one stream, in the order of the inputs. ShapeError says what is wrong with them."""
@@ -121,3 +107,14 @@ class PoolFeeds:
             value.name: np.broadcast_to(np.zeros((), value.dtype.array_type if value.dtype else np.float32), shape)
             for value, shape in zip(self.values, shapes, strict=True)
         }
+
+
+def handle_numbers(handles: Sequence[int] | np.ndarray) -> np.ndarray:
+    """Handles as an array of int64."""
+    try:
+        array = np.asarray(handles)
+    except ValueError:  # lists of different lengths
+        array = np.zeros((1, 1))
+    if array.ndim != 1 or (array.dtype.kind not in "iu" and array.size):
+        raise ModelError(f"handles are a list or an array of numbers that open() returned, not {handles!r:.80}")
+    return array.astype(np.int64, copy=False)

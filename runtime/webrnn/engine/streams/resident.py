@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from webrnn.ir import Value
 
 from ..kernels.loading import Kernels
 from .carriers import Shapes
-from .rows import RowPrograms, Rows
+from .rows import RowPrograms, Rows, stream_first
 
 NEW, BANKED = -2, -1
 """Places of streams that have no states yet, and of those whose states are in no batch."""
@@ -38,14 +39,17 @@ class Stage:
         self.shapes: Shapes = tuple(array.shape for array in arrays)
         self.n, self.tick = 0, -1
         """How many feeds there are for which tick; for any other there are none."""
-        self.slots = np.zeros(0, np.int64)
-        """Whose feeds a row has."""
-        self.tickets = np.zeros(0, np.int64)
-        """The numbers of submissions: they tell the order of those with feeds of different shapes."""
+        self._parts: list[Any] = []
+        """Whose feeds the rows have: slots, and arrays of slots, which nobody changes."""
+        self._tickets: list[int] = []
+        """The numbers of submissions, of each part the first: they tell the order of feeds of different shapes."""
         self.rows = [Rows(kernels, array.shape, array.dtype) for array in arrays]
         self._ordered = [Rows(kernels, array.shape, array.dtype) for array in arrays]
         self._names = [value.name for value in fed]
         self._kinds = [(value.name, array.shape, array.dtype) for value, array in zip(fed, arrays, strict=True)]
+        self._many: list[Any] = []
+        self._many_of = -1
+        """The forms of feeds of so many streams, those of the last submission of many."""
         self.programs: RowPrograms | None = None
         self.batches: list[ResidentBatch] = []
         """The one that was used last comes last."""
@@ -65,42 +69,73 @@ class Stage:
                 return False
         return True
 
-    def takes_many(self, feeds: Mapping[str, Any], n: int) -> bool:
-        """Whether these are feeds of n streams like the others, each input as [streams, *shape of one]."""
+    def of_many(self, feeds: Mapping[str, Any], axes: Mapping[str, int] | None, n: int) -> dict[str, np.ndarray] | None:
+        """Feeds of n streams like the others, each as [streams, *shape of one]; None if they are not.
+
+        They may have these axes that count streams instead.
+        """
         if len(feeds) != len(self._kinds):
-            return False
-        for name, shape, dtype in self._kinds:
+            return None
+        if n != self._many_of:
+            self._many = [self._of_many(number, axes, n) for number in range(len(self._kinds))]
+            self._many_of = n
+        found = {}
+        for name, dtype, stacked, by_hand, is_stacked, axis in self._many:
             array = feeds.get(name)
-            if type(array) is not np.ndarray or array.shape != (n, *shape) or array.dtype != dtype:
-                return False
-        return True
+            if type(array) is not np.ndarray or array.dtype != dtype:
+                return None
+            if array.shape == by_hand:
+                array = array.reshape(stacked) if is_stacked else stream_first(array, axis)
+            elif array.shape != stacked:
+                return None
+            found[name] = array
+        return found
 
-    def reserve(self, tick: int, n: int) -> int:
-        """Make room for the feeds of n more streams in this tick: the row of the first."""
+    def _of_many(self, number: int, axes: Mapping[str, int] | None, n: int) -> tuple[Any, ...]:
+        """The forms that an input of n streams may have."""
+        name, shape, dtype = self._kinds[number]
+        if axes is None:
+            return name, dtype, (n, *shape), None, False, 0
+        axis = axes[name]
+        by_hand = (*shape[:axis], n, *shape[axis + 1 :])
+        return name, dtype, (n, *shape), by_hand, prod(shape[:axis]) == 1, axis
+
+    def put(self, tick: int, feeds: Mapping[str, Any], slots: Any, ticket: int, n: int | None = None) -> int:
+        """Copy feeds of one slot, or of n of them, behind those for this tick: how many there are then. They count once
+        somebody says so (`n` and `tick`)."""
         first = self.n if self.tick == tick else 0
-        last = first + n
-        if last > len(self.slots):
-            for rows in self.rows:
-                rows.reserve(last)
-            room = max(last, 2 * len(self.slots))
-            self.slots = np.concatenate([self.slots, np.zeros(room - len(self.slots), np.int64)])
-            self.tickets = np.concatenate([self.tickets, np.zeros(room - len(self.tickets), np.int64)])
-        return first
-
-    def put(self, row: int, feeds: Mapping[str, Any], slots: Any, ticket: int, n: int | None = None) -> None:
-        """Copy feeds of one stream, or of n of them, into rows for which there is room."""
-        at: Any = row if n is None else slice(row, row + n)
+        last = first + (1 if n is None else n)
+        if not first:
+            self._parts, self._tickets = [], []
+        at: Any = first if n is None else slice(first, last)
         for name, rows in zip(self._names, self.rows, strict=True):
+            if last > len(rows.array):
+                rows.reserve(last)
             rows.array[at] = feeds[name]
-        self.slots[at] = slots
-        self.tickets[at] = ticket if n is None else np.arange(ticket, ticket + n)
+        self._parts.append(slots)
+        self._tickets.append(ticket)
+        return last
+
+    def order(self) -> np.ndarray:
+        """Whose feeds the rows have."""
+        if len(self._parts) == 1 and isinstance(self._parts[0], np.ndarray):
+            return self._parts[0]
+        if not any(isinstance(part, np.ndarray) for part in self._parts):
+            return np.array(self._parts, np.int64)
+        return np.concatenate([np.atleast_1d(part) for part in self._parts])
+
+    def tickets(self) -> np.ndarray:
+        """The numbers of the submissions of the rows."""
+        parts = zip(self._parts, self._tickets, strict=True)
+        return np.concatenate([np.arange(first, first + np.size(part)) for part, first in parts])
 
     def drop(self, is_gone: np.ndarray) -> None:
         """Take out the feeds of some slots."""
-        stays = np.flatnonzero(~is_gone[self.slots[: self.n]])
+        order, tickets = self.order(), self.tickets()
+        stays = np.flatnonzero(~is_gone[order])
         for rows in self.rows:
             rows.array[: len(stays)] = rows.array[stays]
-        self.slots[: len(stays)], self.tickets[: len(stays)] = self.slots[stays], self.tickets[stays]
+        self._parts, self._tickets = order[stays].tolist(), tickets[stays].tolist()
         self.n = len(stays)
 
     def feeds(self, row: int) -> dict[str, np.ndarray]:
@@ -144,6 +179,10 @@ class ResidentBatch:
         """From this row on nobody has any."""
         self._order = np.zeros(0, np.int64)
         """Who was in the last tick, in which order."""
+        self._known: tuple[np.ndarray | None, int] = None, -1
+        """Who is known to be here in order, and of which layout of the pool this is known."""
+        self._both_places: tuple[np.ndarray, np.ndarray] | None = None
+        """The places of the first n rows, on either side."""
 
     def places(self, rows: Any, side: int) -> Any:
         """The places of rows."""
@@ -164,12 +203,26 @@ class ResidentBatch:
         rows = self.owners(place)
         return int(place[self.slots[rows[0]]] & 1) if len(rows) else 0
 
-    def is_in_order(self, order: np.ndarray, place: np.ndarray) -> bool:
-        """Whether these streams have the rows in this order, and nobody else has any."""
+    def is_in_order(self, order: np.ndarray, place: np.ndarray, layout: int) -> bool:
+        """Whether these streams have the rows in this order, and nobody else has any. As long as the layout of a pool
+        has the same number, nobody has come, gone or moved."""
+        known, known_of = self._known
+        if known is order and known_of == layout:
+            return True
         if self.n != len(order):
             return False
         places = place[order]
-        return bool((places == self.places(_count(self.n), int(places[0]) & 1)).all())
+        if not (places == self.first_places(self.n, int(places[0]) & 1)).all():
+            return False
+        self._known = order, layout
+        return True
+
+    def first_places(self, n: int, side: int) -> np.ndarray:
+        """The places of the first rows."""
+        if self._both_places is None or len(self._both_places[0]) != n:
+            rows = np.arange(n)
+            self._both_places = self.places(rows, 0), self.places(rows, 1)
+        return self._both_places[side]
 
     def arrange(self, order: np.ndarray, place: np.ndarray, side: int) -> tuple[np.ndarray, np.ndarray]:
         """Rows for streams, so that they have all the first ones and few are moved: the row of each, and which of them
@@ -200,7 +253,7 @@ class ResidentBatch:
             return False
         for source, target in zip(self.sides[side], self.sides[1 - side], strict=True):
             target.array[: self.n] = source.array[rows]
-        place[order] = self.places(_count(self.n), 1 - side)
+        place[order] = self.first_places(self.n, 1 - side)
         self.slots[: self.n] = order
         return True
 
@@ -211,14 +264,3 @@ class ResidentBatch:
         if n > len(self.slots):
             room = max(n, 2 * len(self.slots))
             self.slots = np.concatenate([self.slots, np.zeros(room - len(self.slots), np.int64)])
-
-
-_numbers = np.arange(64)
-
-
-def _count(n: int) -> np.ndarray:
-    """0, 1, 2, ... n - 1."""
-    global _numbers
-    if n > len(_numbers):
-        _numbers = np.arange(2 * n)
-    return _numbers[:n]

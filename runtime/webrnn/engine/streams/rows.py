@@ -83,6 +83,11 @@ class _BoundRows:
                 )
         self._table = program.addresses()
         self._addresses = self._table.externals.array
+        self._direct: list[tuple[int, int, int]] = []
+        """What is read and written where it is: externals, where the first row is, and how far the next."""
+        self._copied_in: list[tuple[np.ndarray, np.ndarray]] = []
+        self._copied_out: list[tuple[np.ndarray, np.ndarray]] = []
+        """Places of the program, and arrays of all rows that are copied there, or from there."""
         carried, given = {before for before, _ in pairs}, {after for _, after in pairs}
         inputs = [
             self._port(index, port.external, program.inputs[index], batched.inputs[index])
@@ -104,9 +109,10 @@ class _BoundRows:
         ]
         """Which states are written where they are read."""
         self.results = [
-            (_replaced(program.outputs[port.index].shape, batched.outputs[port.index], 1), program.outputs[port.index])
-            for port in self._returned
+            (_replaced(array.shape, batched.outputs[port.index], 1), array.dtype)
+            for port, array in [(port, program.outputs[port.index]) for port in self._returned]
         ]
+        """The shapes and types of what one stream gets."""
 
     def _port(self, index: int, external: int, array: np.ndarray, axis: int) -> _Port:
         port = _Port(index, external, None)
@@ -116,30 +122,41 @@ class _BoundRows:
     def _own_place(self, port: _Port, axis: int) -> _Port:
         return _Port(port.index, port.external, stream_first(self._program.outputs[port.index], axis))
 
-    def run(
-        self, first: int, feeds: Sequence[Rows], before: Sequence[Rows], after: Sequence[Rows], results: Sequence[Any]
+    def prepare(
+        self, feeds: Sequence[Rows], before: Sequence[Rows], after: Sequence[Rows], results: Sequence[np.ndarray]
     ) -> None:
-        """A step of the rows from `first` on; `results` are arrays of all rows and their addresses."""
-        addresses, last = self._addresses, first + self.n
-        for ports, all_rows in ((self._fed, feeds), (self._before, before)):
+        """What the next runs work on; `results` are arrays of all rows."""
+        self._direct, self._copied_in, self._copied_out = [], [], []
+        for ports, all_rows, copied in (
+            (self._fed, feeds, self._copied_in),
+            (self._before, before, self._copied_in),
+            (self._after, after, self._copied_out),
+        ):
             for port, rows in zip(ports, all_rows, strict=True):
                 if port.place is None:
-                    addresses[port.external] = rows.address + first * rows.row_bytes
+                    self._direct.append((port.external, rows.address, rows.row_bytes))
                 else:
-                    port.place[...] = rows.array[first:last]
-        for port, rows in zip(self._after, after, strict=True):
+                    copied.append((port.place, rows.array))
+        for port, array in zip(self._returned, results, strict=True):
             if port.place is None:
-                addresses[port.external] = rows.address + first * rows.row_bytes
-        for port, (array, address) in zip(self._returned, results, strict=True):
-            if port.place is None:
-                addresses[port.external] = address + first * (array.nbytes // len(array))
+                self._direct.append((port.external, array.ctypes.data, array.strides[0]))
+            else:
+                self._copied_out.append((port.place, array))
+
+    def run(self, first: int) -> None:
+        """A step of the rows from `first` on."""
+        addresses = self._addresses
+        for external, address, row_bytes in self._direct:
+            addresses[external] = address + first * row_bytes
+        if not self._copied_in and not self._copied_out:
+            self._program.execute(self._table)
+            return
+        last = first + self.n
+        for place, array in self._copied_in:
+            place[...] = array[first:last]
         self._program.execute(self._table)
-        for port, rows in zip(self._after, after, strict=True):
-            if port.place is not None:
-                rows.array[first:last] = port.place
-        for port, (array, _) in zip(self._returned, results, strict=True):
-            if port.place is not None:
-                array[first:last] = port.place
+        for place, array in self._copied_out:
+            array[first:last] = place
 
 
 class RowPrograms:
@@ -152,6 +169,7 @@ class RowPrograms:
             raise PlanError("memory that grows while running has another address then")
         self._most = min(most, rows_at_once(batched.program.file.header["data_bytes"]))
         self._bound: dict[int, _BoundRows] = {}
+        self._recent: _BoundRows | None = None
         self._newest = batched.program
         self._overwrites: list[bool] | None = None
 
@@ -162,14 +180,17 @@ class RowPrograms:
         return self._overwrites
 
     def _for(self, n: int) -> _BoundRows:
-        bound = self._bound.pop(n, None)
+        bound = self._bound.get(n)
+        if bound is not None and bound is self._recent:
+            return bound
+        self._bound.pop(n, None)
         if bound is None:
             program = self._newest.another(shares_arena=self._newest is not self._batched.program)
             bound = _BoundRows(program, self._batched, self._shapes, self._pairs, n)
             if bound.overwrites != (self._overwrites or bound.overwrites):
                 raise PlanError("where a state may be written depends on the number of streams")
             self._newest = program
-        self._bound[n] = bound
+        self._bound[n] = self._recent = bound
         while len(self._bound) > MOST_BOUND:
             del self._bound[next(iter(self._bound))]
         return bound
@@ -179,14 +200,16 @@ class RowPrograms:
         states that are written where they are read."""
         bound = self._for(min(n, self._most))
         make = np.empty if self._batched.program.fills_outputs else np.zeros
-        arrays = [make((n, *shape), place.dtype) for shape, place in bound.results]
-        results = [(array, array.__array_interface__["data"][0]) for array in arrays]
-        for first in range(0, n, self._most):
-            count = min(self._most, n - first)
-            if count != bound.n:
-                bound = self._for(count)
-            bound.run(first, feeds, before, after, results)
-        return arrays
+        results = [make((n, *shape), dtype) for shape, dtype in bound.results]
+        bound.prepare(feeds, before, after, results)
+        rest = n % bound.n
+        for first in range(0, n - rest, bound.n):
+            bound.run(first)
+        if rest:
+            bound = self._for(rest)
+            bound.prepare(feeds, before, after, results)
+            bound.run(n - rest)
+        return results
 
 
 def stream_first(array: np.ndarray, axis: int) -> np.ndarray:

@@ -21,7 +21,7 @@ class Group:
     arrays: list[np.ndarray]
     """Each output of all of them, [streams, *shape of one stream's]: the caller's own arrays."""
     tickets: np.ndarray
-    """The numbers of their submissions."""
+    """The numbers of their submissions, if there are other groups."""
 
 
 class TickResults:
