@@ -78,6 +78,8 @@ class StreamPool:
         """Its number. What was handed in for another one counts no more."""
         self._tickets = np.full(max_streams, -1, np.int64)
         """For which tick a slot has feeds."""
+        self._ticket_of = memoryview(self._tickets)
+        """The same: quicker for one slot."""
         self._next_ticket, self._newest_ticket = 0, -1
         """The number of the next submission; the tick that the last one was for."""
         self._asked: bytes | list[int] | None = None
@@ -174,15 +176,16 @@ class StreamPool:
         feeds = mapping_of(feeds)
         with self._lock:
             slot = self._slot(handle)
-            if self._tickets[slot] == self._tick:
+            stage, tick = self._stage, self._tick
+            if self._ticket_of[slot] == tick:
                 raise ShapeError(f"stream {handle} has feeds for this tick already")
-            stage = self._stage
-            if stage is None or not stage.takes(feeds):
+            n = 0 if stage is None else stage.put_one(tick, feeds, slot, self._next_ticket)
+            if stage is None or not n:
                 feeds = self._feeds.checked(feeds)
                 stage = self._stage = self._stage_for(list(feeds.values()))
-            n = stage.put(self._tick, feeds, slot, self._next_ticket)
-            self._tickets[slot] = self._newest_ticket = self._tick
-            stage.n, stage.tick = n, self._tick
+                n = stage.put_one(tick, feeds, slot, self._next_ticket)
+            self._ticket_of[slot] = self._newest_ticket = tick
+            stage.n, stage.tick = n, tick
             self._next_ticket += 1
 
     def submit_many(self, handles: Sequence[int] | np.ndarray, feeds: Mapping[str, Any]) -> None:
@@ -208,7 +211,7 @@ class StreamPool:
             if stage is None or arrays is None:
                 arrays = self._feeds.checked_many(feeds, n)
                 stage = self._stage = self._stage_for([array[0] for array in arrays.values()])
-            n_rows = stage.put(self._tick, arrays, slots, self._next_ticket, n)
+            n_rows = stage.put(self._tick, arrays, slots, self._next_ticket)
             self._mark(slots)
             stage.n, stage.tick = n_rows, self._tick
             self._next_ticket += n

@@ -59,15 +59,23 @@ class Stage:
         """What the states of all streams with such feeds start from, if that depends on nothing else."""
         self.last = LastTick(self.shapes)
 
-    def takes(self, feeds: Mapping[str, Any]) -> bool:
-        """Whether these are feeds of one stream like the others."""
+    def put_one(self, tick: int, feeds: Mapping[str, Any], slot: int, ticket: int) -> int:
+        """`put` of the feeds of one slot if they are like the others; 0 if they are not."""
         if len(feeds) != len(self._kinds):
-            return False
-        for name, shape, dtype in self._kinds:
+            return 0
+        first = self.n if self.tick == tick else 0
+        for (name, shape, dtype), rows in zip(self._kinds, self.rows, strict=True):
             array = feeds.get(name)
             if type(array) is not np.ndarray or array.shape != shape or array.dtype != dtype:
-                return False
-        return True
+                return 0
+            if first >= len(rows.array):
+                rows.reserve(first + 1)
+            rows.views[first][...] = array
+        if not first:
+            self._parts, self._tickets = [], []
+        self._parts.append(slot)
+        self._tickets.append(ticket)
+        return first + 1
 
     def of_many(self, feeds: Mapping[str, Any], axes: Mapping[str, int] | None, n: int) -> dict[str, np.ndarray] | None:
         """Feeds of n streams like the others, each as [streams, *shape of one]; None if they are not.
@@ -100,18 +108,16 @@ class Stage:
         by_hand = (*shape[:axis], n, *shape[axis + 1 :])
         return name, dtype, (n, *shape), by_hand, prod(shape[:axis]) == 1, axis
 
-    def put(self, tick: int, feeds: Mapping[str, Any], slots: Any, ticket: int, n: int | None = None) -> int:
-        """Copy feeds of one slot, or of n of them, behind those for this tick: how many there are then. They count once
-        somebody says so (`n` and `tick`)."""
+    def put(self, tick: int, feeds: Mapping[str, Any], slots: np.ndarray, ticket: int) -> int:
+        """Copy feeds of some slots behind those for this tick: how many there are then. They count once somebody says
+        so (`n` and `tick`)."""
         first = self.n if self.tick == tick else 0
-        last = first + (1 if n is None else n)
+        last = first + len(slots)
+        for name, rows in zip(self._names, self.rows, strict=True):
+            rows.reserve(last)
+            rows.array[first:last] = feeds[name]
         if not first:
             self._parts, self._tickets = [], []
-        at: Any = first if n is None else slice(first, last)
-        for name, rows in zip(self._names, self.rows, strict=True):
-            if last > len(rows.array):
-                rows.reserve(last)
-            rows.array[at] = feeds[name]
         self._parts.append(slots)
         self._tickets.append(ticket)
         return last
