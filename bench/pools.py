@@ -155,17 +155,20 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--models", nargs="+", choices=list(MODELS), default=list(MODELS))
     parser.add_argument("--streams", nargs="+", type=int, default=[64, 256])
     parser.add_argument("--rounds", type=int, default=25)
-    parser.add_argument("--alone", action="store_true", help="without onnxruntime: what a stream costs in pools of sizes")
+    parser.add_argument(
+        "--alone", action="store_true", help="without onnxruntime: what a stream costs in pools of sizes"
+    )
     options = parser.parse_args(arguments)
     print("ms a tick; ratios to onnxruntime batched by hand" if not options.alone else "us a stream")
     for name in options.models:
         cases = [make_case(name, n, not options.alone) for n in options.streams]
         measure(cases, options.rounds)
         for case in cases:
-            times = "  ".join(f"{way} {1e3 * case.median(way):8.3f}" for way in case.runners)
             if options.alone:
-                print(f"{name:15} {case.n:5}  {1e6 * case.median(MANY) / case.n:7.3f}  {1e6 * case.median(EACH) / case.n:7.3f}")
+                each = "  ".join(f"{way} {1e6 * case.median(way) / case.n:7.3f}" for way in case.runners)
+                print(f"{name:15} {case.n:5}  {each}", flush=True)
             else:
+                times = "  ".join(f"{way} {1e3 * case.median(way):8.3f}" for way in case.runners)
                 ratios = "  ".join(f"{way} {case.ratio(way, PEER):.2f}" for way in (MANY, EACH))
                 print(f"{name:15} {case.n:5}  {times}  | {ratios}", flush=True)
 

@@ -331,3 +331,66 @@ def test_a_tick_that_fails_changes_no_state(max_batch, backend):
     rows = np.arange(12, dtype=np.float32).reshape(4, 3)
     expected = sum(rows[(tick + handles[1]) % 4] for tick in range(4))
     np.testing.assert_array_equal(pool.state(handles[1])["sum_in"], [expected])
+
+
+# Snapshots
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_stream_goes_on_from_a_snapshot(backend):
+    both = Oracle(session(stateful("LSTM"), backend), max_streams=4)
+    handles = [both.open() for _ in range(3)]
+    feeds = {handle: {"x": feed(1, 1, handle)} for handle in handles}
+    both.tick(feeds)
+    snapshot = both.pool.state(handles[0])
+    both.tick(feeds)
+    for target in (handles[0], handles[2], both.open()):
+        both.pool.load(target, snapshot)
+        both.streams[target].load(snapshot)
+    both.check_states()
+    both.tick({handle: {"x": feed(1, 1, 5 + handle)} for handle in both.streams})
+    both.check_states()
+    both.pool.load(handles[1], {})
+    both.streams[handles[1]].reset()
+    assert both.pool.state(handles[1]) == {}
+    both.tick({handle: {"x": feed(1, 1, 9 + handle)} for handle in both.streams})
+    both.check_states()
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_snapshots_that_are_refused(backend):
+    pool = session(stateful("GRU"), backend).pool(3)
+    first, second = pool.open(), pool.open()
+    pool.submit(first, {"x": feed(1, 1)})
+    with pytest.raises(webrnn.ModelError, match=r"stream 0 has feeds for the next tick: tick\(\) before load\(\)"):
+        pool.load(first, {})
+    pool.tick()
+    state = pool.state(first)
+    for wrong, error in (
+        ({"h": state["h_in"]}, "a snapshot has"),
+        ({"h_in": state["h_in"].astype(np.float64)}, "is float64"),
+        ({"h_in": state["h_in"][..., :2]}, "the model declares"),
+    ):
+        with pytest.raises(webrnn.ShapeError, match=error):
+            pool.load(first, wrong)
+        with pytest.raises(webrnn.ShapeError, match=error):
+            pool.load(second, wrong)
+    assert same_state(pool.state(first), state)
+    assert pool.state(second) == {}
+    with pytest.raises(webrnn.ModelError, match="no stream 7 is open"):
+        pool.load(7, state)
+
+
+def test_a_thousand_streams_at_once():
+    s = session(stateful("GRU"))
+    pool, n = s.pool(1000), 1000
+    handles = pool.open_many(n)
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((3, 1, n, 4)).astype(np.float32)
+    for frame in x:
+        pool.submit_many(handles, {"x": frame})
+        (y,) = pool.tick_many().arrays
+    for number in (0, 63, 64, 255, 256, 999):
+        stream = s.stream()
+        outputs = [stream.step({"x": frame[:, number : number + 1]}) for frame in x]
+        assert bits(outputs[-1]) == bits([y[number]])

@@ -78,7 +78,7 @@ class StreamPool:
         """Its number. What was handed in for another one counts no more."""
         self._tickets = np.full(max_streams, -1, np.int64)
         """For which tick a slot has feeds."""
-        self._ticket_of = memoryview(self._tickets)
+        self._ticket_of = memoryview(self._tickets)  # type: ignore[arg-type]
         """The same: quicker for one slot."""
         self._next_ticket, self._newest_ticket = 0, -1
         """The number of the next submission; the tick that the last one was for."""
@@ -134,6 +134,7 @@ class StreamPool:
         handle = int(self._next_handles[slot])
         self._next_handles[slot] += self.max_streams
         self._begins(slot)
+        self._last[slot] = None
         self._handles[slot] = handle
         self._open[handle] = slot
         return handle
@@ -141,7 +142,7 @@ class StreamPool:
     def _begins(self, slot: int) -> None:
         """Of a stream that has no states yet."""
         self._layout += 1
-        self._place[slot], self._strides[slot], self._last[slot] = NEW, 0, None
+        self._place[slot], self._strides[slot] = NEW, 0
 
     def close(self, handle: int) -> None:
         """End a stream; what was submitted for it is dropped."""
@@ -303,6 +304,8 @@ class StreamPool:
                 for bank, each in zip(self._banks, states, strict=True):
                     bank[slot] = each
             self._begins(slot)
+            if self._last[slot] is not None:  # results of before are not those of this sequence
+                self._last[slot] = LastTick(self._last[slot].shapes, self._last[slot].timeless)
             if states:
                 self._strides[slot] = 0 if self._frames is None else self._frames.fed(states)
                 self._place[slot] = BANKED
@@ -319,13 +322,13 @@ class StreamPool:
         return slot
 
     def _slots(self, handles: Sequence[int] | np.ndarray) -> np.ndarray:
-        is_array = type(handles) is np.ndarray and handles.dtype == np.int64 and handles.ndim == 1
-        asked: Any = handles.tobytes() if is_array else handles  # type: ignore[union-attr]
+        is_array = isinstance(handles, np.ndarray) and handles.dtype == np.int64 and handles.ndim == 1
+        asked: Any = handles.tobytes() if isinstance(handles, np.ndarray) and is_array else handles
         if self._answered is not None and type(asked) is type(self._asked) and asked == self._asked:
             return self._answered
         numbers = handle_numbers(handles)
         slots = numbers % self.max_streams
-        is_open = self._handles[slots] == numbers
+        is_open = (self._handles[slots] == numbers) & (numbers >= 0)
         if not is_open.all():
             raise ModelError(f"no stream {numbers[~is_open][0]} is open")
         self._asked, self._answered = (asked if is_array else numbers.tolist()), slots
@@ -372,9 +375,7 @@ class StreamPool:
         self._forget_batches([batch for _, batch, *_ in places])
         return answer
 
-    def _groups(
-        self, stage: Stage, order: np.ndarray, arrays: list[np.ndarray], is_one_of_many: bool
-    ) -> list[Group]:
+    def _groups(self, stage: Stage, order: np.ndarray, arrays: list[np.ndarray], is_one_of_many: bool) -> list[Group]:
         """Results by their shapes: streams in their warm-up show less."""
         handles, frames = self._handles[order], self._frames
         if frames is None or not frames.warm_up or (self._strides[order] >= frames.warm_up).all():

@@ -237,8 +237,8 @@ def _initial_of(graph: Graph, limits: Limits | None, counts: bool) -> Initial:
         return [*states, np.zeros((), np.int64)] if counts else states
 
     inputs = set(graph.inputs)
-    reads_values = any(value in inputs for value in graph.outputs) or any(
-        node.op.startswith("Random") or (node.op != "Shape" and not inputs.isdisjoint(node.inputs)) for node in graph.nodes
-    )
-    initial.reads_shapes_only = not reads_values  # type: ignore[attr-defined]
+    readers = [node for node in graph.nodes if node.op != "Shape" and not inputs.isdisjoint(node.inputs)]
+    reads_values = readers or not inputs.isdisjoint(graph.outputs)
+    is_random = any(node.op.startswith("Random") for node in graph.nodes)
+    initial.reads_shapes_only = not reads_values and not is_random  # type: ignore[attr-defined]
     return initial
