@@ -9,8 +9,8 @@ from webrnn.engine.streams.resident import BANKED
 
 
 def rows(pool):
-    batch = pool._batches[-1]
-    return batch.rows_of(pool._place).tolist()
+    batch = pool._states.batches[-1]
+    return batch.rows_of(pool._states.place).tolist()
 
 
 def tick(both, handles, number=0, steps=1):
@@ -52,19 +52,19 @@ def test_a_stream_that_comes_takes_the_free_row(both):
 
 def test_who_has_nothing_to_say_is_put_aside(both):
     tick(both, [0, 1, 2, 4, 5], 1)
-    assert both.pool._place[3] == BANKED
+    assert both.pool._states.place[3] == BANKED
     tick(both, [0, 1, 2, 3, 4, 5], 2)
     assert rows(both.pool)[3] >= 0
 
 
 def test_one_of_many_does_not_move_the_others(both):
-    before = both.pool._place.copy()
+    before = both.pool._states.place.copy()
     for number in range(3):
         tick(both, [4], number)
-    moved = np.flatnonzero(both.pool._place != before)
+    moved = np.flatnonzero(both.pool._states.place != before)
     assert moved.tolist() == [4]
     tick(both, range(6), 4)
-    assert len(both.pool._batches) == 2
+    assert len(both.pool._states.batches) == 2
 
 
 def test_other_lengths_and_back(both):

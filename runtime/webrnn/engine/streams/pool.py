@@ -13,16 +13,13 @@ from ..forking import Abandoned, new_lock
 from ..javascript import mapping_of
 from .batching import Batched
 from .frames import Frames
-from .independence import all_shapes, is_independent
+from .independence import is_independent
 from .pool_feeds import PoolFeeds, handle_numbers
-from .resident import BANKED, NEW, LastTick, ResidentBatch, Stage
-from .rows import RowPrograms
+from .pool_states import PoolStates
+from .resident import LastTick, ResidentBatch, Stage
 from .stream import Stream
 from .streaming import StreamingModel
 from .tick_results import Group, TickResults
-
-MOST_BATCHES = 8
-"""Batches that are kept although the last tick did not use them: their streams may come back."""
 
 MOST_STAGES = 8
 """Shapes of feeds for which room is kept."""
@@ -60,6 +57,8 @@ class StreamPool:
         """Why streams run one after the other; empty if they run together."""
         self._model, self._lock = model, new_lock(self)
         self._batched = None if isinstance(batched, str) else batched
+        self._states = None if isinstance(batched, str) else PoolStates(model, batched, max_streams, self.max_batch)
+        """None if streams run one after the other."""
         timing = model.timing
         self._frames = None if timing is None else Frames(timing, model.inputs, model.outputs, model.pairs)
         self._feeds = PoolFeeds(model, self._batched, self._frames)
@@ -70,10 +69,6 @@ class StreamPool:
         self._next_handles = np.arange(max_streams, dtype=np.int64)
         """A handle tells its slot: it is the remainder of a division by the number of slots."""
         self._free = list(range(max_streams))[::-1]
-        self._place = np.full(max_streams, NEW, np.int64)
-        """Where the states of a slot are: see `ResidentBatch`. Those of a tick change together, in one assignment."""
-        self._banks: list[np.ndarray] = []
-        """For each state the values of all slots, the slot first: of streams that are in no batch."""
         self._tick = 0
         """Its number. What was handed in for another one counts no more."""
         self._tickets = np.full(max_streams, -1, np.int64)
@@ -88,12 +83,9 @@ class StreamPool:
         """Their slots."""
         self._different: np.ndarray | None = None
         """Slots of which all are known to be different."""
-        self._layout = 0
-        """Changes whenever somebody comes, goes or moves; a tick of the same streams in the same order moves nobody."""
-        self._stages: dict[Any, Stage] = {}
+        self._stages: dict[Any, Stage] = {} if self._states is None else self._states.stages
         self._stage: Stage | None = None
         """The one that was used last."""
-        self._next_batch = 0
         self._strides = np.zeros(max_streams, np.int64)
         """How many strides a slot was fed, as long as its results may have frames that are not shown."""
         self._last = np.full(max_streams, None, object)
@@ -141,8 +133,9 @@ class StreamPool:
 
     def _begins(self, slot: int) -> None:
         """Of a stream that has no states yet."""
-        self._layout += 1
-        self._place[slot], self._strides[slot] = NEW, 0
+        if self._states is not None:
+            self._states.begin(slot)
+        self._strides[slot] = 0
 
     def close(self, handle: int) -> None:
         """End a stream; what was submitted for it is dropped."""
@@ -158,7 +151,6 @@ class StreamPool:
 
     def _end(self, handles: list[int]) -> None:
         slots = [self._open.pop(handle) for handle in dict.fromkeys(handles)]
-        self._layout += 1
         self._asked = self._answered = self._different = None
         if (self._tickets[slots] == self._tick).any():
             is_gone = np.zeros(self.max_streams, np.bool_)
@@ -167,7 +159,8 @@ class StreamPool:
                 stage.drop(is_gone)
         self._handles[slots] = -1
         self._tickets[slots] = -1
-        self._place[slots] = NEW
+        if self._states is not None:
+            self._states.begin(slots)
         for handle in handles:
             self._streams.pop(handle, None)
         self._free.extend(slots)
@@ -249,9 +242,9 @@ class StreamPool:
             slot = self._idle_slot(handle, "flush")
             stream = self._streams.get(handle)
             if stream is None:
-                stream = self._model.stream()
-                if self._place[slot] != NEW:
-                    stream.load(self._snapshot(slot))
+                stream, snapshot = self._model.stream(), self._snapshot(slot)
+                if snapshot is not None:
+                    stream.load(snapshot)
                     self._remind(stream, slot)
             results = stream.flush()
             self._begins(slot)
@@ -288,7 +281,7 @@ class StreamPool:
             slot = self._slot(handle)
             if self._batched is None:
                 return self._streams[handle].state if handle in self._streams else {}
-            return {} if self._place[slot] == NEW else self._snapshot(slot)
+            return self._snapshot(slot) or {}
 
     def load(self, handle: int, state: Mapping[str, Any]) -> None:
         """Let a stream go on from a snapshot, as `Stream.load`. An empty one is the start."""
@@ -297,18 +290,15 @@ class StreamPool:
             stream = self._model.stream()
             stream.load(state)
             states = list(stream.state.values())
-            if self._batched is None:
+            if self._states is None:
                 self._streams[handle] = stream
             elif states:
-                self._make_banks(states, slot)
-                for bank, each in zip(self._banks, states, strict=True):
-                    bank[slot] = each
-            self._begins(slot)
+                self._states.load(slot, states)
+            else:
+                self._states.begin(slot)
+            self._strides[slot] = self._frames.fed(states) if states and self._frames is not None else 0
             if self._last[slot] is not None:  # results of before are not those of this sequence
                 self._last[slot] = LastTick(self._last[slot].shapes, self._last[slot].timeless)
-            if states:
-                self._strides[slot] = 0 if self._frames is None else self._frames.fed(states)
-                self._place[slot] = BANKED
 
     def _slot(self, handle: int) -> int:
         if handle not in self._open:
@@ -334,26 +324,23 @@ class StreamPool:
         self._asked, self._answered = (asked if is_array else numbers.tolist()), slots
         return slots
 
-    @property
-    def _batches(self) -> list[ResidentBatch]:
-        return [batch for stage in self._stages.values() for batch in stage.batches]
-
     def _waiting(self) -> list[Stage]:
         """Where feeds for this tick are."""
         return [stage for stage in self._stages.values() if stage.tick == self._tick and stage.n]
 
     def _together(self, stages: Sequence[Stage], make: Callable[[TickResults], Answer]) -> Answer:
         assert self._batched is not None
+        assert self._states is not None
         for stage in stages:
             if not stage.is_tried and not is_independent(self._model, self._batched, self._frames, stage):
                 self._part("streams side by side do not give what they give alone")
                 return make(self._one_by_one(stages))
             stage.is_tried = True
         groups: list[Group] = []
-        places = []
+        places: list[tuple[Stage, ResidentBatch, np.ndarray, list[np.ndarray], np.ndarray]] = []
         for stage in stages:
             order = stage.order()
-            batch, rows, side = self._batch_for(stage, order)
+            batch, rows, side = self._states.batch_for(stage, order, is_first=not places)
             assert stage.programs is not None
             before, after = batch.sides[side], batch.sides[1 - side]
             arrays = stage.programs.run(len(order), stage.ordered(rows), before, after)
@@ -363,16 +350,11 @@ class StreamPool:
             next_places = batch.first_places(len(order), 1 - side) if rows is None else batch.places(rows, 1 - side)
             places.append((stage, batch, order, arrays, next_places))
         answer = make(TickResults(groups))
-        if len(places) == 1:
-            self._place[places[0][2]] = places[0][4]
-        elif places:
-            everyone = np.concatenate([order for _, _, order, _, _ in places])
-            everywhere = np.concatenate([place for *_, place in places])
-            self._place[everyone] = everywhere
+        self._states.move([order for _, _, order, _, _ in places], [place for *_, place in places])
         for stage, batch, order, arrays, _ in places:
             batch.n = len(order)
             self._fed_more(stage, order, arrays)
-        self._forget_batches([batch for _, batch, *_ in places])
+        self._states.forget_batches([batch for _, batch, *_ in places])
         return answer
 
     def _groups(self, stage: Stage, order: np.ndarray, arrays: list[np.ndarray], is_one_of_many: bool) -> list[Group]:
@@ -388,7 +370,7 @@ class StreamPool:
             groups.append(Group(handles[some], [array.copy() for array in shown], tickets[some]))
         return groups
 
-    def _fed_more(self, stage: Stage, order: np.ndarray, arrays: list[np.ndarray] | None) -> None:
+    def _fed_more(self, stage: Stage, order: np.ndarray, arrays: list[np.ndarray]) -> None:
         """The states of these streams have moved on."""
         frames = self._frames
         if frames is None:
@@ -397,7 +379,7 @@ class StreamPool:
         for place in frames.timeless:
             name = self._model.inputs[place].name
             _rows_by_slot(last.timeless, name, stage.named_rows(name), self.max_streams)[order] = stage.named_rows(name)
-        for number in frames.timeless_outputs if frames.keeps_results and arrays is not None else ():
+        for number in frames.timeless_outputs if frames.keeps_results else ():
             _rows_by_slot(last.kept, number, arrays[number], self.max_streams)[order] = arrays[number]
         self._last[order] = last
         fed = frames.strides_of(dict(zip(self._feeds.places, stage.shapes, strict=True))) if frames.warm_up else 0
@@ -413,149 +395,30 @@ class StreamPool:
         kept = {number: rows[slot].copy() for number, rows in last.kept.items()}
         stream.knows({**feeds, **timeless}, kept or None)
 
-    def _batch_for(self, stage: Stage, order: np.ndarray) -> tuple[ResidentBatch, np.ndarray | None, int]:
-        """A batch in which these streams have the first rows, and nobody else any: the row of each, None if they are in
-        order; and the side of their states."""
-        place = self._place
-        if stage.batches and stage.batches[-1].is_in_order(order, place, self._layout):
-            return stage.batches[-1], None, int(place[order[0]]) & 1
-        self._layout += 1
-        batch = self._nearest_batch(stage, order)
-        side = batch.side_of(place)
-        self._put_back(batch, order)
-        if batch.in_order_again(order, place, side):
-            return batch, None, 1 - side
-        rows, away = batch.arrange(order, place, side)
-        self._fetch(batch, stage, order, rows, away, side)
-        return batch, None if (rows == np.arange(len(rows))).all() else rows, side
-
-    def _nearest_batch(self, stage: Stage, order: np.ndarray) -> ResidentBatch:
-        """The batch from and to which the fewest rows have to be moved; it is the last one of its stage then."""
-        places = self._place[order]
-        moves = {}
-        for batch in stage.batches:
-            here = np.count_nonzero(batch.rows_of(places) >= 0)
-            moves[batch] = len(batch.owners(self._place)) + len(order) - 2 * here
-        nearest = min(moves, key=lambda batch: moves[batch], default=None)
-        if nearest is None or (moves[nearest] > len(order) and len(self._batches) < MOST_BATCHES):
-            nearest = self._new_batch(stage, order)
-        stage.batches = [*(batch for batch in stage.batches if batch is not nearest), nearest]
-        return nearest
-
-    def _new_batch(self, stage: Stage, order: np.ndarray) -> ResidentBatch:
-        assert self._batched is not None
-        new = np.flatnonzero(self._place[order] == NEW)
-        if len(new):
-            self._make_banks(self._starts(stage, int(new[0])))
-        states = [bank[0] for bank in self._banks]
-        if stage.programs is None:
-            shapes = all_shapes(self._model, stage.shapes, states)
-            stage.programs = RowPrograms(self._batched, self._model.pairs, shapes, self.max_batch)
-        self._next_batch += 1
-        kernels = self._batched.program.kernels
-        return ResidentBatch(self._next_batch, kernels, states, stage.programs.overwrites(len(order)))
-
-    def _fetch(
-        self, batch: ResidentBatch, stage: Stage, order: np.ndarray, rows: np.ndarray, away: np.ndarray, side: int
-    ) -> None:
-        """Copy states that are elsewhere, or begin, into rows of a batch; `away` are places in the order."""
-        places = self._place[order[away]]
-        targets = batch.sides[side]
-        new = away[places == NEW]
-        for number in new if not self._model.starts_alike else new[:1]:
-            starts = self._starts(stage, int(number))
-            self._make_banks(starts)
-            to = rows[new] if self._model.starts_alike else rows[number]
-            for target, start in zip(targets, starts, strict=True):
-                target.array[to] = start
-        banked = away[places == BANKED]
-        for target, bank in zip(targets, self._banks, strict=True):
-            target.array[rows[banked]] = bank[order[banked]]
-        if len(new) + len(banked) == len(away):
-            return
-        for other in [other for other in self._batches if other is not batch]:
-            theirs = other.rows_of(places)
-            here = np.flatnonzero(theirs >= 0)
-            if len(here):
-                for target, source in zip(targets, other.sides[other.side_of(self._place)], strict=True):
-                    target.array[rows[away[here]]] = source.array[theirs[here]]
-
-    def _put_back(self, batch: ResidentBatch, but: np.ndarray | None = None) -> None:
-        """Move states of a batch into the banks, but those of some slots."""
-        rows = batch.owners(self._place)
-        if but is not None and len(rows):
-            stays = np.zeros(self.max_streams, np.bool_)
-            stays[but] = True
-            rows = rows[~stays[batch.slots[rows]]]
-        if not len(rows):
-            return
-        slots = batch.slots[rows]
-        for bank, states in zip(self._banks, batch.sides[batch.side_of(self._place)], strict=True):
-            bank[slots] = states.array[rows]
-        self._place[slots] = BANKED
-
-    def _forget_batches(self, used: Sequence[ResidentBatch]) -> None:
-        """Of those that no tick of late has used there are only so many."""
-        if len(self._stages) == len(used) == 1 and len(next(iter(self._stages.values())).batches) == 1:
-            return
-        n_batches = len(self._batches)
-        for stage in self._stages.values():
-            for batch in [batch for batch in stage.batches if batch not in used]:
-                if n_batches > MOST_BATCHES:
-                    self._put_back(batch)
-                    stage.batches = [other for other in stage.batches if other is not batch]
-                    n_batches -= 1
-
-    def _forget_stage(self, shapes: Any) -> None:
-        for batch in self._stages[shapes].batches:
-            self._put_back(batch)
-        del self._stages[shapes]
-
-    def _starts(self, stage: Stage, row: int) -> list[np.ndarray]:
-        """What the states of the stream whose feeds are in a row start from."""
-        if stage.starts is None or not self._model.starts_alike:
-            feeds = stage.feeds(row)
-            stage.starts = self._model.first_states([feeds.get(value.name) for value in self._model.inputs])
-        return stage.starts
-
-    def _make_banks(self, states: Sequence[np.ndarray], alone: int | None = None) -> None:
-        """Room for states like these; ShapeError if others that are not like them are there, but for slot `alone`."""
-        pairs = zip(self._banks, states, self._model.pairs, strict=False)
-        wrong = [before for bank, state, (before, _) in pairs if bank.shape[1:] != state.shape]
-        if self._banks and not wrong:
-            return
-        others = self._place != NEW
-        if alone is not None:
-            others[alone] = False
-        if self._banks and others.any():
-            name = self._model.inputs[wrong[0]].name
-            raise ShapeError(f"state {name!r} of a new stream differs in shape from those of other streams")
-        for stage in self._stages.values():
-            stage.programs, stage.batches = None, []
-        self._banks = [np.zeros((self.max_streams, *state.shape), state.dtype) for state in states]
-
-    def _snapshot(self, slot: int) -> dict[str, np.ndarray]:
-        place = self._place[slot : slot + 1]
-        states = [bank[slot] for bank in self._banks]
-        for batch in self._batches:
-            row = int(batch.rows_of(place)[0])
-            if row >= 0:
-                states = [rows.array[row] for rows in batch.sides[int(place[0]) & 1]]
+    def _snapshot(self, slot: int) -> dict[str, np.ndarray] | None:
+        """Copies of the states of a slot, by name; None if it has none yet."""
+        states = None if self._states is None else self._states.of(slot)
+        if states is None:
+            return None
         names = [self._model.inputs[before].name for before, _ in self._model.pairs]
         return {name: state.copy() for name, state in zip(names, states, strict=True)}
 
+    def _forget_stage(self, shapes: Any) -> None:
+        if self._states is not None:
+            self._states.put_back(self._stages[shapes])
+        del self._stages[shapes]
+
     def _part(self, reason: str) -> None:
         """From now on each stream runs alone."""
-        slots = {handle: slot for handle, slot in self._open.items() if self._place[slot] != NEW}
-        snapshots = {handle: self._snapshot(slot) for handle, slot in slots.items()}
-        self._batched, self.reason = None, reason
+        snapshots = {handle: self._snapshot(slot) for handle, slot in self._open.items()}
+        self._batched, self._states, self.reason = None, None, reason
         for stage in self._stages.values():
             stage.programs, stage.batches = None, []
-        self._banks = []
         for handle, snapshot in snapshots.items():
-            self._streams[handle] = self._model.stream()
-            self._streams[handle].load(snapshot)
-            self._remind(self._streams[handle], slots[handle])
+            if snapshot is not None:
+                self._streams[handle] = self._model.stream()
+                self._streams[handle].load(snapshot)
+                self._remind(self._streams[handle], self._open[handle])
 
     def _one_by_one(self, stages: Sequence[Stage]) -> TickResults:
         submitted = [
