@@ -31,6 +31,7 @@ def test_more_weights_leave_less_room():
     sizes = [rows_at_once(n_bytes) for n_bytes in (10, 1 << 17, 1 << 22)]
     assert sizes == sorted(sizes, reverse=True)
     assert sizes[-1] >= 16
+    assert rows_at_once(10, threads=3) == 3 * sizes[0]
 
 
 def test_the_stream_first():
