@@ -109,14 +109,19 @@ class PlanProgram:
         self._plan_run = kernels.function("plan_run")
         self._crew = Crew(kernels) if kernels.team is not None else None
         self._late_outputs = {index: port for index, port in enumerate(file.outputs) if port.is_late}
-        self._fills_outputs = fills_outputs
+        self.fills_outputs = fills_outputs
         self._lock = new_lock(self)
         """One run at a time: the kernels run without Python's lock, on memory that belongs to this program."""
 
-    def another(self) -> PlanProgram:
-        """The same plan with inputs, outputs and an arena of its own; the weights are shared."""
+    def another(self, shares_arena: bool = False) -> PlanProgram:
+        """The same plan with inputs, outputs and an arena of its own; the weights are shared.
+
+        `shares_arena`: whoever has both never runs them at the same time, so they may work in the same memory.
+        """
         program = object.__new__(PlanProgram)
-        program._set_up(self.file, self._plan, self.kernels, self._fills_outputs, self.limits)
+        program._set_up(self.file, self._plan, self.kernels, self.fills_outputs, self.limits)
+        if shares_arena:
+            program._arena = self._arena
         return program
 
     def _after_fork(self, was_held: bool) -> None:
@@ -206,7 +211,7 @@ class PlanProgram:
         for index in bound.direct_inputs:
             held.append(np.require(arguments[index], requirements=["C", "A"]))
             externals[self.file.inputs[index].external] = held[-1].ctypes.data
-        make = np.empty if self._fills_outputs else np.zeros
+        make = np.empty if self.fills_outputs else np.zeros
         results = {}
         for index in bound.direct_outputs:
             results[index] = make(bound.outputs[index].shape, bound.outputs[index].dtype)
@@ -236,18 +241,38 @@ class PlanProgram:
         and nothing else has either: those that have it now."""
         bound, found = self.bound, []
         for before, after in pairs:
-            first, over = self.file.inputs[before].external, self.file.outputs[after].over
-            second = self.file.outputs[after].external
-            if over is None or over[0] != first or not {first, second} <= self.file.unshared:
-                continue
-            room = bound.sizes[over[1]]
-            if room is None or room < 0 or self._places[first].nbytes < max(bound.needed[first], bound.needed[second]):
+            first, second = self.file.inputs[before].external, self.file.outputs[after].external
+            n_bytes = max(bound.needed[first], bound.needed[second])
+            if not self.may_overwrite(before, after) or self._places[first].nbytes < n_bytes:
                 continue
             self._places.pop(second, None)
             self._externals.array[second] = self._places[first].address
             bound.outputs[after] = bound.inputs[before]
             found.append((before, after))
         return found
+
+    def may_overwrite(self, before: int, after: int) -> bool:
+        """Whether the plan allows this output to have the memory of this input, for the sizes that are bound."""
+        first, over = self.file.inputs[before].external, self.file.outputs[after].over
+        second = self.file.outputs[after].external
+        if over is None or over[0] != first or not {first, second} <= self.file.unshared:
+            return False
+        room = self.bound.sizes[over[1]]
+        return room is not None and room >= 0
+
+    def bytes_of(self, external: int) -> int | None:
+        """How much memory at another address may take the place of an external, for the sizes that are bound; None if
+        the plan has to have its own."""
+        if external in self.file.late_externals or external not in self.file.unshared:
+            return None
+        return self.bound.needed[external]
+
+    def addresses(self) -> Swap:
+        """The addresses of the program's own places, to be changed and handed to `execute`. Whoever changes one sees to
+        it that as many bytes are there as `bytes_of` says."""
+        table = self._new_externals()
+        table.array[...] = self._externals.array
+        return Swap(self.bound, table)
 
     def swapped(self, pairs: Sequence[tuple[int, int]]) -> Swap:
         """Addresses with which each of these inputs has changed places with an output of the same shape.
