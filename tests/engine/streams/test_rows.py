@@ -18,12 +18,12 @@ def test_room_doubles_and_keeps_what_there_is():
         rows = Rows(kernels, (2, 3), np.dtype(np.float32))
         rows.reserve(3)
         assert len(rows.array) == 8
-        assert len(rows.views) == 8
+        assert len(rows.views()) == 8
         rows.array[:] = np.arange(8)[:, None, None]
         rows.reserve(9)
-        assert len(rows.array) == len(rows.views) == 16
+        assert len(rows.array) == len(rows.views()) == 16
         assert rows.array[:8, 1, 2].tolist() == list(range(8))
-        rows.views[12][...] = 5
+        rows.views()[12][...] = 5
         assert rows.array[12, 1, 2] == 5
 
 

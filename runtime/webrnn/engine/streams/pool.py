@@ -167,20 +167,23 @@ class StreamPool:
 
     def submit(self, handle: int, feeds: Mapping[str, Any]) -> None:
         """Hand in what a stream gets in the next tick, as for `Stream.step`. The feeds are copied."""
-        feeds = mapping_of(feeds)
+        if type(feeds) is not dict:
+            feeds = mapping_of(feeds)
         with self._lock:
-            slot = self._slot(handle)
-            stage, tick = self._stage, self._tick
+            slot = self._open.get(handle)
+            if slot is None:
+                slot = self._slot(handle)
+            stage, tick, ticket = self._stage, self._tick, self._next_ticket
             if self._ticket_of[slot] == tick:
                 raise ShapeError(f"stream {handle} has feeds for this tick already")
-            n = 0 if stage is None else stage.put_one(tick, feeds, slot, self._next_ticket)
+            n = 0 if stage is None else stage.put_one(tick, feeds, slot, ticket)
             if stage is None or not n:
                 feeds = self._feeds.checked(feeds)
                 stage = self._stage = self._stage_for(list(feeds.values()))
-                n = stage.put_one(tick, feeds, slot, self._next_ticket)
+                n = stage.put_one(tick, feeds, slot, ticket)
             self._ticket_of[slot] = self._newest_ticket = tick
             stage.n, stage.tick = n, tick
-            self._next_ticket += 1
+            self._next_ticket = ticket + 1
 
     def submit_many(self, handles: Sequence[int] | np.ndarray, feeds: Mapping[str, Any]) -> None:
         """Hand in what many streams get in the next tick: one array for each input, which is copied.

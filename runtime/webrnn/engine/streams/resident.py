@@ -41,12 +41,17 @@ class Stage:
         """How many feeds there are for which tick; for any other there are none."""
         self._parts: list[Any] = []
         """Whose feeds the rows have: slots, and arrays of slots, which nobody changes."""
+        self._has_many = False
+        """Whether there are arrays among them."""
         self._tickets: list[int] = []
         """The numbers of submissions, of each part the first: they tell the order of feeds of different shapes."""
         self.rows = [Rows(kernels, array.shape, array.dtype) for array in arrays]
         self._ordered = [Rows(kernels, array.shape, array.dtype) for array in arrays]
         self._names = [value.name for value in fed]
         self._kinds = [(value.name, array.shape, array.dtype) for value, array in zip(fed, arrays, strict=True)]
+        self._room = 0
+        self._ones: list[tuple[str, tuple[int, ...], np.dtype[Any], list[np.ndarray]]] = []
+        """For so many streams: each input, and its rows."""
         self._many: list[Any] = []
         self._many_of = -1
         """The forms of feeds of so many streams, those of the last submission of many."""
@@ -64,18 +69,25 @@ class Stage:
         if len(feeds) != len(self._kinds):
             return 0
         first = self.n if self.tick == tick else 0
-        for (name, shape, dtype), rows in zip(self._kinds, self.rows, strict=True):
+        if first >= self._room:
+            self._make_room(first + 1)
+        for name, shape, dtype, views in self._ones:
             array = feeds.get(name)
             if type(array) is not np.ndarray or array.shape != shape or array.dtype != dtype:
                 return 0
-            if first >= len(rows.array):
-                rows.reserve(first + 1)
-            rows.views[first][...] = array
+            views[first][...] = array
         if not first:
-            self._parts, self._tickets = [], []
+            self._parts, self._tickets, self._has_many = [], [], False
         self._parts.append(slot)
         self._tickets.append(ticket)
         return first + 1
+
+    def _make_room(self, n: int) -> None:
+        """Room for the feeds of so many streams, to be written one by one."""
+        for rows in self.rows:
+            rows.reserve(n)
+        self._room = min(len(rows.array) for rows in self.rows) if self.rows else n
+        self._ones = [(*kind, rows.views()) for kind, rows in zip(self._kinds, self.rows, strict=True)]
 
     def of_many(self, feeds: Mapping[str, Any], axes: Mapping[str, int] | None, n: int) -> dict[str, np.ndarray] | None:
         """Feeds of n streams like the others, each as [streams, *shape of one]; None if they are not.
@@ -114,20 +126,23 @@ class Stage:
         first = self.n if self.tick == tick else 0
         last = first + len(slots)
         for name, rows in zip(self._names, self.rows, strict=True):
-            rows.reserve(last)
+            if last > len(rows.array):
+                rows.reserve(last)
+                self._room = 0
             rows.array[first:last] = feeds[name]
         if not first:
             self._parts, self._tickets = [], []
+        self._has_many = True
         self._parts.append(slots)
         self._tickets.append(ticket)
         return last
 
     def order(self) -> np.ndarray:
         """Whose feeds the rows have."""
-        if len(self._parts) == 1 and isinstance(self._parts[0], np.ndarray):
-            return self._parts[0]
-        if not any(isinstance(part, np.ndarray) for part in self._parts):
+        if not self._has_many:
             return np.array(self._parts, np.int64)
+        if len(self._parts) == 1:
+            return self._parts[0]
         return np.concatenate([np.atleast_1d(part) for part in self._parts])
 
     def tickets(self) -> np.ndarray:
@@ -141,7 +156,7 @@ class Stage:
         stays = np.flatnonzero(~is_gone[order])
         for rows in self.rows:
             rows.array[: len(stays)] = rows.array[stays]
-        self._parts, self._tickets = order[stays].tolist(), tickets[stays].tolist()
+        self._parts, self._tickets, self._has_many = order[stays].tolist(), tickets[stays].tolist(), False
         self.n = len(stays)
 
     def feeds(self, row: int) -> dict[str, np.ndarray]:

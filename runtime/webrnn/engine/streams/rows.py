@@ -41,14 +41,10 @@ class Rows:
         self._buffer: Buffer | None = None
         self.array = np.zeros((0, *self.shape), dtype)
         self.address = 0
-        self._views: list[np.ndarray] = []
 
-    @property
     def views(self) -> list[np.ndarray]:
         """Each row: to write one of many is quicker so."""
-        if len(self._views) != len(self.array):
-            self._views = [self.array[row, ...] for row in range(len(self.array))]
-        return self._views
+        return [self.array[row, ...] for row in range(len(self.array))]
 
     def reserve(self, n: int) -> None:
         """Make room for so many rows; those that there are stay."""
@@ -56,7 +52,6 @@ class Rows:
         if n <= len(old):
             return
         shape = (max(n, 2 * len(old), FEWEST_ROWS), *self.shape)
-        self._views = []
         if self._kernels is None:
             array = np.zeros(shape, old.dtype)
             array[: len(old)] = old
