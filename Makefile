@@ -2,7 +2,7 @@ PYTHON ?= python3
 PY := .venv/bin/python
 OXLINT := build/oxlint-1.93.0
 
-.PHONY: pictures setup demo test test-exhaustive fuzz-plans fuzz-hosts fuzz-node fuzz-passes fuzz-models fuzz-streams soak exports exports-write exports-check audio-realtime real-models quality baseline bench bench-models bench-exports bench-kernels bench-passes bench-node-pools peers scan-study pyodide npm lint lines clean
+.PHONY: pictures setup demo test test-exhaustive fuzz-plans fuzz-hosts fuzz-node fuzz-passes fuzz-models fuzz-streams soak soak-map bench-map exports exports-write exports-check audio-realtime real-models quality baseline bench bench-models bench-exports bench-threads bench-kernels bench-passes bench-node-pools peers scan-study pyodide npm lint lines clean soak-pool bench-pools
 
 # Everything a checkout needs. Quick the second time: pip is called only when pyproject.toml changed.
 setup: .venv/ready
@@ -72,9 +72,21 @@ real-models: setup
 quality: setup
 	WEBRNN_MODELS=.cache/models $(PY) -m bench.quality
 
+# `webrnn map` killed at ten random moments: complete, each item once; KILLS=100 for more
+soak-map: setup
+	$(PY) -m tests.corpora.soak --kills $(or $(KILLS),10)
+
+# How near `webrnn map` comes to bare streams. Needs an idle machine
+bench-map: setup
+	WEBRNN_MODELS=.cache/models $(PY) -m bench.corpora --files $(or $(FILES),10000)
+
 # A million steps of one stream: memory, state, and the longest ticks
 soak: setup
 	$(PY) -m bench.soak
+
+# Streams of a pool that open, close, skip, change lengths, are restored and flushed at random, each beside a stream of its own; N=1000 for less
+soak-pool: setup
+	$(PY) -m tests.engine.streams.pool_soak --ticks $(or $(N),100000) --seed $(or $(SEED),0)
 
 # Recurrent architectures exported by PyTorch and Keras, below build/exports, and what webrnn makes of them: docs/exports.md.
 # The frameworks, about 3 GB, get environments of their own below build/; ten minutes on an idle machine
@@ -109,8 +121,17 @@ bench-models: setup peers
 bench-exports: setup
 	$(PY) -m bench.exports
 
+# What threads gain, beside onnxruntime with as many; needs an idle machine
+bench-threads: setup
+	$(PY) -m bench.threads
+
 bench-kernels: setup
 	$(PY) -m bench.kernels --svg docs/kernels.svg
+
+# Ticks of 64 and 256 streams beside onnxruntime batched by hand, in turns; then what a stream costs in larger pools
+bench-pools: setup
+	$(PY) -m bench.pools
+	$(PY) -m bench.pools --alone --streams 256 4096 --rounds 9
 
 bench-passes: .venv/ready
 	$(PY) -m bench.passes

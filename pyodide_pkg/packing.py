@@ -22,7 +22,7 @@ IMPORTER = Path(__file__).with_name("packed_modules.py")
 #: What cannot work in a browser, or is of no use there.
 LEFT_OUT = tuple(
     f"webrnn/{name}"
-    for name in ("bench/", "cli/", "demo/", "onnx_backend.py", "profile/", "py.typed", "quantize/", "web/")
+    for name in ("bench/", "cli/", "corpora/", "demo/", "onnx_backend.py", "profile/", "py.typed", "quantize/", "web/")
 )
 #: Packages whose docstrings and annotations are for people who work on webrnn, and what of them users see.
 INTERNAL = tuple(

@@ -22,8 +22,10 @@
 #include "plan.c"
 #pragma clang attribute pop
 
+#include "share.c"
 #include "expression.c"
 #include "instructions.c"
+#include "recurrent.c"
 #include "dynamic.c"
 #include "convolutions.c"
 #include "integers.c"

@@ -113,15 +113,16 @@ def _steps_native(tool: Toolchain, work: Path, output: Path, extra: Step) -> lis
     base = [*tool.compiler]
     if tool.name == "zig" and platform.system() == "Linux":
         base += ["-target", f"{machine()}-linux-gnu.2.17"]
-    compile_ = [*base, *COMMON, "-fPIC", "-fno-stack-protector", *extra]
+    compile_ = [*base, *COMMON, "-fPIC", "-fno-stack-protector", "-DWEBRNN_THREADS", *extra]
     steps, objects = [], []
     for isa, flags in native_builds().items():
         objects.append(str(work / f"{isa}.o"))
         if tool.name == "zig":
             flags = [f.replace("-march=", "-mcpu=").replace("x86-64", "x86_64").replace("-v", "_v") for f in flags]
         steps.append([*compile_, *flags, f"-DWEBRNN_SUFFIX={isa}", "-c", str(HERE / "all.c"), "-o", objects[-1]])
-    objects.append(str(work / "cpu.o"))
-    steps.append([*compile_, "-c", str(HERE / "cpu.c"), "-o", objects[-1]])
+    for name in ("cpu", "team"):
+        objects.append(str(work / f"{name}.o"))
+        steps.append([*compile_, "-c", str(HERE / f"{name}.c"), "-o", objects[-1]])
     return [*steps, [*base, "-shared", "-nostdlib", "-s", *objects, "-o", str(output)]]
 
 
@@ -236,7 +237,13 @@ def write_bindings(output: Path = OUTPUT, *, bench: bool = False, native: bool =
     functions = (*table.PLAN_FUNCTIONS, *(table.PROFILE_FUNCTIONS if profile else ()))
     rows += [row for function in functions for row in table.binding_rows(function, bench=False)]
     isas = {isa: unfused_build(isa) for isa in native_isas()}
-    library = {"native": f"native{LIBRARY_SUFFIX}", "native_isas": isas} if native else {}
+    threads = [row for function in table.THREAD_FUNCTIONS for row in table.binding_rows(function, bench=False)]
+    team = [row for function in table.TEAM_FUNCTIONS for row in table.binding_rows(function, bench=False)]
+    library = {"native": f"native{LIBRARY_SUFFIX}", "native_isas": isas, "threads": threads, "team": team}
+    if not native:
+        library = {}
+    elif profile:
+        library["threads"] = []
     content = {**library, "kernels": rows}
     file = output / "kernels.json"
     file.write_text(json.dumps(content, indent=1) + "\n")

@@ -166,12 +166,12 @@ static int32_t positions_in_block(const Positions *p) {
   return fit > 96 ? fit : 96;
 }
 
-/* The positions from `first` on */
+/* The positions from `first` on, and the filters from `col`, a multiple of PANEL, to n */
 static void conv_positions(const Positions *p, int32_t first, int32_t count, const Terms *t, const float *packed,
-                           const float *bias, int32_t n) {
+                           const float *bias, int32_t col, int32_t n) {
   const ptrdiff_t k = (ptrdiff_t)t->outer * t->inner * t->run;
   const Cursor at = cursor_at(p, first, count);
-  for (int32_t col = 0; col < n;) {
+  while (col < n) {
     const int width = panel_width(n - col);
     const float *w = packed + col * k;
     if (width == PANEL) {

@@ -138,26 +138,74 @@ static Terms terms_of(const Tensor *x, const Steps *s) {
   return t;
 }
 
-static int run_conv_rows(Vm *vm, const conv_rows_operands *o) {
-  DONE_IF_EMPTY(y);
-  const Tensor *x = T(x), *y = T(y);
-  const Positions p = positions_of(x, y, STEPS);
-  const expression_operands *then = along(vm, (const int32_t *)o, o->along, &p);
-  const Terms terms = terms_of(x, STEPS);
-  if (terms.inner == 1 && terms.outer == 1 && p.count == p.per_line && p.count < 8) { /* few rows of a product */
-    matmul_in_step(p.x, p.x_step, F(packed), p.count, terms.run, (Output){p.y, p.y_step, MAYBE(bias), NULL, y->size[3]},
-                   vm->step);
-    return run_along(vm, o, then, &p, 0, p.count);
-  }
-  for (int32_t first = 0, count; first < p.count; first += count) {
-    count = positions_in_block(&p);
-    if (count > p.count - first) count = p.count - first;
-    conv_positions(&p, first, count, &terms, F(packed), MAYBE(bias), y->size[3]);
-    const int error = run_along(vm, o, then, &p, first, count);
+/* --- positions in blocks, each with the expression that runs along ------------------------------------------------------------ */
+
+typedef struct Sweep Sweep;
+struct Sweep {
+  const void *operands;
+  void (*block)(Vm *vm, const Sweep *s, int32_t first, int32_t count);
+  Positions p;
+  Terms terms;
+  const expression_operands *then;
+};
+
+/* Positions that are not parted: the rows of any tile */
+enum { POSITIONS_TOGETHER = 24 };
+
+static int sweep_blocks(Vm *vm, const void *context, int32_t from, int32_t to) {
+  const Sweep *s = context;
+  const int32_t last = to * (int64_t)POSITIONS_TOGETHER < s->p.count ? to * POSITIONS_TOGETHER : s->p.count;
+  for (int32_t first = from * POSITIONS_TOGETHER, count; first < last; first += count) {
+    count = positions_in_block(&s->p);
+    if (count > last - first) count = last - first;
+    s->block(vm, s, first, count);
+    const int error = run_along(vm, s->operands, s->then, &s->p, first, count);
     REQUIRE(!error, error);
     REQUIRE(!is_time_up(vm), OVER_SECONDS);
   }
   return OK;
+}
+static int sweep(Vm *vm, const Sweep *s, int64_t work) {
+  const int32_t units = (s->p.count - 1) / POSITIONS_TOGETHER + 1;
+  const int error = share(vm, sweep_blocks, s, units, 1, work);
+  vm->done = s->then;
+  return error;
+}
+
+static void conv_block(Vm *vm, const Sweep *s, int32_t first, int32_t count) {
+  const conv_rows_operands *o = s->operands;
+  conv_positions(&s->p, first, count, &s->terms, F(packed), MAYBE(bias), 0, T(y)->size[3]);
+}
+#ifdef HAS_TEAM
+/* All positions of some filters */
+static int conv_filters(Vm *vm, const void *context, int32_t from, int32_t to) {
+  const Sweep *s = context;
+  const conv_rows_operands *o = s->operands;
+  const int32_t n = T(y)->size[3], last = to * PANEL < n ? to * PANEL : n;
+  conv_positions(&s->p, 0, s->p.count, &s->terms, F(packed), MAYBE(bias), from * PANEL, last);
+  return OK;
+}
+#endif
+
+static int run_conv_rows(Vm *vm, const conv_rows_operands *o) {
+  DONE_IF_EMPTY(y);
+  const Tensor *x = T(x), *y = T(y);
+  const Positions p = positions_of(x, y, STEPS);
+  const Sweep s = {o, conv_block, p, terms_of(x, STEPS), along(vm, (const int32_t *)o, o->along, &p)};
+  const int32_t filters = y->size[3], is_product = s.terms.inner == 1 && s.terms.outer == 1 && p.count == p.per_line;
+  if (is_product && p.count < 8) { /* few rows of a product */
+    const Output out = {p.y, p.y_step, MAYBE(bias), NULL, filters};
+    multiply(vm, &(Product){p.x, p.x_step, F(packed), p.count, s.terms.run, vm->step, out});
+    return run_along(vm, o, s.then, &p, 0, p.count);
+  }
+  const int64_t work = (int64_t)p.count * filters * s.terms.outer * s.terms.inner * s.terms.run;
+#ifdef HAS_TEAM
+  if (p.count < 4 * POSITIONS_TOGETHER && filters >= 4 * PANEL) {
+    share(vm, conv_filters, &s, (filters - 1) / PANEL + 1, 1, work);
+    return run_along(vm, o, s.then, &p, 0, p.count);
+  }
+#endif
+  return sweep(vm, &s, work);
 }
 
 static int check_depthwise(Vm *vm, const depthwise_operands *o) {
@@ -169,21 +217,18 @@ static int check_depthwise(Vm *vm, const depthwise_operands *o) {
   ASK(!HAS(bias) || is_vector(T(bias), y->size[3]));
   return OK;
 }
+static void filter_block(Vm *vm, const Sweep *s, int32_t first, int32_t count) {
+  const depthwise_operands *o = s->operands;
+  filter_positions(&s->p, first, count, &s->terms, F(w), MAYBE(bias), T(y)->size[3]);
+}
 static int run_depthwise(Vm *vm, const depthwise_operands *o) {
   DONE_IF_EMPTY(y);
   const Tensor *x = T(x), *y = T(y);
   const Positions p = positions_of(x, y, STEPS);
-  const expression_operands *then = along(vm, (const int32_t *)o, o->along, &p);
   const Terms terms = {o->kernel_h, o->kernel_w, 1, (ptrdiff_t)o->dilation_h * x->stride[1],
                        (ptrdiff_t)o->dilation_w * x->stride[2]};
-  for (int32_t first = 0, count; first < p.count; first += count) {
-    count = positions_in_block(&p);
-    if (count > p.count - first) count = p.count - first;
-    filter_positions(&p, first, count, &terms, F(w), MAYBE(bias), y->size[3]);
-    const int error = run_along(vm, o, then, &p, first, count);
-    REQUIRE(!error, error);
-  }
-  return OK;
+  const Sweep s = {o, filter_block, p, terms, along(vm, (const int32_t *)o, o->along, &p)};
+  return sweep(vm, &s, 4 * (int64_t)y->count * terms.outer * terms.inner);
 }
 
 static int check_pool_rows(Vm *vm, const pool_rows_operands *o) {
@@ -193,30 +238,37 @@ static int check_pool_rows(Vm *vm, const pool_rows_operands *o) {
   return check_sliding(x->size + 1, y->size + 1, SLIDING);
 }
 
-static int run_pool_rows(Vm *vm, const pool_rows_operands *o) {
-  DONE_IF_EMPTY(y);
+/* Some of the lines of all images */
+static int pool_lines(Vm *vm, const void *context, int32_t from, int32_t to) {
+  const pool_rows_operands *o = context;
   const Tensor *x = T(x), *y = T(y);
   const int32_t channels = y->size[3];
-  for (ptrdiff_t b = 0; b < y->size[0]; b++)
-    for (ptrdiff_t i = 0; i < y->size[1]; i++)
-      for (ptrdiff_t j = 0; j < y->size[2]; j++) {
-        const int top = (int)i * o->stride_h - o->pad_top, left = (int)j * o->stride_w - o->pad_left;
-        int rows[2], columns[2];
-        valid_taps(top, o->kernel_h, o->dilation_h, x->size[1], rows, rows + 1);
-        valid_taps(left, o->kernel_w, o->dilation_w, x->size[2], columns, columns + 1);
-        const Terms terms = {rows[1] - rows[0], columns[1] - columns[0], 1, (ptrdiff_t)o->dilation_h * x->stride[1],
-                             (ptrdiff_t)o->dilation_w * x->stride[2]};
-        const int is_empty = terms.outer <= 0 || terms.inner <= 0;
-        const int counted = o->kind == POOLING_AVERAGE_WITH_PADDING ? o->kernel_h * o->kernel_w
-                            : is_empty                              ? 0
-                                                                    : terms.outer * terms.inner;
-        const float *from = F(x) + b * x->stride[0];
-        if (!is_empty)
-          from += (top + (ptrdiff_t)rows[0] * o->dilation_h) * x->stride[1] +
-                  (left + (ptrdiff_t)columns[0] * o->dilation_w) * x->stride[2];
-        float *to = F(y) + b * y->stride[0] + i * y->stride[1] + j * y->stride[2];
-        if (o->kind == POOLING_MAX) pool_window(from, to, &terms, 1, 1.0f, channels);
-        else pool_window(from, to, &terms, 0, (float)counted, channels);
-      }
+  for (int32_t line = from; line < to; line++) {
+    const ptrdiff_t b = line / y->size[1], i = line % y->size[1];
+    for (ptrdiff_t j = 0; j < y->size[2]; j++) {
+      const int top = (int)i * o->stride_h - o->pad_top, left = (int)j * o->stride_w - o->pad_left;
+      int rows[2], columns[2];
+      valid_taps(top, o->kernel_h, o->dilation_h, x->size[1], rows, rows + 1);
+      valid_taps(left, o->kernel_w, o->dilation_w, x->size[2], columns, columns + 1);
+      const Terms terms = {rows[1] - rows[0], columns[1] - columns[0], 1, (ptrdiff_t)o->dilation_h * x->stride[1],
+                           (ptrdiff_t)o->dilation_w * x->stride[2]};
+      const int is_empty = terms.outer <= 0 || terms.inner <= 0;
+      const int counted = o->kind == POOLING_AVERAGE_WITH_PADDING ? o->kernel_h * o->kernel_w
+                          : is_empty                              ? 0
+                                                                  : terms.outer * terms.inner;
+      const float *from = F(x) + b * x->stride[0];
+      if (!is_empty)
+        from += (top + (ptrdiff_t)rows[0] * o->dilation_h) * x->stride[1] +
+                (left + (ptrdiff_t)columns[0] * o->dilation_w) * x->stride[2];
+      float *to = F(y) + b * y->stride[0] + i * y->stride[1] + j * y->stride[2];
+      if (o->kind == POOLING_MAX) pool_window(from, to, &terms, 1, 1.0f, channels);
+      else pool_window(from, to, &terms, 0, (float)counted, channels);
+    }
+  }
   return OK;
+}
+static int run_pool_rows(Vm *vm, const pool_rows_operands *o) {
+  DONE_IF_EMPTY(y);
+  const Tensor *y = T(y);
+  return share(vm, pool_lines, o, y->size[0] * y->size[1], 1, 4 * (int64_t)y->count * o->kernel_h * o->kernel_w);
 }

@@ -80,6 +80,13 @@ static void transpose_bytes(const uint8_t *src, ptrdiff_t s, uint8_t *dst, ptrdi
     for (int j = i < whole_rows ? whole_cols : 0; j < cols; j++) dst[i * d + j] = src[j * s + i];
 }
 
+/* Rows of words of which every second is read or written; the distances inside a row are compile-time constants */
+INLINE void copy_every_second(const uint32_t *src, uint32_t *dst, int rows, int cols, ptrdiff_t s, ptrdiff_t d, const int s1,
+                              const int d1) {
+  for (int i = 0; i < rows; i++, src += s, dst += d)
+    for (int j = 0; j < cols; j++) dst[(ptrdiff_t)j * d1] = src[(ptrdiff_t)j * s1];
+}
+
 static void copy_2d(const char *src, char *dst, int item, int rows, int cols, const int32_t s[2], const int32_t d[2]) {
   const int32_t turned[2][2] = {{s[1], s[0]}, {d[1], d[0]}};
   if (cols < 4 && rows > cols) { /* the inner loop is the longer one */
@@ -108,6 +115,14 @@ static void copy_2d(const char *src, char *dst, int item, int rows, int cols, co
   }
   if (HAS_RARE && item == 1 && rows > 7 && cols > 7 && s[1] == 1 && d[0] == 1) {
     transpose_bytes((const uint8_t *)src, s[0], (uint8_t *)dst, d[1], cols, rows);
+    return;
+  }
+  if (item == 4 && s[1] == 2 && d[1] == 1) {
+    copy_every_second((const uint32_t *)src, (uint32_t *)dst, rows, cols, s[0], d[0], 2, 1);
+    return;
+  }
+  if (item == 4 && s[1] == 1 && d[1] == 2) {
+    copy_every_second((const uint32_t *)src, (uint32_t *)dst, rows, cols, s[0], d[0], 1, 2);
     return;
   }
   switch (item) {

@@ -170,48 +170,73 @@ COMPACT static int check_matmul(Vm *vm, const matmul_operands *o) {
   return OK;
 }
 
+/* Where a, b and y of a batch begin */
+typedef struct {
+  const float *x, *w;
+  float *to;
+} Factors;
+COMPACT static Factors factors_of(Vm *vm, const matmul_operands *o, int32_t index) {
+  const Tensor *a = T(a), *b = T(b), *y = T(y);
+  ptrdiff_t x = 0, w = 0, to = 0;
+  for (int i = y->rank - 3; i >= 0; index /= y->size[i], i--) {
+    const ptrdiff_t at = index % y->size[i];
+    x += at * a->stride[i], w += at * b->stride[i], to += at * y->stride[i];
+  }
+  return (Factors){F(a) + x, F(b) + w, F(y) + to};
+}
+
+/* Whether matrices are read as they lie: by rows, or by columns */
+INLINE int is_read_by_rows(int32_t m, int32_t n, ptrdiff_t row) { return m <= FEW_ROWS && n >= GRAIN && row == 1; }
+INLINE int is_read_by_columns(int32_t m, int32_t n, ptrdiff_t col) {
+  return ML > 1 && m <= TURNED_ROWS && n >= GRAIN && col == 1;
+}
+
+static int few_rows_of_batches(Vm *vm, const void *context, int32_t from, int32_t to) {
+  const matmul_operands *o = context;
+  const Tensor *a = T(a), *b = T(b), *y = T(y);
+  const int batch = y->rank - 2;
+  const int32_t m = y->size[batch], n = y->size[batch + 1], k = a->size[batch + 1];
+  const ptrdiff_t row = b->stride[batch + 1], col = b->stride[batch];
+  for (; from < to; from++) {
+    const Factors f = factors_of(vm, o, from);
+    if (is_read_by_rows(m, n, row))
+      few_rows_times_matrix(f.x, a->stride[batch], f.w, col, m, k, f.to, y->stride[batch], n);
+#if ML > 1
+    else
+      for (int r = 0; r < m; r++)
+        row_times_turned(f.x + r * a->stride[batch], f.w, row, k, f.to + r * y->stride[batch], n);
+#endif
+    LAP(vm, o, SECOND_PART);
+  }
+  return OK;
+}
+
 /* Of some panels at a time, which stay in the nearest cache, or of all if the scratch has room for them: then a matrix is packed
  * once for all batches that share it. */
 COMPACT static int run_matmul(Vm *vm, const matmul_operands *o) {
   DONE_IF_EMPTY(y);
   const Tensor *a = T(a), *b = T(b), *y = T(y);
   const int batch = y->rank - 2;
-  const int32_t m = y->size[batch], n = y->size[batch + 1], k = a->size[batch + 1];
-  const ptrdiff_t x_stride = a->stride[batch], y_stride = y->stride[batch], row = b->stride[batch + 1], col = b->stride[batch];
-  const float *x = F(a), *w = F(b), *packed_from = NULL;
-  float *to = F(y), *packed = F(scratch);
+  const int32_t m = y->size[batch], n = y->size[batch + 1], k = a->size[batch + 1], batches = y->count / m / n;
+  const ptrdiff_t row = b->stride[batch + 1], col = b->stride[batch];
+  if (is_read_by_rows(m, n, row) || is_read_by_columns(m, n, col))
+    return share(vm, few_rows_of_batches, o, batches, 1, (int64_t)y->count * k);
   const int holds_all = T(scratch)->count >= packed_floats(n, k);
   const int32_t block = holds_all ? n : k > NEAR_FLOATS / BLOCK_COLUMNS ? PANEL : BLOCK_COLUMNS;
-  int32_t index[MAX_RANK] = {0};
-  for (;;) {
-    if (m <= FEW_ROWS && n >= GRAIN && row == 1) {
-      few_rows_times_matrix(x, x_stride, w, col, m, k, to, y_stride, n);
-      LAP(vm, o, SECOND_PART);
-#if ML > 1
-    } else if (m <= TURNED_ROWS && n >= GRAIN && col == 1) {
-      for (int r = 0; r < m; r++) row_times_turned(x + r * x_stride, w, row, k, to + r * y_stride, n);
-      LAP(vm, o, SECOND_PART);
-#endif
-    } else {
-      for (int32_t first = 0; first < n; first += block) {
-        const int32_t cols = n - first < block ? n - first : block;
-        if (packed_from != w || block < n) {
-          wr_pack_panels(w + first * row, packed, cols, k, (int32_t)row, (int32_t)col);
-          LAP_OF(vm, o, FIRST_PART, !first);
-        }
-        wr_gemm(x, packed, NULL, to + first, m, cols, k, (int32_t)x_stride, (int32_t)y_stride);
-        LAP_OF(vm, o, SECOND_PART, !first);
+  const float *packed_from = NULL;
+  for (int32_t i = 0; i < batches; i++) {
+    const Factors f = factors_of(vm, o, i);
+    for (int32_t first = 0; first < n; first += block) {
+      const int32_t cols = n - first < block ? n - first : block;
+      if (packed_from != f.w || block < n) {
+        wr_pack_panels(f.w + first * row, F(scratch), cols, k, (int32_t)row, (int32_t)col);
+        LAP_OF(vm, o, FIRST_PART, !first);
       }
-      packed_from = w;
+      const Output out = {f.to + first, y->stride[batch], NULL, NULL, cols};
+      multiply(vm, &(Product){f.x, a->stride[batch], F(scratch), m, k, 0, out});
+      LAP_OF(vm, o, SECOND_PART, !first);
     }
-    int i = batch - 1;
-    for (; i >= 0; i--) {
-      x += a->stride[i], w += b->stride[i], to += y->stride[i];
-      if (++index[i] < y->size[i]) break;
-      const ptrdiff_t back = y->size[i];
-      x -= back * a->stride[i], w -= back * b->stride[i], to -= back * y->stride[i];
-      index[i] = 0;
-    }
-    if (i < 0) return OK;
+    packed_from = f.w;
   }
+  return OK;
 }

@@ -246,7 +246,18 @@ static int is_read_there(const Expression *e, const Register *registers, int op,
   return 0;
 }
 
-/* rows x cols elements of the whole expression, the tensors standing at in[] and out[]; each register has `room` elements */
+/* Whether an operation behind `op` reads a register, or a result is made of it */
+static int is_read_behind(const Expression *e, int32_t from, int op) {
+  for (int i = op + 1; i < e->ops; i++)
+    for (int a = 0; a < OPERATIONS[e->op[i].code].count; a++)
+      if (e->op[i].operand[a] == from) return 1;
+  for (int o = 0; o < e->outputs; o++)
+    if (e->output[o].from == from) return 1;
+  return 0;
+}
+
+/* rows x cols elements of the whole expression, the tensors standing at in[] and out[]; each register has `room` elements. The
+ * only result of an expression is where what leads to it is made as well: one place that is read and written stays near. */
 static int run_tile(Vm *vm, const Expression *e, char *const *in, char *const *out, int32_t rows, int32_t cols, int32_t room) {
   Register registers[MAX_REGISTERS];
   char *tile = vm->registers;
@@ -260,6 +271,8 @@ static int run_tile(Vm *vm, const Expression *e, char *const *in, char *const *o
     registers[e->inputs + i] = (Register){tile, 0, 0, e->constant[i].type};
   }
   const int first = e->inputs + e->constants;
+  const int item = e->outputs == 1 ? ITEM[vm->tensor[e->output[0].tensor].dtype] : 0;
+  int32_t there = -1; /* what stands in the place of that result */
   for (int i = 0; i < e->ops; i++, tile += room * 8) {
     const Operation *op = e->op + i;
     Register operand[3] = {{tile, 0, 0, 0}, {tile, 0, 0, 0}, {tile, 0, 0, 0}};
@@ -270,11 +283,13 @@ static int run_tile(Vm *vm, const Expression *e, char *const *in, char *const *o
     }
     Register *result = registers + first + i;
     *result = (Register){tile, has_rows ? has_cols ? cols : 1 : 0, has_cols != 0, OPERATIONS[op->code].gives};
+    const int is_full = (has_rows || rows == 1) && (has_cols || cols == 1);
+    const int leads = item == ITEM[result->dtype] && (there < 0 || !is_read_behind(e, there, i));
     for (int o = 0; o < e->outputs; o++) /* a result is made in its place where it can be */
-      if (e->output[o].from == first + i && (has_rows || rows == 1) && (has_cols || cols == 1) &&
+      if (is_full && (leads || e->output[o].from == first + i) &&
           place_of(vm->tensor + e->output[o].tensor, rows, cols).is_dense &&
           !is_read_there(e, registers, i, out[o], rows, cols))
-        result->data = out[o];
+        result->data = out[o], there = first + i;
     const int error = run_op(op, operand, result, rows, cols);
     if (error) return error;
   }
@@ -401,9 +416,20 @@ static int run_part(Vm *vm, const expression_operands *o, int32_t from, int32_t 
   }
 }
 
+/* What is not parted of a single axis, and multiply-adds that take as long as an operation on one element */
+enum { LINE_TOGETHER = 256, OPERATION_WORK = 8 };
+
+static int expression_lines(Vm *vm, const void *context, int32_t from, int32_t to) {
+  const expression_operands *o = context;
+  const Tensor *y = vm->tensor + expression_of(o).output[0].tensor;
+  const int32_t unit = y->rank == 1 ? LINE_TOGETHER : 1, all = y->rank ? y->size[0] : 1;
+  return run_part(vm, o, from * unit, to * unit < all ? to * unit : all);
+}
 static int run_expression(Vm *vm, const expression_operands *o) {
   const Tensor *y = vm->tensor + expression_of(o).output[0].tensor;
   const int is_done = vm->done == o;
   vm->done = NULL;
-  return is_done || !y->count ? OK : run_part(vm, o, 0, y->rank ? y->size[0] : 1);
+  if (is_done || !y->count) return OK;
+  const int32_t parts = y->rank == 1 ? (y->size[0] + LINE_TOGETHER - 1) / LINE_TOGETHER : y->rank ? y->size[0] : 1;
+  return share(vm, expression_lines, o, parts, 1, y->count * (int64_t)((o->operations + 1) * OPERATION_WORK));
 }

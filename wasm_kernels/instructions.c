@@ -172,226 +172,6 @@ static int run_ring(Vm *vm, const ring_operands *o) {
   return OK;
 }
 
-/* --- products -------------------------------------------------------------------------------------------------------- */
-
-static int check_gemm(Vm *vm, const gemm_operands *o) {
-  const Tensor *x = T(x), *packed = T(packed), *y = T(y);
-  ASK(is_rows(x) && is_rows(y) && x->size[0] == y->size[0]);
-  ASK(is_dense(packed, 1) && packed->count >= packed_floats(y->size[1], x->size[1]));
-  ASK(!HAS(bias) || is_vector(T(bias), y->size[1]));
-  return OK;
-}
-static int run_gemm(Vm *vm, const gemm_operands *o) {
-  DONE_IF_EMPTY(y);
-  const Tensor *x = T(x), *y = T(y);
-  const Output out = {(float *)y->data, y->stride[0], MAYBE(bias), NULL, y->size[1]};
-  matmul_in_step(F(x), x->stride[0], F(packed), x->size[0], x->size[1], out, vm->step);
-  return OK;
-}
-
-/* --- recurrent cells ------------------------------------------------------------------------------------------------- */
-
-/* activations: a byte each; params: clip, then alpha and beta for each */
-static int check_activations(Vm *vm, int32_t params, int32_t acts, int count) {
-  ASK(is_vector(vm->tensor + params, 1 + 2 * count));
-  for (int i = 0; i < count; i++) ASK((acts >> 8 * i & 255) < ACT_COUNT);
-  return OK;
-}
-/* [rows, width] without gaps */
-INLINE int is_block(const Tensor *t, int32_t rows, int64_t width) {
-  return is_dense(t, 2) && t->size[0] == rows && t->size[1] == width;
-}
-
-static int check_rnn_cell(Vm *vm, const rnn_cell_operands *o) {
-  const Tensor *y = T(y);
-  ASK(is_dense(y, 2) && is_block(T(xw), y->size[0], y->size[1]) && is_block(T(hw), y->size[0], y->size[1]));
-  return check_activations(vm, o->params, o->activations, 1);
-}
-static int run_rnn_cell(Vm *vm, const rnn_cell_operands *o) {
-  DONE_IF_EMPTY(y);
-  wr_rnn_cell(F(xw), F(hw), F(y), T(y)->size[0], T(y)->size[1], o->activations, F(params));
-  return OK;
-}
-
-static int check_gru_cell(Vm *vm, const gru_cell_operands *o) {
-  const Tensor *y = T(y);
-  ASK(is_dense(y, 2));
-  const int32_t rows = y->size[0], hidden = y->size[1];
-  ASK(is_block(T(xw), rows, 3 * (int64_t)hidden) && is_block(T(hw), rows, 3 * (int64_t)hidden) && is_block(T(h), rows, hidden));
-  return check_activations(vm, o->params, o->activations, 2);
-}
-static int run_gru_cell(Vm *vm, const gru_cell_operands *o) {
-  DONE_IF_EMPTY(y);
-  wr_gru_cell(F(xw), F(hw), F(h), F(y), T(y)->size[0], T(y)->size[1], o->activations, F(params));
-  return OK;
-}
-
-static int check_gru_reset(Vm *vm, const gru_reset_operands *o) {
-  const Tensor *z = T(z);
-  ASK(is_dense(z, 2));
-  const int32_t rows = z->size[0], hidden = z->size[1];
-  ASK(is_block(T(xw), rows, 3 * (int64_t)hidden) && is_block(T(hw), rows, 2 * (int64_t)hidden) &&
-      is_block(T(h), rows, hidden) && is_block(T(rh), rows, hidden));
-  return check_activations(vm, o->params, o->activations, 2);
-}
-static int run_gru_reset(Vm *vm, const gru_reset_operands *o) {
-  DONE_IF_EMPTY(z);
-  wr_gru_reset(F(xw), F(hw), F(h), F(z), F(rh), T(z)->size[0], T(z)->size[1], o->activations, F(params));
-  return OK;
-}
-
-static int check_gru_update(Vm *vm, const gru_update_operands *o) {
-  const Tensor *y = T(y);
-  ASK(is_dense(y, 2));
-  const int32_t rows = y->size[0], hidden = y->size[1];
-  ASK(is_block(T(xw), rows, 3 * (int64_t)hidden) && is_block(T(hn), rows, hidden) && is_block(T(z), rows, hidden) &&
-      is_block(T(h), rows, hidden));
-  return check_activations(vm, o->params, o->activations, 2);
-}
-static int run_gru_update(Vm *vm, const gru_update_operands *o) {
-  DONE_IF_EMPTY(y);
-  wr_gru_update(F(xw), F(hn), F(z), F(h), F(y), T(y)->size[0], T(y)->size[1], o->activations, F(params));
-  return OK;
-}
-
-static int check_lstm_cell(Vm *vm, const lstm_cell_operands *o) {
-  const Tensor *h = T(h);
-  ASK(is_dense(h, 2));
-  const int32_t rows = h->size[0], hidden = h->size[1];
-  ASK(is_block(T(xw), rows, 4 * (int64_t)hidden) && is_block(T(hw), rows, 4 * (int64_t)hidden) &&
-      is_block(T(c), rows, hidden) && is_block(T(c_next), rows, hidden));
-  ASK(!HAS(peephole) || (fits(3 * (int64_t)hidden) && is_vector(T(peephole), 3 * hidden)));
-  return check_activations(vm, o->params, o->activations, 3);
-}
-static int run_lstm_cell(Vm *vm, const lstm_cell_operands *o) {
-  DONE_IF_EMPTY(h);
-  wr_lstm_cell(F(xw), F(hw), F(c), MAYBE(peephole), F(h), F(c_next), T(h)->size[0], T(h)->size[1], o->couple, o->activations,
-               F(params));
-  return OK;
-}
-
-/* Whole sequences: the same kernels in the same order as the loop of a product and a cell. */
-typedef struct {
-  const Tensor *xw, *packed, *h0, *scratch, *final, *trace;
-  const float *bias;
-  int32_t steps, rows, hidden, gates;
-} Sequence;
-
-/* Whether its weights are packed as the products of floats take them */
-INLINE int has_panels(const Sequence *s) {
-  return is_dense(s->packed, 1) && s->packed->count >= packed_floats((int64_t)s->gates * s->hidden, s->hidden);
-}
-static int check_sequence(Vm *vm, const Sequence *s, int32_t bias) {
-  const Tensor *xw = s->xw;
-  const int64_t width = (int64_t)s->gates * s->hidden;
-  ASK(xw->rank == 3 && xw->size[1] == s->rows && xw->size[2] == width && fits(width));
-  ASK((xw->stride[2] == 1 || width == 1) && (xw->stride[1] == width || s->rows == 1));
-  ASK(bias < 0 || is_vector(vm->tensor + bias, (int32_t)width));
-  ASK(is_block(s->h0, s->rows, s->hidden) && is_block(s->scratch, s->rows, width));
-  const Tensor *y = s->trace;
-  ASK(!y || (y->rank == 3 && y->size[0] == s->steps && y->size[1] == s->rows && y->size[2] == s->hidden));
-  ASK(!y || ((y->stride[2] == 1 || s->hidden == 1) && (y->stride[1] == s->hidden || s->rows == 1)));
-  return OK;
-}
-
-/* the recurrent product of step t */
-static const float *project(const Sequence *s, const float *h, int t) {
-  float *hw = (float *)s->scratch->data;
-  const float *packed = (float *)s->packed->data;
-  const int32_t width = s->gates * s->hidden;
-  matmul_in_step(h, s->hidden, packed, s->rows, s->hidden, (Output){hw, width, s->bias, NULL, width}, t);
-  return hw;
-}
-INLINE const float *input_at(const Sequence *s, int t) { return (float *)s->xw->data + (ptrdiff_t)t * s->xw->stride[0]; }
-INLINE float *output_at(const Sequence *s, int t) {
-  return s->trace ? (float *)s->trace->data + (ptrdiff_t)t * s->trace->stride[0] : (float *)s->final->data;
-}
-static void finish(const Sequence *s, const float *h) {
-  if (h != (float *)s->final->data && s->final->count)
-    __builtin_memmove(s->final->data, h, (size_t)s->final->count * sizeof *h);
-}
-
-#define SEQUENCE(count)                                                                                                \
-  ((Sequence){T(xw), T(packed), T(h), T(scratch), T(final), HAS(trace) ? T(trace) : NULL, MAYBE(bias), T(xw)->size[0], \
-              T(final)->size[0], T(final)->size[1], count})
-
-static Sequence plain_sequence(Vm *vm, const rnn_sequence_operands *o, int gates) { return SEQUENCE(gates); }
-static int check_plain_sequence(Vm *vm, const rnn_sequence_operands *o, int gates) {
-  ASK(T(xw)->rank == 3 && is_dense(T(final), 2));
-  Sequence s = plain_sequence(vm, o, gates);
-  ASK(has_panels(&s));
-  int error = check_sequence(vm, &s, o->bias);
-  return error ? error : check_activations(vm, o->params, o->activations, gates == 1 ? 1 : 2);
-}
-
-static int check_rnn_sequence(Vm *vm, const rnn_sequence_operands *o) { return check_plain_sequence(vm, o, 1); }
-static int run_rnn_sequence(Vm *vm, const rnn_sequence_operands *o) {
-  CHARGE_LOOP(vm, T(xw)->size[0]);
-  DONE_IF_EMPTY(final);
-  Sequence s = plain_sequence(vm, o, 1);
-  const float *h = (float *)s.h0->data, *params = F(params);
-  for (int t = 0; t < s.steps; t++) {
-    float *y = output_at(&s, t);
-    const float *hw = project(&s, h, t);
-    LAP(vm, o, FIRST_PART);
-    wr_rnn_cell(input_at(&s, t), hw, y, s.rows, s.hidden, o->activations, params);
-    LAP(vm, o, SECOND_PART);
-    h = y;
-    REQUIRE(!is_time_up(vm), OVER_SECONDS);
-  }
-  finish(&s, h);
-  return OK;
-}
-
-static int check_gru_sequence(Vm *vm, const gru_sequence_operands *o) { return check_plain_sequence(vm, o, 3); }
-static int run_gru_sequence(Vm *vm, const gru_sequence_operands *o) {
-  CHARGE_LOOP(vm, T(xw)->size[0]);
-  DONE_IF_EMPTY(final);
-  Sequence s = plain_sequence(vm, o, 3);
-  const float *h = (float *)s.h0->data, *params = F(params);
-  for (int t = 0; t < s.steps; t++) {
-    float *y = output_at(&s, t);
-    const float *hw = project(&s, h, t);
-    LAP(vm, o, FIRST_PART);
-    wr_gru_cell(input_at(&s, t), hw, h, y, s.rows, s.hidden, o->activations, params);
-    LAP(vm, o, SECOND_PART);
-    h = y;
-    REQUIRE(!is_time_up(vm), OVER_SECONDS);
-  }
-  finish(&s, h);
-  return OK;
-}
-
-static Sequence lstm_sequence(Vm *vm, const lstm_sequence_operands *o) { return SEQUENCE(4); }
-static int check_lstm_sequence(Vm *vm, const lstm_sequence_operands *o) {
-  ASK(T(xw)->rank == 3 && is_dense(T(final), 2));
-  Sequence s = lstm_sequence(vm, o);
-  ASK(has_panels(&s) && is_block(T(c), s.rows, s.hidden) && is_block(T(c_final), s.rows, s.hidden));
-  ASK(!HAS(peephole) || (fits(3 * (int64_t)s.hidden) && is_vector(T(peephole), 3 * s.hidden)));
-  int error = check_sequence(vm, &s, o->bias);
-  return error ? error : check_activations(vm, o->params, o->activations, 3);
-}
-static int run_lstm_sequence(Vm *vm, const lstm_sequence_operands *o) {
-  CHARGE_LOOP(vm, T(xw)->size[0]);
-  DONE_IF_EMPTY(final);
-  Sequence s = lstm_sequence(vm, o);
-  const float *h = (float *)s.h0->data, *peephole = MAYBE(peephole), *params = F(params);
-  float *c = F(c_final);
-  if (T(c)->data != T(c_final)->data && T(c_final)->count)
-    __builtin_memmove(c, T(c)->data, (size_t)T(c_final)->count * sizeof *c);
-  for (int t = 0; t < s.steps; t++) {
-    float *y = output_at(&s, t);
-    const float *hw = project(&s, h, t);
-    LAP(vm, o, FIRST_PART);
-    wr_lstm_cell(input_at(&s, t), hw, c, peephole, y, c, s.rows, s.hidden, o->couple, o->activations, params);
-    LAP(vm, o, SECOND_PART);
-    h = y;
-    REQUIRE(!is_time_up(vm), OVER_SECONDS);
-  }
-  finish(&s, h);
-  return OK;
-}
-
 /* --- reductions, normalizations -------------------------------------------------------------------------------------- */
 
 #define REDUCE_KERNEL(name) wr_reduce_##name,
@@ -403,21 +183,31 @@ static int check_reduce(Vm *vm, const reduce_operands *o) {
       below(o->kind, REDUCTION_COUNT));
   return OK;
 }
+static int reduce_rows(Vm *vm, const void *context, int32_t from, int32_t to) {
+  const reduce_operands *o = context;
+  const Tensor *x = T(x);
+  const ptrdiff_t row = (ptrdiff_t)x->size[1] * x->size[2];
+  REDUCE_KERNELS[o->kind](F(x) + from * row, F(y) + from * (ptrdiff_t)x->size[2], to - from, x->size[1], x->size[2]);
+  return OK;
+}
 static int run_reduce(Vm *vm, const reduce_operands *o) {
   DONE_IF_EMPTY(y);
-  const Tensor *x = T(x);
-  REDUCE_KERNELS[o->kind](F(x), F(y), x->size[0], x->size[1], x->size[2]);
-  return OK;
+  return share(vm, reduce_rows, o, T(x)->size[0], 1, 4 * (int64_t)T(x)->count);
 }
 
 static int check_softmax(Vm *vm, const softmax_operands *o) {
   ASK(is_dense(T(x), 2) && is_dense(T(y), 2) && same_sizes(T(x), T(y)));
   return OK;
 }
+static int softmax_rows(Vm *vm, const void *context, int32_t from, int32_t to) {
+  const softmax_operands *o = context;
+  const ptrdiff_t at = (ptrdiff_t)from * T(x)->size[1];
+  (o->logarithm ? wr_log_softmax : wr_softmax)(F(x) + at, F(y) + at, to - from, T(x)->size[1]);
+  return OK;
+}
 static int run_softmax(Vm *vm, const softmax_operands *o) {
   DONE_IF_EMPTY(y);
-  (o->logarithm ? wr_log_softmax : wr_softmax)(F(x), F(y), T(x)->size[0], T(x)->size[1]);
-  return OK;
+  return share(vm, softmax_rows, o, T(x)->size[0], 1, 16 * (int64_t)T(x)->count);
 }
 
 static int check_layer_norm(Vm *vm, const layer_norm_operands *o) {
@@ -426,10 +216,15 @@ static int check_layer_norm(Vm *vm, const layer_norm_operands *o) {
       (!HAS(bias) || is_vector(T(bias), x->size[1])));
   return OK;
 }
+static int layer_norm_rows(Vm *vm, const void *context, int32_t from, int32_t to) {
+  const layer_norm_operands *o = context;
+  const ptrdiff_t at = (ptrdiff_t)from * T(x)->size[1];
+  wr_layer_norm(F(x) + at, F(scale), MAYBE(bias), F(y) + at, to - from, T(x)->size[1], float_of(o->epsilon));
+  return OK;
+}
 static int run_layer_norm(Vm *vm, const layer_norm_operands *o) {
   DONE_IF_EMPTY(y);
-  wr_layer_norm(F(x), F(scale), MAYBE(bias), F(y), T(x)->size[0], T(x)->size[1], float_of(o->epsilon));
-  return OK;
+  return share(vm, layer_norm_rows, o, T(x)->size[0], 1, 8 * (int64_t)T(x)->count);
 }
 
 static int check_instance_norm(Vm *vm, const instance_norm_operands *o) {

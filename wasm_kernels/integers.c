@@ -138,26 +138,42 @@ NOINLINE void rows_times_integers(const int16_t *x, int32_t rows, ptrdiff_t term
 NOINLINE void row_times_integers(const int16_t *x, ptrdiff_t terms, const int8_t *w, const IntegerOutput *out) {
   integers_to_output(1, INTEGER_PANELS, x, terms, w, *out);
 }
+enum { MOST_INTEGER_ROWS = 64, TOGETHER_COLUMNS = INTEGER_PANELS * INTEGER_PANEL };
+typedef struct {
+  const int16_t *x;
+  ptrdiff_t terms;
+  const int8_t *packed;
+  int32_t rows;
+  IntegerOutput out;
+} IntegerProduct;
+
+static int integer_columns(Vm *vm, const void *context, int32_t from, int32_t to) {
+  (void)vm;
+  const IntegerProduct *p = context;
+  const int32_t columns = p->out.columns, end = to * TOGETHER_COLUMNS < columns ? to * TOGETHER_COLUMNS : columns;
+  for (int32_t col = from * TOGETHER_COLUMNS, width; col < end; col += width) {
+    const int8_t *w = p->packed + (ptrdiff_t)col * p->terms;
+    const IntegerOutput here = integers_from(p->out, 0, col);
+    width = p->rows == 1 && columns - col >= TOGETHER_COLUMNS ? TOGETHER_COLUMNS : INTEGER_PANEL;
+    if (p->rows == 1 && width == TOGETHER_COLUMNS) row_times_integers(p->x, p->terms, w, &here);
+    else rows_times_integers(p->x, p->rows, p->terms, w, &here);
+  }
+  return OK;
+}
 static int run_integer_gemm(Vm *vm, const integer_gemm_operands *o) {
   DONE_IF_EMPTY(y);
-  enum { MOST_ROWS = 64, TOGETHER_COLUMNS = INTEGER_PANELS * INTEGER_PANEL };
   const Tensor *y = T(y);
   const int32_t terms = even(T(x)->size[1]), columns = y->size[1];
   const int16_t *x = (const int16_t *)T(scratch)->data;
-  int32_t totals[MOST_ROWS], block = MOST_ROWS;
+  int32_t totals[MOST_INTEGER_ROWS], block = MOST_INTEGER_ROWS;
   while (block > INTEGER_ROWS && T(scratch)->count / block < terms) block -= INTEGER_ROWS;
   for (int32_t first = 0, rows; first < y->size[0]; first += rows) {
     rows = y->size[0] - first < block ? y->size[0] - first : block;
     widen_rows(vm, o, first, rows, totals);
     const IntegerOutput out = {(int32_t *)y->data + (ptrdiff_t)first * y->stride[0], y->stride[0],
                                HAS(shift) ? (const int32_t *)T(shift)->data : NULL, totals, columns};
-    for (int32_t col = 0, width; col < columns; col += width) {
-      const int8_t *w = (const int8_t *)T(packed)->data + (ptrdiff_t)col * terms;
-      const IntegerOutput here = integers_from(out, 0, col);
-      width = rows == 1 && columns - col >= TOGETHER_COLUMNS ? TOGETHER_COLUMNS : INTEGER_PANEL;
-      if (rows == 1 && width == TOGETHER_COLUMNS) row_times_integers(x, terms, w, &here);
-      else rows_times_integers(x, rows, terms, w, &here);
-    }
+    const IntegerProduct p = {x, terms, (const int8_t *)T(packed)->data, rows, out};
+    share(vm, integer_columns, &p, (columns - 1) / TOGETHER_COLUMNS + 1, 1, (int64_t)rows * columns * terms / 2);
   }
   return OK;
 }

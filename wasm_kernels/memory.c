@@ -105,17 +105,22 @@ INLINE void attend(const int vecs, Vm *vm, const linear_attention_operands *o, i
   }
 }
 
+static int attend_heads(Vm *vm, const void *context, int32_t from, int32_t to) {
+  const linear_attention_operands *o = context;
+  const int32_t heads = T(read)->size[2], cols = T(memory)->size[3];
+  for (; from < to; from++) {
+    const int32_t b = from / heads, h = from % heads;
+    int32_t col = 0;
+    for (; col + MEMORY_VECS * VL <= cols; col += MEMORY_VECS * VL) attend(MEMORY_VECS, vm, o, b, h, col, 0);
+    for (; col < cols; col += VL) attend(1, vm, o, b, h, col, cols - col);
+    REQUIRE(!is_time_up(vm), OVER_SECONDS);
+  }
+  return OK;
+}
 static int run_linear_attention(Vm *vm, const linear_attention_operands *o) {
   const Tensor *y = T(read);
   CHARGE_LOOP(vm, y->size[0]);
   if (!T(memory)->count && !y->count) return OK;
-  const int32_t cols = T(memory)->size[3];
-  for (int32_t b = 0; b < y->size[1]; b++)
-    for (int32_t h = 0; h < y->size[2]; h++) {
-      int32_t col = 0;
-      for (; col + MEMORY_VECS * VL <= cols; col += MEMORY_VECS * VL) attend(MEMORY_VECS, vm, o, b, h, col, 0);
-      for (; col < cols; col += VL) attend(1, vm, o, b, h, col, cols - col);
-      REQUIRE(!is_time_up(vm), OVER_SECONDS);
-    }
-  return OK;
+  const int64_t work = 3 * (int64_t)y->size[0] * T(memory)->count;
+  return share(vm, attend_heads, o, y->size[1] * y->size[2], 1, work);
 }

@@ -7,6 +7,12 @@
 #include "profile.h"
 #include "budget.h"
 
+/* A profiling build counts laps in one thread. */
+#if defined(WEBRNN_THREADS) && !defined(WEBRNN_PROFILE)
+#define HAS_TEAM
+#include "team.h"
+#endif
+
 typedef struct {
   char *base;
   int64_t bytes; /* of one whose size is late: the room that it has, kept from run to run and from binding to binding */
@@ -47,6 +53,11 @@ typedef struct {
   int32_t step;       /* of the loop that is running */
   const void *done;   /* the operands of the expression that the instruction before it has run along with itself */
   Budget budget;
+#ifdef HAS_TEAM
+  Team *hired, *team; /* whom the host gave, and the same while a run leads it and works in no part */
+  int64_t shared;     /* the work of the run that could be shared, in multiply-adds */
+  int32_t threads, least_work;
+#endif
 #ifdef WEBRNN_PROFILE
   Laps laps;
 #endif
@@ -473,6 +484,20 @@ int32_t wr_plan_bind(const int32_t *plan, const int32_t *symbols, uint8_t *table
 
 /* After plan_bind, which takes all limits away. */
 void wr_plan_limit(uint8_t *tables, const int64_t *limits) { set_limits(&((Vm *)tables)->budget, limits); }
+
+#ifdef HAS_TEAM
+/* After plan_bind: so many threads of a team work on each run, the one that calls counted. least_work: that of a part, in
+ * multiply-adds; with 0 parts are made even if nobody is there to help, which only tests want. */
+void wr_plan_hire(uint8_t *tables, uint8_t *team, int32_t threads, int32_t least_work) {
+  Vm *vm = (Vm *)tables;
+  vm->hired = (Team *)team, vm->threads = threads < MOST_PARTS ? threads : MOST_PARTS, vm->least_work = least_work;
+}
+/* The work of the last run that could be shared, in millions of multiply-adds, 0 if somebody else led the team */
+int32_t wr_plan_shared(const uint8_t *tables) {
+  const int64_t millions = ((const Vm *)tables)->shared >> 20;
+  return millions > INT32_MAX ? INT32_MAX : (int32_t)millions;
+}
+#endif
 
 /* steps: those that the loops of the last run were charged for */
 void wr_plan_steps(const uint8_t *tables, int64_t *steps) {

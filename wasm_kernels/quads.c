@@ -123,6 +123,27 @@ static QuadRows quad_rows(Vm *vm, const integer_gemm_operands *o, int32_t first,
   return (QuadRows){is_there ? from - (ptrdiff_t)rows * k : scratch, stride, even(k), zeros};
 }
 
+/* Some rows against all panels: by fours, then two, then one; in odd steps of a loop the other way round: the weights read last are
+ * still near. */
+typedef struct {
+  QuadRows q;
+  IntegerOutput out;
+  const int8_t *packed;
+  int32_t rows, panels, is_backwards;
+} QuadProduct;
+
+static int quad_panels(Vm *vm, const void *context, int32_t from, int32_t to) {
+  (void)vm;
+  const QuadProduct *p = context;
+  const int32_t fours = p->panels / 4, rest = p->panels % 4;
+  for (int32_t i = from; i < to; i++) {
+    const int32_t part = p->is_backwards ? to - 1 - (i - from) : i, count = part < fours ? 4 : part == fours && rest > 1 ? 2 : 1;
+    const int32_t col = (count == 1 ? p->panels - 1 : 4 * part) * INTEGER_PANEL;
+    const IntegerOutput here = integers_from(p->out, 0, col);
+    rows_times_panels(p->rows, count, &p->q, p->packed + (ptrdiff_t)col * p->q.terms, &here);
+  }
+  return OK;
+}
 static int run_integer_gemm(Vm *vm, const integer_gemm_operands *o) {
   DONE_IF_EMPTY(y);
   const Tensor *y = T(y);
@@ -135,15 +156,10 @@ static int run_integer_gemm(Vm *vm, const integer_gemm_operands *o) {
     const QuadRows q = quad_rows(vm, o, first, rows, zeros, totals);
     const IntegerOutput out = {(int32_t *)y->data + (ptrdiff_t)first * y->stride[0], y->stride[0],
                                HAS(shift) ? (const int32_t *)T(shift)->data : NULL, totals, columns};
-    /* by fours, then two, then one; in odd steps of a loop the other way round: the weights read last are still near */
-    const int32_t panels = (columns + INTEGER_PANEL - 1) / INTEGER_PANEL, fours = panels / 4, rest = panels % 4;
-    const int32_t parts = fours + (rest > 1) + (rest & 1), is_backwards = rows < QUAD_ROWS && (vm->step & 1);
-    for (int32_t i = 0; i < parts; i++) {
-      const int32_t part = is_backwards ? parts - 1 - i : i, count = part < fours ? 4 : part == fours && rest > 1 ? 2 : 1;
-      const int32_t col = (count == 1 ? panels - 1 : 4 * part) * INTEGER_PANEL;
-      const IntegerOutput here = integers_from(out, 0, col);
-      rows_times_panels(rows, count, &q, (const int8_t *)T(packed)->data + (ptrdiff_t)col * q.terms, &here);
-    }
+    const int32_t panels = (columns + INTEGER_PANEL - 1) / INTEGER_PANEL, rest = panels % 4;
+    const QuadProduct p = {q, out, (const int8_t *)T(packed)->data, rows, panels, rows < QUAD_ROWS && (vm->step & 1)};
+    const int32_t parts = panels / 4 + (rest > 1) + (rest & 1);
+    share(vm, quad_panels, &p, parts, 1, (int64_t)rows * columns * k / 2);
   }
   return OK;
 }

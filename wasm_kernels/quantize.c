@@ -37,9 +37,10 @@ static void range_of(const float *x, int32_t n, float *low, float *high) {
   UNROLL for (int j = 0; j < VL; j++)
     if (odd[j]) *low = *high = __builtin_nanf("");
 }
-static int run_dynamic_quantize(Vm *vm, const dynamic_quantize_operands *o) {
-  const int32_t rows = T(x)->size[0], n = T(x)->size[1];
-  for (int32_t row = 0; row < rows; row++) {
+static int quantize_rows(Vm *vm, const void *context, int32_t from, int32_t to) {
+  const dynamic_quantize_operands *o = context;
+  const int32_t n = T(x)->size[1];
+  for (int32_t row = from; row < to; row++) {
     const float *x = F(x) + (ptrdiff_t)row * n;
     float low, high;
     range_of(x, n, &low, &high);
@@ -50,4 +51,7 @@ static int run_dynamic_quantize(Vm *vm, const dynamic_quantize_operands *o) {
     quantize_row(x, (uint8_t *)T(y)->data + (ptrdiff_t)row * n, n, scale, zero);
   }
   return OK;
+}
+static int run_dynamic_quantize(Vm *vm, const dynamic_quantize_operands *o) {
+  return share(vm, quantize_rows, o, T(x)->size[0], 1, 8 * (int64_t)T(x)->count);
 }

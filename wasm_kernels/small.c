@@ -184,48 +184,64 @@ INLINE void small_tile(const int rows, const int panels, const int is_wide, cons
   for (int r = 0; r < rows; r++) small_results(all + r * panels * INTEGER_PANEL, panels * INTEGER_PANEL, w, column, row + r);
 }
 
-/* One row against all columns, from the first to the last or the other way round: see row_times_panels */
-INLINE void small_row(const int is_wide, const SmallWeights *w, const int16_t *x, const SmallRow *row, int backwards) {
+/* One row against the columns from `column` to `end`, in this order or the other way round: see row_times_panels */
+INLINE void small_row(const int is_wide, const SmallWeights *w, const int16_t *x, const SmallRow *row, int32_t column,
+                      int32_t end, int backwards) {
   enum { WHOLE = ROW_PANELS * INTEGER_PANEL };
-  const int32_t wholes = w->columns / WHOLE, rest = (w->columns - wholes * WHOLE + INTEGER_PANEL - 1) / INTEGER_PANEL;
+  const int32_t wholes = (end - column) / WHOLE, rest = (end - column - wholes * WHOLE + INTEGER_PANEL - 1) / INTEGER_PANEL;
   for (int32_t i = 0; i < wholes + rest; i++) {
     const int32_t group = backwards ? wholes + rest - 1 - i : i;
-    if (group < wholes) small_tile(1, ROW_PANELS, is_wide, w, x, row, group * WHOLE);
-    else small_tile(1, 1, is_wide, w, x, row, wholes * WHOLE + (group - wholes) * INTEGER_PANEL);
+    if (group < wholes) small_tile(1, ROW_PANELS, is_wide, w, x, row, column + group * WHOLE);
+    else small_tile(1, 1, is_wide, w, x, row, column + wholes * WHOLE + (group - wholes) * INTEGER_PANEL);
   }
 }
 
 /* Rows against some panels after the other, which stay in the nearest cache meanwhile */
-INLINE void small_tiles(const int is_wide, const SmallWeights *w, const int16_t *x, const SmallRow *row, int32_t rows) {
+INLINE void small_tiles(const int is_wide, const SmallWeights *w, const int16_t *x, const SmallRow *row, int32_t rows,
+                        int32_t column, int32_t end) {
   enum { WHOLE = TILE_PANELS * INTEGER_PANEL };
   const ptrdiff_t terms = w->terms;
-  int32_t column = 0;
-  for (; TILE_PANELS > 1 && column + WHOLE <= w->columns; column += WHOLE)
+  for (; TILE_PANELS > 1 && column + WHOLE <= end; column += WHOLE)
     for (int32_t r = 0; r < rows; r += TILE_OF_ROWS)
       small_tile(TILE_OF_ROWS, TILE_PANELS, is_wide, w, x + r * terms, row + r, column);
-  for (; column < w->columns; column += INTEGER_PANEL)
+  for (; column < end; column += INTEGER_PANEL)
     for (int32_t r = 0; r < rows; r += TILE_OF_ROWS) small_tile(TILE_OF_ROWS, 1, is_wide, w, x + r * terms, row + r, column);
 }
 
-/* Rounded rows against all weights. A row that is left over has better tiles of its own. */
-INLINE void small_products(const int is_wide, const SmallWeights *w, const int16_t *x, const SmallRow *row, int32_t rows,
-                           int backwards) {
-  const int32_t whole = TILE_OF_ROWS > 1 ? rows / TILE_OF_ROWS * TILE_OF_ROWS : 0;
-  if (whole) small_tiles(is_wide, w, x, row, whole);
-  for (int32_t r = whole; r < rows; r++) small_row(is_wide, w, x + (ptrdiff_t)r * w->terms, row + r, backwards);
+/* Rounded rows, to be multiplied with all weights */
+typedef struct {
+  const SmallWeights *w;
+  const int16_t *x;
+  const SmallRow *row;
+  int32_t rows, backwards;
+} SmallProduct;
+
+/* A row that is left over has better tiles of its own. */
+INLINE void small_products(const int is_wide, const SmallProduct *p, int32_t column, int32_t end) {
+  const int32_t whole = TILE_OF_ROWS > 1 ? p->rows / TILE_OF_ROWS * TILE_OF_ROWS : 0;
+  if (whole) small_tiles(is_wide, p->w, p->x, p->row, whole, column, end);
+  for (int32_t r = whole; r < p->rows; r++)
+    small_row(is_wide, p->w, p->x + (ptrdiff_t)r * p->w->terms, p->row + r, column, end, p->backwards);
 }
-NOINLINE void times_bytes(const SmallWeights *w, const int16_t *x, const SmallRow *row, int32_t rows, int backwards) {
-  small_products(0, w, x, row, rows, backwards);
+NOINLINE void times_bytes(const SmallProduct *p, int32_t column, int32_t end) { small_products(0, p, column, end); }
+NOINLINE void times_words(const SmallProduct *p, int32_t column, int32_t end) { small_products(1, p, column, end); }
+
+/* Columns that are not parted: those that one row takes at a time */
+enum { SMALL_TOGETHER = ROW_PANELS * INTEGER_PANEL };
+static int small_columns(Vm *vm, const void *context, int32_t from, int32_t to) {
+  (void)vm;
+  const SmallProduct *p = context;
+  const int32_t columns = p->w->columns, end = to * SMALL_TOGETHER < columns ? to * SMALL_TOGETHER : columns;
+  (p->w->is_wide ? times_words : times_bytes)(p, from * SMALL_TOGETHER, end);
+  return OK;
 }
-NOINLINE void times_words(const SmallWeights *w, const int16_t *x, const SmallRow *row, int32_t rows, int backwards) {
-  small_products(1, w, x, row, rows, backwards);
-}
-static void times_small(const SmallWeights *w, const int16_t *x, const SmallRow *row, int32_t rows, int backwards) {
-  (w->is_wide ? times_words : times_bytes)(w, x, row, rows, backwards);
+static void times_small(Vm *vm, const SmallProduct *p) {
+  const int64_t work = (int64_t)p->rows * p->w->columns * p->w->terms / 2;
+  share(vm, small_columns, p, (p->w->columns - 1) / SMALL_TOGETHER + 1, 1, work);
 }
 
 /* Rounds `rows` rows of x and multiplies them; `rounded` has room for SMALL_ROWS rows */
-static void small_matmul(const SmallWeights *w, const float *x, int32_t k, ptrdiff_t stride, float *y, int32_t rows, float range,
+static void small_matmul(Vm *vm, const SmallWeights *w, const float *x, int32_t k, ptrdiff_t stride, float *y, int32_t rows, float range,
                          int16_t *rounded, int backwards) {
   const Terms terms = {1, 1, k, 0, 0};
   for (int32_t first = 0, count; first < rows; first += count) {
@@ -234,7 +250,7 @@ static void small_matmul(const SmallWeights *w, const float *x, int32_t k, ptrdi
     for (int32_t r = 0; r < count; r++)
       row[r] = round_row(x + (first + r) * stride, &terms, range, rounded + (ptrdiff_t)r * w->terms, w->terms,
                          y + (ptrdiff_t)(first + r) * w->columns);
-    times_small(w, rounded, row, count, backwards);
+    times_small(vm, &(SmallProduct){w, rounded, row, count, backwards});
   }
 }
 
@@ -247,7 +263,7 @@ void wr_round_rows(const float *x, int16_t *rounded, float *scales, int32_t m, i
 void wr_small_gemm(const float *x, const uint8_t *packed, const float *scale, const float *bias, float *y, int16_t *scratch,
                    int32_t m, int32_t n, int32_t k, int32_t range, int32_t is_wide) {
   const SmallWeights w = {(const int8_t *)packed, scale, bias, n, even(k), is_wide};
-  small_matmul(&w, x, k, k, y, m, (float)range, scratch, 0);
+  small_matmul(NULL, &w, x, k, k, y, m, (float)range, scratch, 0);
 }
 
 static int check_same_bits(Vm *vm, const same_bits_operands *o) {
@@ -276,7 +292,7 @@ static int check_small_rows(Vm *vm, const small_rows_operands *o) {
   return check_small_weights(vm, o->packed, o->scale, o->bias, o->scratch, y->size[3], terms, o->range);
 }
 /* The positions from `first` on */
-static void small_positions(const Positions *p, int32_t first, int32_t count, const Terms *t, const SmallWeights *w, float range,
+static void small_positions(Vm *vm, const Positions *p, int32_t first, int32_t count, const Terms *t, const SmallWeights *w, float range,
                             int16_t *rounded, int backwards) {
   Cursor c = cursor_at(p, first, count);
   for (int32_t done = 0, rows; done < count; done += rows) {
@@ -284,27 +300,22 @@ static void small_positions(const Positions *p, int32_t first, int32_t count, co
     rows = count - done < SMALL_ROWS ? count - done : SMALL_ROWS;
     for (int32_t r = 0; r < rows; r++, go_on(p, &c))
       row[r] = round_row(c.x, t, range, rounded + (ptrdiff_t)r * w->terms, w->terms, c.y);
-    times_small(w, rounded, row, rows, backwards);
+    times_small(vm, &(SmallProduct){w, rounded, row, rows, backwards});
   }
 }
+static void small_block(Vm *vm, const Sweep *s, int32_t first, int32_t count) {
+  const small_rows_operands *o = s->operands;
+  const int32_t k = o->kernel_h * o->kernel_w * T(x)->size[3];
+  const SmallWeights w = {(const int8_t *)T(packed)->data, F(scale), MAYBE(bias), T(y)->size[3], even(k),
+                          T(packed)->dtype == DTYPE_I16};
+  small_positions(vm, &s->p, first, count, &s->terms, &w, (float)o->range, (int16_t *)T(scratch)->data, vm->step & 1);
+}
+/* Its rows are rounded in one place, so blocks are not shared, but the columns of each product are. */
 static int run_small_rows(Vm *vm, const small_rows_operands *o) {
   DONE_IF_EMPTY(y);
-  const Tensor *x = T(x), *y = T(y);
-  const Positions p = positions_of(x, y, STEPS);
-  const expression_operands *then = along(vm, (const int32_t *)o, o->along, &p);
-  const Terms terms = terms_of(x, STEPS);
-  const int32_t k = o->kernel_h * o->kernel_w * x->size[3];
-  const SmallWeights w = {(const int8_t *)T(packed)->data, F(scale), MAYBE(bias), y->size[3], even(k),
-                          T(packed)->dtype == DTYPE_I16};
-  for (int32_t first = 0, count; first < p.count; first += count) {
-    count = positions_in_block(&p);
-    if (count > p.count - first) count = p.count - first;
-    small_positions(&p, first, count, &terms, &w, (float)o->range, (int16_t *)T(scratch)->data, vm->step & 1);
-    const int error = run_along(vm, o, then, &p, first, count);
-    REQUIRE(!error, error);
-    REQUIRE(!is_time_up(vm), OVER_SECONDS);
-  }
-  return OK;
+  const Positions p = positions_of(T(x), T(y), STEPS);
+  const Sweep s = {o, small_block, p, terms_of(T(x), STEPS), along(vm, (const int32_t *)o, o->along, &p)};
+  return sweep(vm, &s, 0);
 }
 
 /* --- whole sequences of recurrent cells -------------------------------------------------------------------------------------- */
@@ -325,27 +336,26 @@ static int check_small_sequence(Vm *vm, const small_sequence_operands *o) {
   ASK(!HAS(peephole) || (fits(3 * (int64_t)s.hidden) && is_vector(T(peephole), 3 * s.hidden)));
   return check_activations(vm, o->params, o->activations, o->cell + 1);
 }
+typedef struct {
+  const small_sequence_operands *operands;
+  SmallWeights w;
+  int32_t hidden;
+} SmallSequence;
+
+static void project_small(Vm *vm, const void *context, const float *h, float *hw, int32_t rows, int32_t t) {
+  const SmallSequence *p = context;
+  const small_sequence_operands *o = p->operands;
+  small_matmul(vm, &p->w, h, p->hidden, p->hidden, hw, rows, (float)o->range, (int16_t *)T(rounded)->data, t & 1);
+}
 static int run_small_sequence(Vm *vm, const small_sequence_operands *o) {
   CHARGE_LOOP(vm, T(xw)->size[0]);
   DONE_IF_EMPTY(final);
   const Sequence s = small_sequence_of(vm, o);
-  const SmallWeights w = {(const int8_t *)T(packed)->data, F(scale), MAYBE(bias), s.gates * s.hidden, even(s.hidden),
-                          T(packed)->dtype == DTYPE_I16};
-  const float *h = F(h), *params = F(params);
-  float *c = MAYBE(c_final), *hw = F(scratch);
-  if (c && T(c)->data != T(c_final)->data) __builtin_memmove(c, T(c)->data, (size_t)T(c_final)->count * sizeof *c);
-  for (int t = 0; t < s.steps; t++) {
-    float *y = output_at(&s, t);
-    const float *xw = input_at(&s, t);
-    small_matmul(&w, h, s.hidden, s.hidden, hw, s.rows, (float)o->range, (int16_t *)T(rounded)->data, t & 1);
-    LAP(vm, o, FIRST_PART);
-    if (o->cell == CELL_RNN) wr_rnn_cell(xw, hw, y, s.rows, s.hidden, o->activations, params);
-    else if (o->cell == CELL_GRU) wr_gru_cell(xw, hw, h, y, s.rows, s.hidden, o->activations, params);
-    else wr_lstm_cell(xw, hw, c, MAYBE(peephole), y, c, s.rows, s.hidden, o->couple, o->activations, params);
-    LAP(vm, o, SECOND_PART);
-    h = y;
-    REQUIRE(!is_time_up(vm), OVER_SECONDS);
-  }
-  finish(&s, h);
-  return OK;
+  const SmallSequence p = {o,
+                           {(const int8_t *)T(packed)->data, F(scale), MAYBE(bias), s.gates * s.hidden, even(s.hidden),
+                            T(packed)->dtype == DTYPE_I16},
+                           s.hidden};
+  float *c = HAS(c) ? begin_c(T(c), T(c_final)) : NULL;
+  const Cell cell = {o->cell, o->activations, o->couple, F(params), MAYBE(peephole), c};
+  return run_rows(vm, o, &s, &cell, project_small, &p, 0, s.rows);
 }

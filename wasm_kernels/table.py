@@ -89,8 +89,8 @@ class Kernel:
     @property
     def parameters(self) -> list[tuple[str, str]]:
         """[(type, name)], as ("const f32 *", "x")."""
-        inside = self.signature.split("->")[0]
-        pairs = [p.strip().replace("*", "* ").rsplit(" ", 1) for p in inside.split(",")]
+        inside = self.signature.split("->")[0].strip()
+        pairs = [p.strip().replace("*", "* ").rsplit(" ", 1) for p in inside.split(",") if p]
         return [(" ".join(kind.split()), name) for kind, name in pairs]
 
     @property
@@ -156,13 +156,27 @@ PLAN_SIGNATURES = {
     "plan_repeat": "u8 *tables, u8 *arena, const u8 *externals, i32 times -> i32",
     "set_row_panels": "i32 count",
 }
+#: In the native library only: work that several threads share (team.h). Those of a team are there once, for all
+#: instruction sets.
+THREAD_SIGNATURES = {
+    "plan_hire": "u8 *tables, u8 *team, i32 threads, i32 least_work",
+    "plan_shared": "const u8 *tables -> i32",
+}
+TEAM_SIGNATURES = {
+    "team_bytes": "-> i32",
+    "team_make": "u8 *team",
+    "team_serve": "u8 *team, i32 who",
+    "team_end": "u8 *team",
+}
 #: In profiling builds only.
 PROFILE_SIGNATURES = {
     "plan_profile": "u8 *tables, u8 *arena, const u8 *externals, i64 *counters, i32 runs -> i32",
     "profile_calibrate": "i64 *counters, i32 count",
 }
-SIGNATURES.update(PLAN_SIGNATURES | PROFILE_SIGNATURES)
+SIGNATURES.update(PLAN_SIGNATURES | THREAD_SIGNATURES | TEAM_SIGNATURES | PROFILE_SIGNATURES)
 PLAN_FUNCTIONS = tuple(Kernel(name, name) for name in PLAN_SIGNATURES)
+THREAD_FUNCTIONS = tuple(Kernel(name, name) for name in THREAD_SIGNATURES)
+TEAM_FUNCTIONS = tuple(Kernel(name, name) for name in TEAM_SIGNATURES)
 PROFILE_FUNCTIONS = tuple(Kernel(name, name) for name in PROFILE_SIGNATURES)
 EXPORTS = (*KERNELS, *PLAN_FUNCTIONS)
 
@@ -192,7 +206,10 @@ def c_header() -> str:
         "#ifdef WEBRNN_SUFFIX",
         "#define WEBRNN_PASTE(a, b) a##_##b",
         "#define WEBRNN_NAME(a, b) WEBRNN_PASTE(a, b)",
-        *(f"#define {k.symbol} WEBRNN_NAME({k.symbol}, WEBRNN_SUFFIX)" for k in (*EXPORTS, *PROFILE_FUNCTIONS)),
+        *(
+            f"#define {k.symbol} WEBRNN_NAME({k.symbol}, WEBRNN_SUFFIX)"
+            for k in (*EXPORTS, *THREAD_FUNCTIONS, *PROFILE_FUNCTIONS)
+        ),
         *(f"#define {k.symbol}_repeat WEBRNN_NAME({k.symbol}_repeat, WEBRNN_SUFFIX)" for k in KERNELS),
         "#endif",
         '#define WEBRNN_EXPORT __attribute__((used, visibility("default")))',
@@ -206,6 +223,7 @@ def c_header() -> str:
     lines += [_c_prototype(k) for k in PLAN_FUNCTIONS]
     lines.append(f"#define ACTIVATION_CASES {' '.join(map(_c_case, ACTIVATIONS[1:]))}")
     lines += [_c_kernel_type(k) for k in {k.kind: k for k in _expression_kernels()}.values()]
+    lines += ["#ifdef WEBRNN_THREADS", *(_c_prototype(k) for k in THREAD_FUNCTIONS), "#endif"]
     lines += ["#ifdef WEBRNN_PROFILE", *(_c_prototype(k) for k in PROFILE_FUNCTIONS), "#endif"]
     return "\n".join([*lines, "#endif", ""])
 

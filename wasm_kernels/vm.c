@@ -285,7 +285,13 @@ int32_t wr_plan_run(uint8_t *tables, uint8_t *arena, const uint8_t *externals) {
   vm->where = -1, vm->step = vm->checking = 0, vm->running = 1, vm->done = NULL;
   if (vm->late_sizes) unset_sizes(vm);
   start_budget(&vm->budget, vm->growing);
+#ifdef HAS_TEAM
+  vm->shared = 0, vm->team = vm->hired && wr_team_lead(vm->hired) ? vm->hired : NULL;
+#endif
   const int error = run_block(vm, 0, vm->plan[HEADER_CODE_WORDS]);
+#ifdef HAS_TEAM
+  if (vm->team) wr_team_leave(vm->team);
+#endif
   vm->growing = error == GROW;
   return error;
 }

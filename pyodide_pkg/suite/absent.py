@@ -22,7 +22,7 @@ MODULES = {
     "pyodide_pkg": "needs the Pyodide distribution",
     **{
         f"webrnn.{name}": f"webrnn.{name} is not in the wheel"
-        for name in ("bench", "cli", "onnx_backend", "profile", "web")
+        for name in ("bench", "cli", "corpora", "onnx_backend", "profile", "web")
     },
 }
 _IMPORT = re.compile(r"No module named '(\w+(?:\.\w+)?)")

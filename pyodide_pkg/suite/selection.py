@@ -11,6 +11,7 @@ LEFT_OUT = {
     "tests/browser": "a browser and the page",
     "tests/cli/test_profile.py": "profiling builds",
     "tests/conformance/test_backend.py": "webrnn.onnx_backend is not in the wheel",
+    "tests/corpora": "processes",
     "tests/counts": "profiling builds",
     "tests/engine/kernels/test_loading.py": "native and wasmtime builds",
     "tests/engine/test_export_trial.py": "the like of it has run; minutes here",

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from webrnn.errors import BackendError, Error, LimitError, ModelError, OptionError, PlanError, ShapeError, UnsupportedOp
 
 if TYPE_CHECKING:
-    from webrnn import audio
+    from webrnn import audio, corpora
+    from webrnn.corpora.api import map as map
     from webrnn.engine.limits import Limits
     from webrnn.engine.session import InferenceSession
 
@@ -29,6 +30,7 @@ __all__ = [
     "UnsupportedOp",
     "__version__",
     "audio",
+    "corpora",
     "optimize",
 ]
 
@@ -36,14 +38,15 @@ _HOME = {
     "InferenceSession": "webrnn.engine.session",
     "Limits": "webrnn.engine.limits",
     "Report": "webrnn.report",
+    "map": "webrnn.corpora.api",
     "optimize": "webrnn.report",
 }
 """Where the public names are that are imported when they are first used."""
 
 
 def __getattr__(name: str) -> Any:
-    if name == "audio":
-        return import_module("webrnn.audio")
+    if name in ("audio", "corpora"):
+        return import_module(f"webrnn.{name}")
     home = _HOME.get(name)
     if home is None:
         raise AttributeError(f"module 'webrnn' has no attribute {name!r}")
@@ -52,4 +55,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *__all__, *_HOME})

@@ -17,8 +17,8 @@ from collections.abc import Callable, Sequence
 from webrnn.tables import table
 
 from .judge import Verdict, judge
-from .layers import NEED_ALL
 from .stacks import Recipe, build, recipe_of, smaller
+from .whole_layers import NEED_ALL
 
 BACKENDS = ("native", "wasm:relaxed", "wasm:simd")
 SECONDS_BETWEEN_LINES = 10

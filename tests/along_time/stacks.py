@@ -1,4 +1,4 @@
-"""Random models over time: stacks of layers of `layers.py`, from a seed or from hypothesis.
+"""Random models over time: stacks of layers of `layer_table.py`, from a seed or from hypothesis.
 
 A recipe is plain data, so that a model that is found to be wrong can be made smaller: without a layer it is still a
 model.
@@ -15,8 +15,10 @@ import numpy as np
 from hypothesis import strategies
 from onnx import ModelProto, helper
 
-from .layers import LAYERS, NEED_ALL, Signal, Stack
+from . import frame_layers  # noqa: F401  (it fills the table, behind `layers`)
+from .layer_table import LAYERS, Signal, Stack
 from .pieces import Builder
+from .whole_layers import NEED_ALL
 
 LAYOUTS = ("BTC", "BCT", "TBC")
 WIDTH = 4

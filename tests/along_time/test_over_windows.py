@@ -70,7 +70,23 @@ def uneven(b, x):
     return b.op("MaxPool", y, kernel_shape=[3], strides=[3])
 
 
-BUILDS = (convolutions, images, padded, softmax, positions, uneven)
+def steps_first(b, x):
+    """As recurrent layers have it: [steps, batch, features], each row times weights, and sizes of the window."""
+    rows = b.op("Transpose", x, perm=[1, 0, 2])
+    made = b.op("Add", b.op("MatMul", rows, b.constant(weights(2, 3))), b.constant(weights(3)))
+    batch = b.op("Slice", b.op("Shape", x), b.ints(0), b.ints(1))
+    start = b.op("Expand", b.constant(np.float32(0.5)), b.op("Concat", b.ints(1), batch, b.ints(3), axis=0))
+    summed = b.op("ReduceMax", b.op("Concat", start, made, axis=0), b.ints(0), keepdims=0)
+    return b.op("Add", summed, b.op("Squeeze", b.op("Slice", made, b.ints(-1), b.ints(99), b.ints(0)), b.ints(0)))
+
+
+def features_first(b, x):
+    """The window behind what is between it and the batch."""
+    y = b.op("Reshape", b.op("Transpose", x, perm=[2, 0, 1]), b.ints(2, -1, WINDOW))
+    return b.op("Transpose", b.op("Softmax", b.op("Tanh", y), axis=2), perm=[1, 0, 2])
+
+
+BUILDS = (convolutions, images, padded, softmax, positions, uneven, steps_first, features_first)
 
 
 @pytest.mark.parametrize("build", BUILDS, ids=lambda build: build.__name__)
@@ -96,7 +112,23 @@ def test_what_windows_share_runs_on_the_sequence():
 
 def test_a_hop_that_a_stride_does_not_divide_makes_windows_before_it():
     made = ops(joined(window_model(uneven), 2))
-    assert made.index("Conv") < made.index("Slice") < made.index("MaxPool")
+    assert made.index("Conv") < made.index("Gather") < made.index("MaxPool")
+
+
+def test_products_of_rows_are_shared():
+    made = ops(joined(window_model(steps_first), 1))
+    assert made.index("MatMul") < made.index("Gather")
+    assert made.count("Gather") == 1
+
+
+@pytest.mark.parametrize("build", [steps_first, features_first, softmax], ids=lambda build: build.__name__)
+def test_windows_have_one_history(build):
+    session = webrnn.InferenceSession(joined(window_model(build), 1))
+    stream = session.stream(carry="internal")
+    frames = np.random.default_rng(8).standard_normal((1, 30, 2)).astype(np.float32)
+    parts = [stream.step({"frames": frames[:, at : at + 1]})[0] for at in range(30)]
+    assert np.concatenate(parts).tobytes() == session.run(None, {"frames": frames})[0].tobytes()
+    assert len([name for name in stream.state if name.endswith(".before")]) == 1
 
 
 def test_it_streams():

@@ -346,15 +346,3 @@ def test_sizes_that_are_written_down_are_no_sizes_of_a_stream(op):
     made = made or b.op(op, x, ones, name="fixed", **({"axis": 1} if op == "Concat" else {}))
     with pytest.raises(webrnn.ModelError, match="node 'fixed'"):
         session(one_output(b, made)).stream(carry="internal", time={"x": 0})
-
-
-@pytest.mark.parametrize(("time", "is_exact"), [(3, False), ("time", True)])
-def test_sums_over_channels_of_a_model_for_a_fixed_number_of_frames(time, is_exact):
-    b = Builder(RNG)
-    mean = b.op("ReduceMean", b.input("x", [1, WIDTH, time]), b.ints(1), name="mean")
-    s = session(one_output(b, mean), backend="native")
-    if is_exact:
-        assert s.stream(carry="internal", time={"x": 2}).stride == 1
-        return
-    with pytest.raises(webrnn.ModelError, match=r"node 'mean'.*open axis of time"):
-        s.stream(carry="internal", time={"x": 2})

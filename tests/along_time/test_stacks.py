@@ -14,8 +14,9 @@ import webrnn
 
 from .fuzz import kind_of, reduced, verdict_of
 from .judge import judge
-from .layers import LAYERS, NEED_ALL
+from .layer_table import LAYERS
 from .stacks import Recipe, build, recipe_of, recipes
+from .whole_layers import NEED_ALL
 
 STACKS = 300
 BATCHES = 10

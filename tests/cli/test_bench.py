@@ -1,5 +1,6 @@
 import json
 import sys
+from functools import cache
 
 import numpy as np
 import onnx
@@ -10,9 +11,22 @@ from tests.engine.stream_models import hidden_state, stateful
 from webrnn.bench.case import make_case
 from webrnn.bench.models import streaming_gru
 from webrnn.bench.onnx_file import GraphFile
+from webrnn.bench.peaks import measure_limits
 from webrnn.cli import main
+from webrnn.errors import BackendError
+from webrnn.web.folders import CHECKOUT
 
 QUICK = ["--seconds", "0.01", "--depth", "1,3"]
+
+
+@pytest.fixture(autouse=True)
+def limits_are_measured_once(monkeypatch):
+    monkeypatch.setattr("webrnn.bench.benchmark.measure_limits", measured_limits)
+
+
+@cache
+def measured_limits():
+    return measure_limits()
 
 
 def bench(*arguments):
@@ -37,6 +51,8 @@ def test_the_built_in_model_is_what_onnx_expects():
 def test_the_built_in_model_on_all_backends(tmp_path, capsys):
     assert bench("--backend", "native,wasm:relaxed,numpy", "--json", tmp_path / "a.json", "--frame-ms", 10) == 0
     rows = rows_of(tmp_path / "a.json")
+    options = measured_with(json.loads((tmp_path / "a.json").read_text()))
+    assert (options["mode"], options["frame_ms"], options["carry"]) == ("--stream", 10, "auto")
     for backend in ("native", "wasm:relaxed"):
         assert {(f"{backend} stream", 1), (f"{backend} pool", 1), (f"{backend} pool", 3)} <= rows.keys()
     assert ("numpy pool, one by one", 3) in rows
@@ -106,6 +122,8 @@ def test_without_onnxruntime(monkeypatch, capsys):
         (["--compare", "nowhere.json"], "has no figures"),
         (["--carry", "manual"], "is not of the form NAME=VALUE"),
         (["--backend", "cuda"], "backend 'cuda'"),
+        (["--against", "nowhere"], "--against nowhere: that is neither the root of a checkout"),
+        (["--ab", "nothing"], "no such pass or switch"),
     ],
 )
 def test_wrong_options(arguments, message, capsys):
@@ -116,6 +134,88 @@ def test_wrong_options(arguments, message, capsys):
 def test_streams_are_of_one_model(capsys):
     assert bench("a.onnx", "b.onnx") == 1
     assert "one model" in capsys.readouterr().err
+
+
+def measured_with(data):
+    assert data["revision"].keys() == {"version", "commit", "dirty", "python", "kernels"}
+    return data["options"]
+
+
+def test_switches_of_streams(tmp_path, capsys):
+    quick = ["--seconds", "0", "--rounds", "1", "--depth", "2", "--json", str(tmp_path / "ab.json")]
+    assert main(["bench", "--stream", "--ab", "fused_sequences,prune_branches", *quick]) == 0
+    printed = capsys.readouterr().out
+    assert "off ÷ on" in printed
+    assert "same program" in printed
+    data = json.loads((tmp_path / "ab.json").read_text())
+    assert data["kind"] == "webrnn bench --stream --ab"
+    assert [(row["switch"], row["way"]) for row in data["rows"][1:3]] == [
+        ("fused_sequences", "native pool"),
+        ("prune_branches", "native stream"),
+    ]
+    assert measured_with(data)["rounds"] == 1
+    assert measured_with(data)["carry"] == "auto"
+    assert main(["bench", "--stream", "--ab", "help"]) == 0
+
+
+def test_two_revisions(tmp_path, capsys):
+    (tmp_path / "m.onnx").write_bytes(streaming_gru(4, 5))
+    (tmp_path / "bad.onnx").write_bytes(b"no model")
+    quick = ["--seconds", "0", "--rounds", "1", "--against", str(CHECKOUT), "--json", str(tmp_path / "a.json")]
+    models = ["gru_128_t1", str(tmp_path / "m.onnx"), str(tmp_path / "bad.onnx")]
+    assert main(["bench", *models, *quick, "--size", "steps=3"]) == 0
+    printed = capsys.readouterr().out
+    assert printed.splitlines()[0].startswith("this:  ")
+    assert f"({CHECKOUT})" in printed.splitlines()[1]
+    assert "both revisions are the same code" in printed
+    assert "this: ModelError" in printed
+    data = json.loads((tmp_path / "a.json").read_text())
+    assert data["against"]["revision"] == data["revision"]
+    assert measured_with(data)["against"] == str(CHECKOUT)
+    assert [(row["model"], row["way"], row["difference"]) for row in data["rows"][:2]] == [
+        ("gru_128_t1", "native", 0.0),
+        ("m", "native", 0.0),
+    ]
+    assert data["rows"][2]["failures"]
+
+
+def test_ticks_of_two_revisions(capsys):
+    quick = ["--seconds", "0", "--rounds", "1", "--depth", "2", "--against", str(CHECKOUT), "--json", "-"]
+    assert main(["bench", "--stream", *quick]) == 0
+    data = json.loads(capsys.readouterr().out)
+    assert data["kind"] == "webrnn bench --stream --against"
+    assert [(row["way"], row["depth"], row["difference"]) for row in data["rows"]] == [
+        ("native stream", 1, 0.0),
+        ("native pool", 2, 0.0),
+    ]
+    for row in data["rows"]:
+        for times in row["us"].values():
+            assert 0 < times["p50"] <= times["p99"] <= times["worst"]
+
+
+def test_a_model_that_has_no_streams_is_told_of_both_revisions(tmp_path, capsys):
+    graph = GraphFile("no states")
+    graph.node("Neg", ["x"], ["y"])
+    (tmp_path / "m.onnx").write_bytes(graph.model({"x": [1]}, {"y": [1]}))
+    arguments = ["--seconds", "0", "--rounds", "1", "--against", str(CHECKOUT)]
+    assert main(["bench", "--stream", str(tmp_path / "m.onnx"), *arguments]) == 0
+    assert "this: ModelError" in capsys.readouterr().out
+
+
+def test_ticks_in_node(monkeypatch, capsys):
+    def missing(self, workshop):
+        raise BackendError("there is none")
+
+    monkeypatch.setattr("webrnn.bench.web.ChromiumHost.__init__", missing)
+    monkeypatch.setattr("webrnn.bench.others.modules_folder", lambda given: None)
+    assert bench("--browser", "--peers", "--backend", "native", "--no-onnxruntime", "--json", "-") == 0
+    data = json.loads(capsys.readouterr().out)
+    node = next(row for row in data["rows"] if row["way"] == "node stream")
+    assert 0 < node["p50"] <= node["p99"] <= node["worst"]
+    assert node["kib_per_tick"] is None
+    assert list(data["machine"]["engines"]) == ["node"]
+    assert "chromium is not measured: there is none" in data["notes"]
+    assert any(note.startswith("onnxruntime-web is not installed") for note in data["notes"])
 
 
 def models_of(data):
@@ -139,6 +239,7 @@ def test_times_of_built_in_models(tmp_path, capsys):
         "machine"
     ].keys()
     assert data["limits"]["gflops"] > 0
+    assert measured_with(data)["rounds"] == 2
     models = models_of(data)
     assert list(models) == ["rnn_128", "gru_128_t1", "loop_accum"]
     for rows in models.values():
@@ -226,7 +327,9 @@ def test_onnxruntime_beside_native(capsys):
 def test_switches(tmp_path, capsys):
     assert times("--ab", "fused_sequences,hoist_invariants", "conditioned_128", "--json", tmp_path / "ab.json") == 0
     assert "off ÷ on" in capsys.readouterr().out
-    rows = json.loads((tmp_path / "ab.json").read_text())["rows"]
+    data = json.loads((tmp_path / "ab.json").read_text())
+    assert measured_with(data)["ab"] == "fused_sequences,hoist_invariants"
+    rows = data["rows"]
     assert [row["switch"] for row in rows] == ["fused_sequences", "hoist_invariants"]
     assert all(row["results"][1]["same_bits"] for row in rows)
     assert main(["bench", "--ab", "help"]) == 0

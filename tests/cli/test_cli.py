@@ -42,10 +42,18 @@ def test_run_with_limits(path, capsys):
     assert "LimitError: node 'cell'" in capsys.readouterr().err
 
 
+def test_run_with_threads(path, capsys):
+    assert main(["run", path, "--backend", "native", "--threads", "2"]) == 0
+    assert main(["run", path, "--threads", "auto"]) == 0
+    assert main(["run", path, "--backend", "numpy", "--threads", "2"]) == 1
+    assert "only the backend native" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
         ["--steps", "0"],
+        ["--threads", "0"],
         ["--seconds", "nan"],
         ["--input", "X"],
         ["--input", "X=none.npy"],

@@ -46,6 +46,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "model.onnx").write_bytes(gru("steps", "batch"))
     np.save(tmp_path / "frame.npy", np.zeros((1, 1, SIZE), np.float32))
+    (tmp_path / "frames").mkdir()
+    np.save(tmp_path / "frames" / "0.npy", np.zeros((3, 1, SIZE), np.float32))
     return tmp_path
 
 

@@ -25,6 +25,7 @@ ELSEWHERE = {
     "expand_ops",
     "integer_products",
     "skip_requantizing",
+    "skip_zero_weights",
     "unrepeat_matrices",
 }
 """Passes that never have anything to do on these graphs; they have tests of their own."""

@@ -9,6 +9,7 @@
 #include <sys/time.h>
 
 #include "all.c"
+#include "team.c"
 
 #ifndef MOST_BYTES
 #define MOST_BYTES (1 << 26)
@@ -74,6 +75,14 @@ static uint8_t *grown(const uint8_t *tables, uint8_t *arena, int32_t arena_bytes
   return calloc(1, (size_t)wr_plan_arena_bytes(tables));
 }
 
+/* A team of whoever runs the plan: all instructions are done in parts, one after the other. */
+static Team alone;
+static void hire_nobody(uint8_t *tables) {
+  memset(&alone, 0, sizeof alone);
+  wr_team_make((uint8_t *)&alone);
+  wr_plan_hire(tables, (uint8_t *)&alone, 3, 0);
+}
+
 static size_t missing_bytes; /* that externals are too short, to see that the sanitizer sees it */
 static long refused[N_ERRORS], failed[N_ERRORS], too_large, cut_off, ran;
 
@@ -124,6 +133,7 @@ static void run_plan(const int32_t *plan, int32_t bytes, const int32_t *symbols,
     free(numbers), free(tables);
     return;
   }
+  if (seed % 3 == 0) hire_nobody(tables);
   volatile int32_t arena_bytes = wr_plan_arena_bytes(tables);
   int32_t *external_bytes = malloc((size_t)n_externals * sizeof *external_bytes);
   uint8_t *volatile arena = malloc((size_t)arena_bytes), **externals = malloc((size_t)n_externals * sizeof *externals);

@@ -30,12 +30,22 @@ from wasm_kernels.build import ROOT, UNFUSED, generated_headers
 from webrnn.plan.opcodes import ERRORS
 
 COMPILERS = ("clang", *(f"clang-{n}" for n in range(30, 12, -1)), "gcc")
-ADDRESS, UNDEFINED, LIBFUZZER = "address", "address,undefined", "fuzzer,address"
+ADDRESS, UNDEFINED, LIBFUZZER, THREAD = "address", "address,undefined", "fuzzer,address", "thread"
 RUN_HEADER = Path(__file__).parent / "fuzz_run.h"
-FLAGS = ["-std=gnu11", "-O1", "-g1", "-ffp-contract=off", "-fno-math-errno", "-Wno-unknown-pragmas"]
+FLAGS = [
+    "-std=gnu11",
+    "-O1",
+    "-g1",
+    "-ffp-contract=off",
+    "-fno-math-errno",
+    "-Wno-unknown-pragmas",
+    "-DWEBRNN_THREADS",
+    "-pthread",
+]
 WORK = ROOT / "build" / "fuzz"
 OPTIONS = {
     "ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1:symbolize=0",
+    "TSAN_OPTIONS": "halt_on_error=1:symbolize=0",
     "UBSAN_OPTIONS": "print_stacktrace=1:symbolize=0",
 }
 """A report is not symbolized, because that takes longer than a plan may run."""
@@ -115,14 +125,18 @@ def run(seeds: Sequence[int], checks: str = ADDRESS, missing_bytes: int = 0) -> 
 
 
 def run_plans(
-    plans: Sequence[tuple[str, bytes, int, Sequence[int]]], checks: str = ADDRESS, missing_bytes: int = 0
+    plans: Sequence[tuple[str, bytes, int, Sequence[int]]],
+    checks: str = ADDRESS,
+    missing_bytes: int = 0,
+    name: str = "fuzz_driver",
 ) -> Counter[str]:
-    """The same of given plans: (name, file, seed of what its memory holds, numbers of its symbols) each."""
+    """The same of given plans: (name, file, seed of what its memory holds, numbers of its symbols) each, on the program
+    of fuzz_driver.c or of another source beside it."""
     records = [
         struct.pack(f"<{3 + len(symbols)}i", len(data), seed, len(symbols), *symbols) + data
         for _, data, seed, symbols in plans
     ]
-    command, environment = [str(driver(checks)), str(missing_bytes)], {**os.environ, **OPTIONS}
+    command, environment = [str(driver(checks, name)), str(missing_bytes)], {**os.environ, **OPTIONS}
     done = subprocess.run(command, input=b"".join(records), capture_output=True, env=environment)
     if done.returncode:
         lines = done.stderr.decode(errors="replace").splitlines()

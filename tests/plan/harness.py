@@ -31,7 +31,17 @@ _TYPES = {
     "f": DType.FLOAT, "i": DType.INT64, "j": DType.INT32, "b": DType.BOOL, "d": DType.DOUBLE, "h": DType.FLOAT16,
     "c": DType.INT8, "w": DType.UINT16, **ELEMENT_TYPES,
 }  # fmt: skip
-_loaded = cache(kernels.load)
+IN_PARTS = "native in parts"
+"""Three threads of a team do every instruction in parts, however small."""
+
+
+@cache
+def loaded(spec: str) -> kernels.Kernels:
+    if spec != IN_PARTS:
+        return kernels.load(spec)
+    made = kernels.load("native", threads=3)
+    made.least_work = 0
+    return made
 
 
 def value_type(text: str) -> tuple[DType, tuple[int | SymbolicDim, ...]]:
@@ -78,7 +88,7 @@ def plan_of(graph: Graph, options: frozenset[str] = frozenset(), **settings: Any
 
 def run_plan(data: bytes, spec: str, runs: Sequence[Sequence[np.ndarray]]) -> list[list[np.ndarray]]:
     """The results of one program for several sets of inputs."""
-    program = PlanProgram(data, _loaded(spec))
+    program = PlanProgram(data, loaded(spec))
     return [program.run(arguments) for arguments in runs]
 
 
@@ -129,11 +139,11 @@ def check_graph(
     data = plan_of(graph, options)
     is_unfused = bool(unfused_parts(plan_tables.decode(data)))
     first: dict[bool, tuple[str, list[list[np.ndarray]]]] = {}
-    for spec in builds:
+    for spec in (*builds, *((IN_PARTS,) if "native" in builds[0] else ())):
         results = run_plan(data, spec, again)
         for got, want in zip(results, [*wanted, wanted[0]], strict=True):
             assert_close(got, [np.asarray(array) for array in want], tolerance, spec)
-        other, theirs = first.setdefault(_loaded(spec).fused and not is_unfused, (spec, results))
+        other, theirs = first.setdefault(loaded(spec).fused and not is_unfused, (spec, results))
         for got, their in zip(results, theirs, strict=True):
             assert_same_bits(got, their, f"{spec} and {other}")
     if CORE and "wasm:relaxed" in builds:

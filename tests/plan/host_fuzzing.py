@@ -61,12 +61,12 @@ def sanitized_kernels() -> Path:
             for name, text in headers.items():
                 (Path(work) / name).write_text(text)
             compile_ = [*command, f"-I{work}", f"-I{SOURCES}"]
-            kernels, cpu = f"{work}/kernels.o", f"{work}/cpu.o"
-            each = [*compile_, *flags, f"-DWEBRNN_SUFFIX={isa}", "-c", str(SOURCES / "all.c"), "-o", kernels]
-            subprocess.run(each, check=True)
-            subprocess.run([*compile_, "-c", str(SOURCES / "cpu.c"), "-o", cpu], check=True)
+            suffixed = {"all": [*flags, f"-DWEBRNN_SUFFIX={isa}"], "cpu": [], "team": []}
+            objects = [f"{work}/{name}.o" for name in suffixed]
+            for (name, own), made in zip(suffixed.items(), objects, strict=True):
+                subprocess.run([*compile_, *own, "-c", str(SOURCES / f"{name}.c"), "-o", made], check=True)
             library = folder / f"native{LIBRARY_SUFFIX}"
-            subprocess.run([*command, "-shared", kernels, cpu, "-o", str(library)], check=True)
+            subprocess.run([*command, "-shared", *objects, "-o", str(library)], check=True)
         write_bindings(folder)
     return folder
 
@@ -240,7 +240,7 @@ def _prepare(backend: str, folder: str, weakness: str) -> None:
         return memory.ctypes.data, whole
 
     kernels.allocate = exactly  # type: ignore[method-assign]
-    backends.kernels_of = lambda spec: lambda: kernels
+    backends.kernels_of = lambda spec, threads=1: lambda: kernels
     from webrnn.engine import exporting
 
     exporting.kernels_of = backends.kernels_of

@@ -276,3 +276,25 @@ def test_an_integer_divided_by_zero_raises(op, kind):
         assert result.tolist() == ([3, 3, 1] if op == "Div" else [1, 0, 2])
         with pytest.raises(ModelError, match="integer division by zero"):
             run_plan(data, spec, [[a, bad]])
+
+
+CHAINS = {
+    "one after the other": lambda b, x: b.op("Max", b.op("LeakyRelu", x, alpha=0.2), b.constant(np.float32(-0.4))),
+    "read again at the end": lambda b, x: b.op("Sub", b.op("Exp", b.op("Abs", x)), x),
+    "read twice": lambda b, x: b.op("Mul", b.op("Abs", x), b.op("Add", b.op("Abs", x), b.op("Neg", x))),
+    "read later than the next": lambda b, x: (lambda y: b.op("Add", b.op("Sqrt", b.op("Abs", b.op("Neg", y))), y))(
+        b.op("Tanh", x)
+    ),
+    "of truth values": lambda b, x: b.op("Where", b.op("Less", x, b.op("Neg", x)), b.op("Exp", x), x),
+    "of numbers and halves": lambda b, x: b.op("Cast", b.op("Floor", b.op("Exp", x)), to=DType.INT64),
+}
+"""What leads to the result of an expression is made where the result will be, unless that is read later."""
+
+
+@pytest.mark.parametrize("name", CHAINS)
+@pytest.mark.parametrize("shape", ["7", "40 70", "3 2500"])
+def test_chains_in_the_place_of_their_result(name, shape):
+    graph = graph_of(lambda b, x: b.op("Identity", CHAINS[name](b, b.op("Round", x))), f"f {shape}")
+    check_graph(graph.copy())
+    run_passes(graph)
+    check_graph(graph)

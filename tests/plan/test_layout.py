@@ -196,6 +196,21 @@ def test_parts_of_a_concat_are_made_in_their_places(name):
     check_graph(graph)
 
 
+@pytest.mark.parametrize(("perm", "axis", "copies"), [([0, 2, 1], 1, 2), ([2, 0, 1], 0, 2), ([0, 1, 2], 2, 3)])
+def test_a_convolution_writes_to_its_place_in_a_concat(perm, axis, copies):
+    """Behind a history, with channels last; not where channels would have gaps. x and the history are copied."""
+
+    def build(b, x, before):
+        kernel = b.constant(np.random.default_rng(0).standard_normal((16, 8, 3)).astype(np.float32))
+        made = b.op("Transpose", b.op("Relu", b.op("Conv", x, kernel)), perm=perm)
+        return b.op("Tanh", b.op("Concat", before, made, axis=axis))
+
+    history = [[1, 16, 4][place] for place in perm]
+    graph = graph_of(build, "f 1 8 12", f"f {' '.join(map(str, history))}")
+    assert sum(instruction.name == "copy" for instruction in lower(graph).code) == copies
+    check_graph(graph)
+
+
 def test_concat_of_different_sizes():
     on_all_kinds(lambda b, x, y: b.op("Concat", x, y, axis=0), "n 3", "2 3")
     on_all_kinds(lambda b, x, y: b.op("Concat", x, y, axis=1), "n 3", "n t")

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from tests.passes.random_graphs import random_graph
-from tests.plan.harness import BUILDS, assert_close, assert_same_bits, run_plan
+from tests.plan.harness import BUILDS, IN_PARTS, assert_close, assert_same_bits, loaded, run_plan
 from webrnn.engine.executor.executor import Executor
-from webrnn.engine.kernels import loading as kernels
 from webrnn.errors import PlanError
 from webrnn.passes import run_passes
 from webrnn.plan.encode import compile_graph
@@ -36,7 +35,7 @@ def examine(seed: int, optimize: bool) -> bool:
     if plans[0] is None:
         return False
     results = {}
-    for spec in BUILDS:
+    for spec in (*BUILDS, IN_PARTS):
         for data in plans:
             try:
                 (got,) = run_plan(data, spec, [case.arguments])
@@ -45,7 +44,7 @@ def examine(seed: int, optimize: bool) -> bool:
                     raise
                 return False  # it holds for other sizes, such as longer sequences
             assert_close(got, wanted, 1e-4, spec)
-            assert_same_bits(got, results.setdefault(kernels.load(spec).fused, got), spec)
+            assert_same_bits(got, results.setdefault(loaded(spec).fused, got), spec)
     return True
 
 

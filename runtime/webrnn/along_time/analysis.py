@@ -17,14 +17,14 @@ from webrnn.ops.sets import SIZES
 from webrnn.shapes.facts import Fact, Facts, fact_of_array, facts_of_inputs
 from webrnn.shapes.infer import infer_node
 
-from . import layout_moves, number_moves, window_moves  # noqa: F401  (they fill the table of moves)
+from . import columns, layout_moves, number_moves, window_moves  # noqa: F401  (they fill the table of moves)
 from .copies import copied
 from .kinds import COUNTS, LAST, TIMELESS, Along, BreaksTime, Fault, join
 from .loop_moves import loop_move
 from .loops import inner_loop, steps_of, time_loop, walks_along_time
 from .moves import COUNTING, MOVES, Move
 from .numbers import Numbers, numbers_of
-from .paces import OPENED, STRIDES, mentions_strides
+from .paces import STRIDES, fixed_frames, mentions_strides
 from .shapes import KEEP_NONE, SHAPES_OF_MANY, content_of_many
 from .view import NodeView, rule_of
 
@@ -69,7 +69,8 @@ class Analysis:
         self.walking: list[Node] = []
         """Loops that walk along time, those with a fault too."""
         sizes = [_size(value, axis) for value, axis in time.items()]
-        self.is_opened = any(str(size).startswith(OPENED) for size in sizes)
+        fixed = next((number for number in map(fixed_frames, sizes) if number is not None), None)
+        self.fixed = None if fixed is None else fixed // stride
         is_fixed = bool(sizes) and isinstance(sizes[0], int) and not opened
         self.frames: Dim = sizes[0] if is_fixed and sizes[0] is not None else stride * STRIDES
         """How many there are where a node looks, in the whole run; inside a loop or branch those that it is handed."""
@@ -106,7 +107,7 @@ class Analysis:
 
     def view(self, node: Node, operands: Sequence[Along], frames: Dim | None = None) -> NodeView:
         here = self.frames if frames is None else frames
-        return NodeView(node, operands, self.facts, self.constants, here, self.fills, self.numbers, self.is_opened)
+        return NodeView(node, operands, self.facts, self.constants, here, self.fills, self.numbers, self.fixed)
 
     def _note_numbers(self, node: Node) -> None:
         """Note a result that counts frames."""

@@ -8,8 +8,8 @@ from webrnn.ir import WEBRNN, Dim
 from webrnn.ir.fused import CELLS
 from webrnn.ops.sets import ELEMENTWISE, REDUCTIONS
 
+from .columns import require_no_columns
 from .kinds import Along, BreaksTime
-from .paces import mentions_strides
 from .view import NodeView, meeting, rule
 
 
@@ -160,6 +160,9 @@ def einsum(view: NodeView) -> Sequence[Along]:
     if any(operand.last for operand in view.operands) or len(letters) != 1:
         raise BreaksTime("it combines each frame with other ones")
     letter = letters.pop()
+    is_summed = any(one not in result and left.count(one) == 1 for one in left if one != ",")
+    if is_summed and view.fixed_length(next(at for at, along in enumerate(view.operands) if along.axis is not None)):
+        raise BreaksTime("it sums in another order than the model does for its fixed number of frames")
     if letter not in result or any(term.count(letter) > 1 for term in terms):
         raise BreaksTime("it sums over frames")
     if len({(operand.outer, operand.inner) for _, operand in timed}) > 1:
@@ -249,25 +252,11 @@ def resize(view: NodeView) -> Sequence[Along]:
 
 @rule(*REDUCTIONS)
 def reduce(view: NodeView) -> Sequence[Along]:
-    time, rank = view.time_of(0), view.rank(0)
-    axes = view.ints(1, "axes") if view.has(1) else tuple(view.node.attrs.get("axes") or ())
-    if not axes and view.node.attrs.get("noop_with_empty_axes", 0):
+    time, gone = view.time_of(0), view.reduced_axes()
+    if not gone:
         return [view.operands[0]]
-    gone = {view.from_front(axis, rank) for axis in axes or range(rank)}
-    if view.node.op not in ("ReduceMax", "ReduceMin") and _sums_before_opened_time(view, gone, time):
-        raise BreaksTime(
-            "it sums over an axis before that of time, in another order than the model does for its fixed number of "
-            "frames: export it with an open axis of time",
-            time,
-        )
+    require_no_columns(view, gone)
     return [_reduced(view, gone, time)]
-
-
-def _sums_before_opened_time(view: NodeView, gone: set[int], time: int) -> bool:
-    """Whether the model has a fixed number of frames, and only they lie behind what is summed: one frame is a row of
-    memory then, and several are columns, which are summed in another order."""
-    behind = view.shape(0)[max(gone) + 1 :]
-    return view.is_opened and time > max(gone) and all(size == 1 or mentions_strides(size) for size in behind)
 
 
 @rule("ArgMax", "ArgMin")
@@ -292,6 +281,8 @@ def over_an_axis(view: NodeView) -> Sequence[Along]:
         axis = view.axis_attribute(-1)
     if axis == time:
         raise BreaksTime("it runs over all frames", time)
+    if view.node.op == "LpNormalization":
+        require_no_columns(view, [axis])
     return [view.operands[0]] * len(view.node.outputs)
 
 
@@ -328,9 +319,9 @@ def instance_normalization(view: NodeView) -> Sequence[Along]:
 
 @rule("MeanVarianceNormalization")
 def mean_variance_normalization(view: NodeView) -> Sequence[Along]:
-    axes = {view.from_front(axis, view.rank(0)) for axis in view.node.attrs.get("axes", (0, 2, 3))}
-    if view.time_of(0) in axes:
+    if view.time_of(0) in view.reduced_axes():
         raise BreaksTime("its statistics are of all frames", view.time_of(0))
+    require_no_columns(view, view.reduced_axes())
     return [view.operands[0]]
 
 

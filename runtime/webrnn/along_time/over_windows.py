@@ -1,19 +1,21 @@
 """A model of one window, for all windows of a sequence: what windows share is computed once.
 
-A window of a convolution's result is the convolution of a window, and likewise for pools and for what is done to each
-element: as long as nothing pads or mixes the axis of the window, such ops run once, on the sequence. Where an op needs
-the window, or has made it one frame, windows become the first axis, and the model runs with them as its batch. Both
-ways give the same bits.
+A window of a convolution's result is the convolution of a window, and likewise for pools, for products of each frame
+with weights and for what is done to each element: as long as nothing pads or mixes the axis of the window, such ops run
+once, on the sequence. Where an op needs the window, or has made it one frame, windows become the batch of the model.
+Both ways give the same bits.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
+import numpy as np
+
 from webrnn.errors import ModelError
-from webrnn.ir import Graph, GraphBuilder, Node, Value
+from webrnn.ir import WEBRNN, Graph, GraphBuilder, Node, Value
 from webrnn.ops.sets import ELEMENTWISE, RESHAPES
 from webrnn.shapes.facts import Facts
 from webrnn.shapes.infer import infer
@@ -23,12 +25,13 @@ TO_THE_END = 2**31 - 1
 
 @dataclass(frozen=True)
 class _Sliding:
-    """Window j is `size` frames of `base` from frame j * `hop` on, along `axis`; the first axis of `base` is 1."""
+    """Window j is `size` frames of `base` from frame j * `hop` on, along `axis`; the axis `batch` of `base` is 1."""
 
     base: Value
     axis: int
     size: int
     hop: int
+    batch: int = 0
 
 
 def over_windows(b: GraphBuilder, model: Graph, sequence: Value, hop: int, axis: int = 1) -> list[Value]:
@@ -44,7 +47,7 @@ def over_windows(b: GraphBuilder, model: Graph, sequence: Value, hop: int, axis:
     >>> b = GraphBuilder("g")
     >>> (y,) = over_windows(b, inner.graph, b.input("frames", DType.FLOAT, (1, Symbol("time"), 2)), hop=1)
     >>> [node.op for node in b.graph.nodes]
-    ['Add', 'Slice', 'Transpose', 'Slice', 'Transpose', 'Slice', 'Transpose', 'Concat']
+    ['Add', 'Shape', 'Sub', 'Squeeze', 'Range', 'Unsqueeze', 'Add', 'Gather', 'Squeeze']
     """
     if len(model.inputs) != 1:
         raise ModelError(f"a model of windows has one input, this has {[value.name for value in model.inputs]}")
@@ -68,7 +71,7 @@ class _Walk:
 
     def run(self) -> list[Value]:
         for node in self.model.nodes:
-            made = self._on_sequence(node)
+            made = self._sizes(node) or self._on_sequence(node)
             if made is not None:
                 self.values[_first(node)] = made
                 continue
@@ -81,30 +84,55 @@ class _Walk:
             self.b.add(Node(node.op, inputs, outputs, node.attrs, node.name, node.domain))
         return [self._stacked(value) for value in self.model.outputs]
 
+    def _sizes(self, node: Node) -> Value | None:
+        """The sizes of windows, without the windows."""
+        known = self.values[_operand(node)] if node.op == "Shape" and not node.domain else None
+        if not isinstance(known, _Sliding) or node.attrs:
+            return None
+        sizes = [
+            self.b.op("Shape", known.base, start=axis, end=axis + 1) for axis in range(len(self._shape(_operand(node))))
+        ]
+        sizes[known.axis], sizes[known.batch] = self.b.ints(known.size), self._count(known)
+        return self.b.op("Concat", *sizes, axis=0)
+
     def _on_sequence(self, node: Node) -> _Sliding | None:
         """What a node gives if it may run on the sequence."""
         sliding = [self.values[value] for value in node.inputs if value is not None]
         windows = [value for value in sliding if isinstance(value, _Sliding)]
-        if node.domain or not windows or len([v for v in node.outputs if v is not None]) != 1:
+        if not windows or len([v for v in node.outputs if v is not None]) != 1:
             return None
         first = windows[0]
+        is_alone = len(windows) == 1 and node.inputs[0] is not None and self.values[node.inputs[0]] is first
+        if node.op in ("MatMul", "Linear") and node.domain in ("", WEBRNN):
+            return self._product(node, first) if is_alone else None
+        if node.domain:
+            return None
         if node.op in ELEMENTWISE:
             return self._element_wise(node, windows)
-        if self.values[_operand(node)] is not first or len(windows) > 1:
+        if not is_alone:
+            return None
+        if node.op == "Transpose":
+            places = list(node.attrs.get("perm") or reversed(range(len(self._shape(_operand(node))))))
+            return self._same(node, first, axis=places.index(first.axis), batch=places.index(first.batch))
+        if node.op == "Pad":
+            pads = self._ints(node, 1)
+            ends = len(pads) // 2
+            kept = [pads[place + end] for place in (first.axis, first.batch) for end in (0, ends)] if pads else [1]
+            return self._same(node, first) if len(node.inputs) < 4 and not any(kept) else None
+        if first.batch:
             return None
         if node.op in ("Conv", "MaxPool", "AveragePool"):
             return self._convolution(node, first)
         if node.op == "BatchNormalization":
             return self._same(node, first) if first.axis > 1 else None
-        if node.op == "Pad":
-            pads = self._ints(node, 1)
-            rank = len(pads) // 2
-            keeps = len(node.inputs) < 4 and bool(pads) and not (pads[first.axis] or pads[first.axis + rank])
-            return self._same(node, first) if keeps and not (pads[0] or pads[rank]) else None
-        if node.op == "Transpose":
-            perm = node.attrs.get("perm")
-            return self._same(node, first, axis=list(perm).index(first.axis)) if perm and perm[0] == 0 else None
         return self._reshape(node, first) if node.op in RESHAPES else None
+
+    def _product(self, node: Node, x: _Sliding) -> _Sliding | None:
+        """Rows times weights, each row a frame of its own."""
+        rank = len(self._shape(_operand(node)))
+        weights = [value for value in node.inputs[1:] if value is not None]
+        are_plain = all(value in self.model.constants for value in weights) and len(self._shape(weights[0])) == 2
+        return self._same(node, x) if are_plain and max(x.axis, x.batch) < rank - 1 else None
 
     def _element_wise(self, node: Node, windows: Sequence[_Sliding]) -> _Sliding | None:
         """Each operand is windows of one kind, or a constant that is the same for all frames."""
@@ -115,16 +143,13 @@ class _Walk:
                 continue
             known = self.values[value]
             shape = self._shape(value)
-            axis = first.axis - rank + len(shape)
             if isinstance(known, _Sliding):
-                if (known.axis, known.size, known.hop) != (axis, first.size, first.hop) or len(shape) != rank:
+                if replace(known, base=first.base) != first or len(shape) != rank:
                     return None
-            elif (
-                value not in self.model.constants
-                or (axis >= 0 and shape[axis] != 1)
-                or len(shape) > rank
-                or (len(shape) == rank and shape[0] != 1)
-            ):
+                continue
+            places = [place - rank + len(shape) for place in (first.axis, first.batch)]
+            varies = any(place >= 0 and shape[place] != 1 for place in places)
+            if value not in self.model.constants or varies:
                 return None
         return self._same(node, first)
 
@@ -171,29 +196,51 @@ class _Walk:
             known = None if value is None else self.values[value]
             inputs.append(known.base if isinstance(known, _Sliding) else known)
         made = self.b.value(_first(node).name)
-        self.b.add(Node(node.op, inputs, [made], node.attrs, node.name))
-        new = {"axis": x.axis, "size": x.size, "hop": x.hop, **changes}
-        return _Sliding(made, **new)
+        self.b.add(Node(node.op, inputs, [made], node.attrs, node.name, node.domain))
+        return replace(x, base=made, **changes)
 
     def _stacked(self, value: Value) -> Value:
-        """A value with windows as its first axis."""
+        """A value with windows as its batch."""
         known = self.values[value]
         if not isinstance(known, _Sliding):
             return known
         if known not in self.stacked:
             rank = len(self._shape(value))
-            perm = [known.axis if axis == 0 else 0 if axis == known.axis else axis for axis in range(rank)]
-            frames = [self.b.op("Transpose", self._every(known, place), perm=perm) for place in range(known.size)]
-            self.stacked[known] = frames[0] if known.size == 1 else self.b.op("Concat", *frames, axis=known.axis)
+            self.stacked[known] = self._frames(known, rank) if known.size == 1 else self._windows(known, rank)
         return self.stacked[known]
 
-    def _every(self, x: _Sliding, place: int) -> Value:
-        """The frame at a place of each window."""
-        behind = x.size - 1 - place
-        if x.size == x.hop == 1:
-            return x.base
-        ends = self.b.ints(-behind if behind else TO_THE_END)
-        return self.b.op("Slice", x.base, self.b.ints(place), ends, self.b.ints(x.axis), self.b.ints(x.hop))
+    def _frames(self, x: _Sliding, rank: int) -> Value:
+        """Windows of one frame."""
+        b, frames, order = self.b, x.base, list(range(rank))
+        order[x.axis], order[x.batch] = x.batch, x.axis
+        if x.hop > 1:
+            frames = b.op("Slice", frames, b.ints(0), b.ints(TO_THE_END), b.ints(x.axis), b.ints(x.hop))
+        return b.op("Transpose", frames, perm=order)
+
+    def _windows(self, x: _Sliding, rank: int) -> Value:
+        """Frame i * hop + k for each window i and each place k in it."""
+        b = self.b
+        begins = b.op("Range", b.constant(np.int64(0)), b.op("Squeeze", self._count(x)), b.constant(np.int64(1)))
+        if x.hop > 1:
+            begins = b.op("Mul", begins, b.ints(x.hop))
+        places = np.arange(x.size)
+        is_before = x.batch < x.axis
+        index = b.op(
+            "Add",
+            b.op("Unsqueeze", begins, b.ints(1 if is_before else 0)),
+            b.constant(places if is_before else places[:, None], "places"),
+        )
+        gathered = b.op("Gather", x.base, index, axis=x.axis)
+        gathered = b.op("Squeeze", gathered, b.ints(x.batch if is_before else x.batch + 1))
+        order = list(range(rank))
+        order.insert(x.batch, order.pop(x.axis - 1 if is_before else x.axis + 1))
+        return gathered if order == sorted(order) else b.op("Transpose", gathered, perm=order)
+
+    def _count(self, x: _Sliding) -> Value:
+        """How many windows there are, int64[1]."""
+        b = self.b
+        frames = b.op("Sub", b.op("Shape", x.base, start=x.axis, end=x.axis + 1), b.ints(x.size - x.hop))
+        return b.op("Div", frames, b.ints(x.hop)) if x.hop > 1 else frames
 
     def _shape(self, value: Value) -> Sequence[object]:
         shape = self.facts.shape(value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from webrnn.ir import Dim, Symbol, SymbolicDim
@@ -12,10 +13,23 @@ STRIDES = Symbol("number of strides")
 """How many strides the inputs have. No model can give a size this name by accident that matters: it is used for the
 axes of time only."""
 _NAMES = STRIDES.names
-OPENED = "frames of "
-"""How the names of sizes begin that a model declares as numbers, and that a caller opened."""
 FAR = 2**31 - 1
 """No axis has so many elements: exporters write this or more for "to the end"."""
+
+
+def opened_size(value: str, number: Dim | None) -> SymbolicDim:
+    """The name for a size of an axis of time that a model gives no name, or a number that a caller opened."""
+    return Symbol(f"{'the' if number is None else number} frames of {value}")
+
+
+def fixed_frames(size: Dim | None) -> int | None:
+    """The number of frames that a model is for, if a caller opened it.
+
+    >>> fixed_frames(opened_size("x", 10)), fixed_frames(opened_size("x", None)), fixed_frames(Symbol("time"))
+    (10, None, None)
+    """
+    found = re.match(r"(\d+) frames of ", str(size))
+    return None if found is None else int(found[1])
 
 
 @dataclass(frozen=True, slots=True)

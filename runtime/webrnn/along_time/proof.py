@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import islice, product
 
 from webrnn.errors import ModelError
-from webrnn.ir import Dim, Graph, Node, Scan, Symbol, SymbolicDim, Value, is_scan
+from webrnn.ir import Dim, Graph, Node, Scan, SymbolicDim, Value, is_scan
 from webrnn.ir.timing import TimedOutput, Timing
 from webrnn.ops.sets import SIZES
 
@@ -22,7 +22,7 @@ from .analysis import Analysis
 from .kinds import Along, BreaksTime, Fault, NeedsStride
 from .map_loops import take_one_sequence
 from .needs import needed_frames, receptive_field
-from .paces import OPENED, Pace
+from .paces import Pace, opened_size
 from .writer import StreamGraph, Writer
 
 _ADVICE = "run whole sequences, or export the model with its state as inputs and outputs"
@@ -85,7 +85,7 @@ def time_sizes(graph: Graph, time: Mapping[str, int] | None = None) -> frozenset
         assert value.shape is not None
         size = value.shape[axis]
         if size is None or (isinstance(size, int) and time):
-            size = opened.setdefault(size, Symbol(f"{OPENED}{value.name}"))
+            size = opened.setdefault(size, opened_size(value.name, size))
             value.shape = (*value.shape[:axis], size, *value.shape[axis + 1 :])
         if not isinstance(size, int):
             sizes.add(size)

@@ -21,6 +21,7 @@ from webrnn.shapes.facts import Fact, Facts
 
 from .kinds import Along, BreaksTime
 from .numbers import Numbers
+from .paces import STRIDES
 
 
 @dataclass(frozen=True)
@@ -36,8 +37,8 @@ class NodeView:
     """Values that are one number everywhere."""
     numbers: Mapping[Value, Numbers] = field(default_factory=dict)
     """Values that count frames."""
-    is_opened: bool = False
-    """Whether the model itself is for a fixed number of frames."""
+    fixed: int | None = None
+    """Of how many strides the model's own run is, if that is a fixed number."""
 
     @property
     def operand(self) -> Value:
@@ -96,6 +97,24 @@ class NodeView:
         if axis is None:
             raise BreaksTime("it takes frames where only what does not depend on them is understood")
         return axis
+
+    def fixed_length(self, index: int) -> int | None:
+        """How many frames of an operand the model's own run has, if it is for a fixed number of frames."""
+        length = self.operands[index].length
+        if self.fixed is None:
+            return None
+        return length if isinstance(length, int) else int(str(length.substitute({str(STRIDES): self.fixed})))
+
+    def reduced_axes(self) -> set[int]:
+        """Over which axes of the first operand a reduction or a norm runs; none if it does nothing."""
+        attrs, rank = self.node.attrs, self.rank(0)
+        if self.node.op == "LpNormalization":
+            return {self.axis_attribute(-1)}
+        if self.node.op == "MeanVarianceNormalization":
+            return {self.from_front(axis, rank) for axis in attrs.get("axes", (0, 2, 3))}
+        axes = self.ints(1, "axes") if self.has(1) else tuple(attrs.get("axes") or ())
+        does_nothing = not axes and attrs.get("noop_with_empty_axes", 0)
+        return set() if does_nothing else {self.from_front(axis, rank) for axis in axes or range(rank)}
 
     def only(self, *indices: int) -> None:
         """Require that no other operands depend on frames."""

@@ -27,6 +27,7 @@ from webrnn.engine.streams.states import states_of
 from webrnn.errors import Error, ModelError
 from webrnn.ir import DType, Graph, GraphBuilder, Scan, Symbol, Value
 from webrnn.onnx.reader import read_model
+from webrnn.passes.pipeline import OUT_OF_LOOPS, run_passes
 
 from .filters import FrameFilter
 
@@ -132,10 +133,17 @@ def openwakeword(melspec: Source, embedding: Source, head: Source) -> AudioModel
     mel = b.op("Slice", mel, b.ints(10 * WAKE_FRAMES - WAKE_WINDOW), b.ints(2**31 - 1), b.ints(0))
     frames = b.op("Reshape", mel, b.ints(1, -1, WAKE_BANDS, 1))
     (embeddings,) = over_windows(b, read_model(embedding), frames, WAKE_FRAMES)
-    (scores,) = over_windows(b, read_model(head), b.op("Reshape", embeddings, b.ints(1, -1, WAKE_FEATURES)), 1)
+    rows = b.op("Reshape", embeddings, b.ints(1, -1, WAKE_FEATURES))
+    (scores,) = over_windows(b, _with_plain_loops(read_model(head)), rows, 1)
     b.graph.outputs.append(b.op("Identity", scores, output=b.value("score", DType.FLOAT, (None, 1))))
     audio = dict(kind="analyser", sample_rate=RATE, frame=WAKE_HOP, hop=WAKE_HOP, input="samples", output="score")
     return AudioModel(b.graph, "internal", audio)
+
+
+def _with_plain_loops(model: Graph) -> Graph:
+    """A model whose loops have nothing left that depends on their sequences alone: windows share that then."""
+    run_passes(model, OUT_OF_LOOPS)
+    return model
 
 
 def _for_each(b: GraphBuilder, model: Graph, sequence: Value) -> Value:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -24,11 +24,20 @@ class Switch:
     """Something that can be on or off."""
 
     name: str
-    on: Make
-    off: Make
+    on_options: Mapping[str, Any]
+    """Of the session."""
+    off_options: Mapping[str, Any]
     about: str
     is_in_plan: bool = True
     """Whether it changes the plan, not only what runs it."""
+
+    @property
+    def on(self) -> Make:
+        return partial(backend_runner, **self.on_options)
+
+    @property
+    def off(self) -> Make:
+        return partial(backend_runner, **self.off_options)
 
 
 ABOUT = {
@@ -45,15 +54,14 @@ ABOUT = {
 def switch(name: str, backend: str = "native") -> Switch:
     """By name: a pass, a switch of `disable`, or "relaxed"."""
     if name == "relaxed":
-        relaxed, simd = (partial(backend_runner, backend=f"wasm:{variant}") for variant in ("relaxed", "simd"))
-        return Switch(name, relaxed, simd, ABOUT[name], is_in_plan=False)
+        return Switch(name, {"backend": "wasm:relaxed"}, {"backend": "wasm:simd"}, ABOUT[name], is_in_plan=False)
     known = [*SWITCHES, *(step.name for step in ALL_PASSES)]
     if name not in known:
         raise OptionError(f"--ab {name}: there is no such pass or switch; there are relaxed, {', '.join(known)}")
     if name == "scan_buffers":
         backend = "numpy"
-    on = partial(backend_runner, backend=backend)
-    return Switch(name, on, partial(on, disable=[name]), ABOUT.get(name, f"the pass {name}"))
+    off = {"backend": backend, "disable": [name]}
+    return Switch(name, {"backend": backend}, off, ABOUT.get(name, f"the pass {name}"))
 
 
 @dataclass(frozen=True)

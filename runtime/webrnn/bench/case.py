@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from webrnn.engine.limits import Limits
 from webrnn.engine.random_feeds import open_sizes, random_input
 from webrnn.engine.session import InferenceSession
 from webrnn.errors import BackendError, Error, LimitError, OptionError, PlanError, ShapeError, UnsupportedOp
+from webrnn.ir import Value
 
 from .inputs import Stored, stored_inputs
 from .models import BUILT_IN, FURTHER
@@ -133,6 +134,35 @@ def _onnxruntime_results(model: str | bytes, feeds: dict[str, np.ndarray]) -> li
         return None
 
 
+def feeds_of(
+    model: str | bytes, sizes: Mapping[str, int], fixed: Mapping[str, Any], stored: Stored | None = None, seed: int = 0
+) -> dict[str, np.ndarray]:
+    """Inputs alone, as `make_case` makes them."""
+    return feeds_for(_opened(model, fixed)[0], stored, sizes, np.random.default_rng(seed))
+
+
+def require_sizes(inputs: Sequence[Value], sizes: Mapping[str, int]) -> None:
+    """Raises if a size is of no axis that the model leaves open."""
+    names = list(dict.fromkeys(name for value in inputs for name in open_sizes(value).values()))
+    if unknown := [name for name in sizes if name not in names]:
+        there = f"those are {', '.join(names)}" if names else "there are none"
+        raise OptionError(f"--size {unknown[0]}: the model has no such open size; {there}")
+
+
+def is_built_in(text: str) -> bool:
+    return text in BUILT_IN or text in FURTHER
+
+
+def model_of(text: str) -> tuple[str, str | bytes]:
+    """The name and the file of an argument, or the bytes of a built-in model."""
+    built = {**BUILT_IN, **FURTHER}
+    if is_built_in(text):
+        return text, built[text]()
+    if not Path(text).exists():
+        raise OptionError(f"{text!r} is no file, and no built-in model: those are {', '.join(built)}")
+    return Path(text).stem, text
+
+
 def built_in(name: str, tolerance: float = TOLERANCE) -> Case:
     return make_case(name, {**BUILT_IN, **FURTHER}[name](), section=CELLS, tolerance=tolerance)
 
@@ -145,11 +175,8 @@ def from_argument(
     tolerance: float = TOLERANCE,
 ) -> Case:
     """The path of a file, or the name of a built-in model."""
-    names = (*BUILT_IN, *FURTHER)
-    if text in names:
+    if is_built_in(text):
         return built_in(text, tolerance)
-    if not Path(text).exists():
-        raise OptionError(f"{text!r} is no file, and no built-in model: those are {', '.join(names)}")
-    name = Path(text).stem
+    name, model = model_of(text)
     stored = stored_inputs(inputs, name) if inputs is not None else None
-    return make_case(name, text, sizes, fixed, stored=stored, tolerance=tolerance)
+    return make_case(name, model, sizes, fixed, stored=stored, tolerance=tolerance)

@@ -11,6 +11,7 @@ from typing import Any
 from webrnn.errors import OptionError
 from webrnn.tables import table
 
+from .revision import SHORT
 from .table import time_text
 
 FORMAT, KIND = 1, "webrnn bench"
@@ -88,5 +89,6 @@ def text(found: Sequence[Change], old: dict[str, Any]) -> str:
     header = ("model", "runner", "old µs", "new µs", "new ÷ old", "threshold", "")
     verdicts = [each.verdict for each in found]
     summary = f"{verdicts.count('slower')} slower, {verdicts.count('faster')} faster, of {len(found)}"
-    title = f"beside the figures of {old['date']} (medians)"
+    commit = old.get("revision", {}).get("commit", "")
+    title = f"beside the figures of {old['date']}{f', {commit[:SHORT]}' if commit else ''} (medians)"
     return f"{table(title, rows, header)}\n{summary}"

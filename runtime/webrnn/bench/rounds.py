@@ -269,6 +269,17 @@ def difference(arrays: Sequence[np.ndarray], expected: Sequence[np.ndarray]) -> 
     return most
 
 
+def apart(arrays: Sequence[np.ndarray], others: Sequence[np.ndarray]) -> float:
+    """0 if they have the same bits, otherwise the largest difference, which is not 0 then.
+
+    >>> apart([np.float32([1])], [np.float32([1])]), apart([np.float32([0.0])], [np.float32([-0.0])]) > 0
+    (0.0, True)
+    """
+    if len(arrays) == len(others) and all(_same(a, b) for a, b in zip(arrays, others, strict=True)):
+        return 0.0
+    return max(difference(arrays, others), float(np.finfo(np.float32).tiny))
+
+
 def _us(seconds: float) -> float:
     return round(seconds * 1e6, 3)
 

@@ -112,6 +112,17 @@ def backend_runner(
     return session_runner(session, case.feeds, name or backend)
 
 
+def flat_results(results: Any) -> list[np.ndarray]:
+    """The arrays of a run or a step, or those that a pool gives by stream.
+
+    >>> flat_results({0: [np.zeros(1)], 1: [np.ones(1)]})
+    [array([0.]), array([1.])]
+    """
+    if isinstance(results, Mapping):
+        return [array for outputs in results.values() for array in flat_results(outputs)]
+    return [np.asarray(result) for result in results]
+
+
 def session_runner(session: InferenceSession, feeds: dict[str, np.ndarray], name: str) -> Runner:
     """A session on given inputs. What is not one plan for them is timed through Python."""
     call = partial(session.run, None, feeds)

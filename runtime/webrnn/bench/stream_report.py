@@ -12,7 +12,7 @@ from webrnn.tables import table
 
 from .streams import Figures
 
-FORMAT = 1
+FORMAT, KIND = 1, "webrnn bench --stream"
 """Of the JSON."""
 
 
@@ -30,8 +30,7 @@ def report(figures: Sequence[Figures], frame_ms: float | None) -> str:
                 f"{each.mean:.4f}",
                 f"{each.ticks_per_second:,.0f}",
                 *(f"{number:.4f}" for number in times),
-                f"{each.kib_per_tick:.1f}",
-                f"{each.blocks_per_tick:.1f}",
+                *("" if number is None else f"{number:.1f}" for number in (each.kib_per_tick, each.blocks_per_tick)),
             ]
         )
         if frame_ms is not None:
@@ -56,8 +55,8 @@ def comparison(figures: Sequence[Figures], old: dict[str, Any]) -> str:
 def load(file: Path) -> dict[str, Any]:
     try:
         data = json.loads(file.read_text())
-        if data["format"] == FORMAT and data["rows"] is not None:
+        if data["format"] == FORMAT and data["rows"] is not None and data.get("kind", KIND) == KIND:
             return dict(data)
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise OptionError(f"{str(file)!r} has no figures of `webrnn bench --json`: {error}") from None
-    raise OptionError(f"{str(file)!r} has figures of another version")
+    raise OptionError(f"{str(file)!r} has figures of another kind or version")

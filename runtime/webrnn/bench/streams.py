@@ -17,9 +17,13 @@ from webrnn.engine.random_feeds import random_input
 from webrnn.engine.session import InferenceSession
 from webrnn.engine.streams.carry import Carry
 
+from .case import require_sizes
+
 FRAMES = 8
 """Different feeds that streams get in turn."""
-ROUNDS = 10
+ROUNDS, FEWEST_TICKS = 10, 5
+SHORTEST_TRIAL = 2e-4
+"""Seconds of ticks that show how many there are in a round."""
 TRACED_TICKS = 20
 
 Feeds = Mapping[str, np.ndarray]
@@ -59,9 +63,10 @@ class Figures:
     p99: float
     p999: float
     worst: float
-    kib_per_tick: float
-    """Most memory that Python objects took during a tick, results included, beyond what they took before it."""
-    blocks_per_tick: float
+    kib_per_tick: float | None = None
+    """Most memory that Python objects took during a tick, results included, beyond what they took before it. None where
+    Python does not run."""
+    blocks_per_tick: float | None = None
     """Python objects by which the process grows."""
 
     @property
@@ -80,7 +85,12 @@ class Figures:
 class Runner:
     way: str
     depth: int
-    tick: Tick
+    tick: Tick | None
+    """None where ticks are made and timed elsewhere."""
+    elsewhere: Callable[[int], array[float]] | None = None
+    """Makes so many ticks, and says how long each took."""
+    program: bytes | None = None
+    """The plan that it runs, if it is one."""
     seconds: array[float] = field(default_factory=lambda: array("d"))
 
 
@@ -97,13 +107,36 @@ class StreamBench:
         self._states: dict[str, np.ndarray] = {}
         self._axes: dict[str, int] = {}
 
-    def add_backend(self, backend: str, depths: Sequence[int]) -> None:
+    @property
+    def frames(self) -> list[dict[str, np.ndarray]]:
+        """What streams are fed, in turn; known once a backend was added."""
+        return self._frames
+
+    @property
+    def pairs(self) -> dict[str, str]:
+        """What is carried, input to output."""
+        return self._pairs
+
+    @property
+    def states(self) -> dict[str, np.ndarray]:
+        """What one who carries them by hand starts from."""
+        return self._states
+
+    def prepare(self, backend: str) -> None:
+        """Makes up the frames, without any way to run them."""
         session = InferenceSession(self.model, backend=backend, fixed=self.fixed)
+        self._find_out(session, session.stream(self.carry))
+
+    def add_backend(self, backend: str, depths: Sequence[int], disable: Sequence[str] = ()) -> None:
+        session = InferenceSession(self.model, backend=backend, disable=disable, fixed=self.fixed)
         stream = session.stream(self.carry)
         if not self._frames:
             self._find_out(session, stream)
+        stream.step(self._frames[0])
+        stream.reset()
         name = session.backend
-        self.runners.append(Runner(f"{name} stream", 1, lambda frames: stream.step(frames[0])))
+        program = _program(session, self.carry)
+        self.runners.append(Runner(f"{name} stream", 1, lambda frames: stream.step(frames[0]), program=program))
         for depth in depths:
             pool = session.pool(depth, self.carry)
             handles = [pool.open() for _ in range(depth)]
@@ -117,7 +150,7 @@ class StreamBench:
             how = "pool" if pool.batched else "pool, one by one"
             if not pool.batched and depth == depths[0]:
                 self.notes.append(f"{name}: {pool.reason}")
-            self.runners.append(Runner(f"{name} {how}", depth, tick))
+            self.runners.append(Runner(f"{name} {how}", depth, tick, program=program))
             batched = pool._batched
             if batched is not None:
                 names = [value.name for value in pool._model.inputs]
@@ -126,6 +159,7 @@ class StreamBench:
     def _find_out(self, session: InferenceSession, stream: Any) -> None:
         """Frames to feed and, for who carries states by hand, what they start from."""
         self._pairs = stream.carry
+        require_sizes(session.inputs, self.sizes)
         fed = [value for value in session.inputs if value.name not in self._pairs]
         self._frames = [
             {value.name: random_input(value, self.sizes, self._rng) for value in fed} for _ in range(FRAMES)
@@ -153,7 +187,7 @@ class StreamBench:
             self.notes.append(f"onnxruntime does not take this model: {str(error).splitlines()[0]}")
             return
         fixed = {
-            item.name: _as_declared(item, self.fixed[item.name])
+            item.name: as_declared(item, self.fixed[item.name])
             for item in session.get_inputs()
             if item.name in self.fixed
         }
@@ -172,28 +206,46 @@ class StreamBench:
         for number in range(ROUNDS):
             say(f"round {number + 1} of {ROUNDS}")
             for runner, count in zip(self.runners, ticks, strict=True):
-                runner.seconds += self._run(runner, count)
+                runner.seconds += self.run(runner, count)
         return [self._figures(runner) for runner in self.runners]
 
     def _ticks_of_a_round(self, runner: Runner, seconds: float) -> int:
-        trials = [self._run(runner, 2) for _ in range(3)]
-        return max(5, int(seconds / min(trials[-1])))
+        """A clock that goes in large steps may say that some ticks took no time."""
+        ticks, total = 2, 0.0
+        for _ in range(3):
+            total = sum(self.run(runner, ticks))
+        while total < SHORTEST_TRIAL:
+            ticks *= 4
+            total = sum(self.run(runner, ticks))
+        return max(FEWEST_TICKS, int(seconds * ticks / total))
 
-    def _run(self, runner: Runner, ticks: int) -> array[float]:
-        frames = [[self._frames[(t + i) % FRAMES] for i in range(runner.depth)] for t in range(FRAMES)]
-        return time_ticks([runner.tick], frames, ticks)[0]
+    def results(self, runner: Runner) -> Any:
+        """What the last of some ticks gives."""
+        assert runner.tick is not None
+        return [runner.tick(frames) for frames in self.frames_of(runner)][-1]
+
+    def run(self, runner: Runner, ticks: int) -> array[float]:
+        """Seconds of each of so many ticks."""
+        if runner.elsewhere is not None:
+            return runner.elsewhere(ticks)
+        assert runner.tick is not None
+        return time_ticks([runner.tick], self.frames_of(runner), ticks)[0]
+
+    def frames_of(self, runner: Runner) -> list[list[dict[str, np.ndarray]]]:
+        """What all its streams are fed, tick by tick."""
+        return [[self._frames[(t + i) % FRAMES] for i in range(runner.depth)] for t in range(FRAMES)]
 
     def _figures(self, runner: Runner) -> Figures:
         ms = 1e3 * np.array(runner.seconds)
-        kib, blocks = self._allocations(runner)
-        return Figures(runner.way, runner.depth, len(ms), float(ms.mean()), *percentiles(ms), kib, blocks)
+        allocations = self._allocations(runner, runner.tick) if runner.tick is not None else (None, None)
+        return Figures(runner.way, runner.depth, len(ms), float(ms.mean()), *percentiles(ms), *allocations)
 
-    def _allocations(self, runner: Runner) -> tuple[float, float]:
-        self._run(runner, 3)
+    def _allocations(self, runner: Runner, tick: Tick) -> tuple[float, float]:
+        self.run(runner, 3)
         gc.collect()
         before = sys.getallocatedblocks()
         for _ in range(TRACED_TICKS):
-            runner.tick([self._frames[0]] * runner.depth)
+            tick([self._frames[0]] * runner.depth)
         gc.collect()
         blocks = (sys.getallocatedblocks() - before) / TRACED_TICKS
         tracemalloc.start()
@@ -203,11 +255,18 @@ class StreamBench:
                 frames = [self._frames[0]] * runner.depth
                 held = tracemalloc.get_traced_memory()[0]
                 tracemalloc.reset_peak()
-                runner.tick(frames)
+                tick(frames)
                 peaks.append(tracemalloc.get_traced_memory()[1] - held)
         finally:
             tracemalloc.stop()
         return float(np.median(peaks)) / 1024, blocks
+
+
+def _program(session: InferenceSession, carry: Carry) -> bytes | None:
+    """The plan that the session's streams ran last, if they run one."""
+    program: Any = session._streaming(carry).program
+    plan = getattr(program, "recent", None) or getattr(program, "plan", program)
+    return getattr(getattr(plan, "file", None), "data", None)
 
 
 class _ByHand:
@@ -243,7 +302,8 @@ def _joined(parts: Sequence[Feeds], axes: Mapping[str, int]) -> dict[str, np.nda
     return {name: np.concatenate([part[name] for part in parts], axes[name]) for name in parts[0]}
 
 
-def _as_declared(item: Any, value: Any) -> np.ndarray:
+def as_declared(item: Any, value: Any) -> np.ndarray:
+    """What an input is fixed to, of the type and rank that a session's `get_inputs()` says."""
     types = {
         "tensor(int64)": np.int64,
         "tensor(float)": np.float32,

@@ -40,6 +40,22 @@ CHROMIUM_FLAGS = (
 START_SECONDS = 120
 
 
+class Arrays:
+    """Arrays in one file, each from a multiple of eight bytes on."""
+
+    def __init__(self) -> None:
+        self.data = b""
+
+    def add(self, arrays: Mapping[str, np.ndarray]) -> list[dict[str, Any]]:
+        """Where they are."""
+        rows = []
+        for name, array in arrays.items():
+            rows.append({"name": name, "type": array.dtype.name, "shape": list(array.shape), "offset": len(self.data)})
+            self.data += np.ascontiguousarray(array).tobytes()
+            self.data += bytes(-len(self.data) % 8)
+        return rows
+
+
 class Workshop:
     """The folder that Node and Chromium load from. Models are added when they are first asked for."""
 
@@ -74,17 +90,16 @@ class Workshop:
         """As an ONNX file, with its inputs."""
         if case.name in self._written:
             return
-        file = self.folder / "models" / case.name
         if isinstance(case.model, bytes) or not case.model.endswith(".rnn"):
-            file.with_suffix(".onnx").write_bytes(case.data())
-        inputs, data = [], b""
-        for name, feed in case.feeds.items():
-            inputs.append({"name": name, "type": feed.dtype.name, "shape": list(feed.shape), "offset": len(data)})
-            data += np.ascontiguousarray(feed).tobytes()
-            data += bytes(-len(data) % 8)
-        file.with_suffix(".bin").write_bytes(data)
-        file.with_suffix(".json").write_text(json.dumps({"inputs": inputs, "outputs": case.outputs}))
+            (self.folder / "models" / f"{case.name}.onnx").write_bytes(case.data())
+        arrays = Arrays()
+        self.write(case.name, arrays, inputs=arrays.add(case.feeds), outputs=case.outputs)
         self._written.add(case.name)
+
+    def write(self, name: str, arrays: Arrays, **description: Any) -> None:
+        """Arrays, and JSON that says where they are."""
+        (self.folder / "models" / f"{name}.bin").write_bytes(arrays.data)
+        (self.folder / "models" / f"{name}.json").write_text(json.dumps(description))
 
     def close(self) -> None:
         self._temporary.cleanup()

@@ -37,6 +37,23 @@ async function described(model) {
   return description;
 }
 
+/** Feeds of a stream, one object a frame; what one who carries states by hand starts from; and inputs that stay. */
+async function describedStream(model) {
+  const description = JSON.parse(new TextDecoder().decode(await bytes(`models/${model}.json`)));
+  const { buffer } = await bytes(`models/${model}.bin`).then((data) => data.slice());
+  const arrays = (rows) =>
+    rows.map(({ name, type, shape, offset }) => {
+      const length = shape.reduce((a, b) => a * b, 1);
+      return { name, type, shape, data: new TYPES[type](buffer, offset, length) };
+    });
+  return {
+    ...description,
+    frames: description.frames.map(arrays),
+    states: arrays(description.states),
+    fixed: arrays(description.fixed),
+  };
+}
+
 const base64 = (array) => {
   const data = new Uint8Array(array.buffer, array.byteOffset, array.byteLength);
   if (IS_NODE) return Buffer.from(data).toString("base64");
@@ -60,7 +77,7 @@ async function vm({ feeds }, { plan, variant }) {
 
 let ort = null;
 
-async function onnxruntimeWeb({ feeds }, { model }) {
+async function ortSession(model) {
   if (!ort) {
     ort = await import(file("onnxruntime-web/ort.wasm.min.mjs"));
     ort.env.wasm.numThreads = 1;
@@ -68,7 +85,11 @@ async function onnxruntimeWeb({ feeds }, { model }) {
     ort.env.wasm.wasmPaths = file("onnxruntime-web/").href;
   }
   const options = { executionProviders: ["wasm"], graphOptimizationLevel: "all", intraOpNumThreads: 1 };
-  const session = await ort.InferenceSession.create(await bytes(`models/${model}.onnx`), options);
+  return ort.InferenceSession.create(await bytes(`models/${model}.onnx`), options);
+}
+
+async function onnxruntimeWeb({ feeds }, { model }) {
+  const session = await ortSession(model);
   const given = Object.fromEntries(feeds.map(({ name, type, shape, data }) => [name, new ort.Tensor(type, data, shape)]));
   return {
     run: () => session.run(given),
@@ -111,6 +132,71 @@ async function inPython({ feeds }, { model, backend, disable = [] }) {
 
 const ENGINES = { vm, onnxruntimeWeb, inPython };
 
+// --- engines of streams: each gives {tick, reset}; a tick takes the number of its frame ------------------------------------
+
+const BORROW = { borrow: true };
+
+async function vmStream({ frames }, { plan, carry, variant }) {
+  const { Model } = await import("./webrnn.js");
+  const loaded = await Model.load(file(`models/${plan}`), { variant });
+  const stream = loaded.stream(carry ? { carry } : {});
+  const fed = frames.map((frame) => Object.fromEntries(frame.map(({ name, shape, data }) => [name, { data, shape }])));
+  return {
+    tick: (number) => stream.step(fed[number], BORROW),
+    reset: () => stream.reset(),
+    engine: loaded.variant,
+  };
+}
+
+/** With states that are fed back by hand: an output of a run is the tensor that the next one is given. */
+async function onnxruntimeWebStream({ frames, states, fixed, pairs }, { model }) {
+  const session = await ortSession(model);
+  const tensors = (arrays) =>
+    Object.fromEntries(arrays.map(({ name, type, shape, data }) => [name, new ort.Tensor(type, data, shape)]));
+  const fed = frames.map((frame) => ({ ...tensors(frame), ...tensors(fixed) }));
+  const carried = Object.entries(pairs);
+  let now = tensors(states);
+  return {
+    async tick(number) {
+      const results = await session.run({ ...fed[number], ...now });
+      const next = {};
+      for (const [to, from] of carried) next[to] = results[from];
+      now = next;
+      return results;
+    },
+    reset: () => (now = tensors(states)),
+    dispose: () => session.release(),
+    engine: ort.env.versions.web,
+  };
+}
+
+const STREAM_ENGINES = { vmStream, onnxruntimeWebStream };
+
+/** Seconds of each of so many ticks. One that is not a promise is not waited for. */
+async function tickTimes(made, count) {
+  const seconds = new Float64Array(count);
+  for (let i = 0; i < count; i++) {
+    const number = made.next++ % made.nFrames;
+    const start = performance.now();
+    const result = made.tick(number);
+    if (result instanceof Promise) await result;
+    seconds[i] = (performance.now() - start) / 1e3;
+  }
+  return seconds;
+}
+
+/** The smallest step of the clock, in milliseconds. */
+function clockStep() {
+  let least = Infinity;
+  for (let i = 0; i < 50; i++) {
+    const start = performance.now();
+    let now = start;
+    while (now === start) now = performance.now();
+    least = Math.min(least, now - start);
+  }
+  return least;
+}
+
 // --- what the host asks for ------------------------------------------------------------------------------------------------
 
 const prepared = new Map();
@@ -129,7 +215,7 @@ async function timed(made, times) {
 const REQUESTS = {
   async about() {
     const name = IS_NODE ? `Node ${process.versions.node}, V8 ${process.versions.v8}` : navigator.userAgent;
-    return { name, isolated: IS_NODE || crossOriginIsolated };
+    return { name, isolated: IS_NODE || crossOriginIsolated, clockStepMs: clockStep() };
   },
 
   async prepare({ engine, warmUpMs = WARM_UP_MS, ...options }) {
@@ -141,6 +227,27 @@ const REQUESTS = {
     while (performance.now() < end) await timed(made, 1);
     prepared.set(next, made);
     return { id: next++, results: shown, engine: made.engine };
+  },
+
+  /** The results are those of the last of all frames. */
+  async prepareStream({ engine, warmUpMs = WARM_UP_MS, ...options }) {
+    const description = await describedStream(options.model);
+    const made = { ...(await STREAM_ENGINES[engine](description, options)), next: 0, nFrames: description.frames.length };
+    let results = null;
+    for (let number = 0; number < made.nFrames; number++) results = await made.tick(number);
+    const shown = description.outputs.map((name) => base64(results[name].data ?? results[name]));
+    made.reset();
+    const end = performance.now() + warmUpMs;
+    while (performance.now() < end) await tickTimes(made, 10);
+    prepared.set(next, made);
+    return { id: next++, results: shown, engine: made.engine };
+  },
+
+  /** Another process had the caches since the last turn: some ticks are made untimed. */
+  async ticks({ id, count }) {
+    const made = prepared.get(id);
+    await tickTimes(made, Math.ceil(count / 4));
+    return { seconds: base64(await tickTimes(made, count)) };
   },
 
   /** Short runs are first made untimed: another process had the caches since the last turn. */

@@ -1,32 +1,31 @@
-"""What `webrnn bench` does with its options: times of models, a switch on and off, ticks of streams."""
+"""What `webrnn bench` does with its options: times of models, and a switch on and off."""
 
 from __future__ import annotations
 
 import argparse
 import json
-import platform
 import sys
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from webrnn.bench import ab, compare, html, machine, stream_report, table
+from webrnn.bench import ab, compare, html, machine, table
 from webrnn.bench.benchmark import Benchmark, own_runners
-from webrnn.bench.case import SMALL_TOLERANCE, TOLERANCE, Case, from_argument
-from webrnn.bench.models import BUILT_IN, streaming_gru
+from webrnn.bench.case import SMALL_TOLERANCE, TOLERANCE, Case, from_argument, is_built_in, model_of, require_sizes
+from webrnn.bench.models import BUILT_IN
 from webrnn.bench.others import Wanted, others
-from webrnn.bench.rounds import Effort
+from webrnn.bench.rounds import FEWEST_ROUNDS, Effort
 from webrnn.bench.runners import backend_runner
-from webrnn.bench.streams import StreamBench
-from webrnn.engine.kernels.loading import available
 from webrnn.engine.programs.backends import fastest_backend
-from webrnn.engine.streams.carry import Carry
+from webrnn.engine.session import InferenceSession
 from webrnn.errors import OptionError
 from webrnn.passes.weight_forms import weight_forms
 
-from .options import fixed_inputs, pairs, sizes
+from .bench_options import AB, TIMES, measured_with, names, require_files
+from .options import fixed_inputs, sizes
 
-SECONDS, STREAM_SECONDS = 3.0, 1.0
+SECONDS, ROUNDS = 3.0, FEWEST_ROUNDS
+"""For each model, and at least."""
 AB_MODELS = {
     "inline_single_step": ("gru_128_t1", "gru_256_t1", "dtln_t1", "scan_wlstm_128_t1"),
     "hoist_invariants": ("conditioned_128",),
@@ -40,16 +39,16 @@ def time_models(arguments: argparse.Namespace) -> None:
     cases = _cases(arguments, tuple(BUILT_IN))
     bench = Benchmark(effort=_effort(arguments))
     forms = _forms(arguments.weights)
-    bench.makers.update(_own(arguments.backend, forms))
+    bench.makers.update(_own(names("--backend", arguments.backend), forms))
     wanted = Wanted(
         arguments.browser, arguments.pyodide, arguments.peers, arguments.tflite, arguments.modules, tuple(forms)
     )
-    with others(wanted, bench), table.Screen(quiet=_prints_json(arguments)) as screen:
+    with others(wanted, bench), table.Screen(quiet=prints_json(arguments)) as screen:
         bench.run(cases, screen.show)
     if not bench.models:
         raise OptionError("; ".join(bench.notes))
-    data = bench.as_data()
-    if _prints_json(arguments):
+    data = bench.as_data() | _measured_with(arguments, TIMES)
+    if prints_json(arguments):
         print(json.dumps(data, indent=1))
         return
     about = table.machine_lines(bench.machine, bench.limits)
@@ -68,63 +67,53 @@ def time_models(arguments: argparse.Namespace) -> None:
         arguments.html.write_text(html.page(data, bench.models, about))
 
 
+def list_switches() -> None:
+    print("\n".join(f"{name:<20}{about}" for name, about in ab.ABOUT.items()))
+
+
+def switches_of(arguments: argparse.Namespace) -> list[ab.Switch]:
+    backends = names("--backend", arguments.backend)
+    if len(backends) > 1:
+        raise OptionError(f"--backend: --ab takes one backend, not {len(backends)}")
+    return [ab.switch(name, *(backends or [fastest_backend()])) for name in names("--ab", arguments.ab)]
+
+
 def time_switches(arguments: argparse.Namespace) -> None:
-    if arguments.ab == "help":
-        print("\n".join(f"{name:<20}{about}" for name, about in ab.ABOUT.items()))
-        return
-    names = [name for name in arguments.ab.split(",") if name]
-    backend = arguments.backend or fastest_backend()
-    switches = [ab.switch(name, backend) for name in names]
+    switches = switches_of(arguments)
     found = []
     with machine.one_numpy_thread():
         for each in switches:
             cases = [make() for make in _cases(arguments, AB_MODELS.get(each.name, AB_MODELS[None])).values()]
-            found += ab.compare([each], cases, _effort(arguments), _progress)
-    data = {"kind": "webrnn bench --ab", "machine": machine.describe(), "rows": [each.as_data() for each in found]}
-    if _prints_json(arguments):
-        print(json.dumps(data, indent=1))
-        return
-    print(ab.text(found))
-    if arguments.json is not None:
-        arguments.json.write_text(json.dumps(data, indent=1) + "\n")
-
-
-def time_streams(arguments: argparse.Namespace) -> None:
-    if len(arguments.model) > 1:
-        raise OptionError("--stream takes one model")
-    old = stream_report.load(arguments.compare) if arguments.compare else None
-    depths = _numbers(arguments.depth)
-    name = arguments.model[0] if arguments.model else ""
-    bench = StreamBench(
-        name or streaming_gru(), _carry(arguments.carry), sizes(arguments.size), fixed_inputs(arguments.fixed)
-    )
-    for backend in [name for name in arguments.backend.split(",") if name] or _stream_backends():
-        bench.add_backend(backend, depths)
-    if not arguments.no_onnxruntime:
-        bench.add_onnxruntime(depths)
-    figures = bench.measure(STREAM_SECONDS if arguments.seconds is None else arguments.seconds, _progress)
+            found += ab.compare([each], cases, _effort(arguments), progress)
     data = {
-        "format": stream_report.FORMAT,
-        "model": name or "built-in GRU",
-        "frame_ms": arguments.frame_ms,
-        "python": platform.python_version(),
-        "machine": platform.machine(),
-        "rows": [each.as_data() for each in figures],
+        "kind": "webrnn bench --ab",
+        "machine": machine.describe(),
+        "rows": [each.as_data() for each in found],
+        **_measured_with(arguments, AB),
     }
-    if _prints_json(arguments):
+    write_or_print(arguments, data, lambda: print(ab.text(found)))
+
+
+def _measured_with(arguments: argparse.Namespace, mode: str) -> dict[str, Any]:
+    return measured_with(arguments, mode, seconds=SECONDS, rounds=ROUNDS)
+
+
+def write_or_print(arguments: argparse.Namespace, data: dict[str, Any], show: Callable[[], None]) -> None:
+    """`show` prints what people read; with `--json -` the figures are printed instead."""
+    if prints_json(arguments):
         print(json.dumps(data, indent=1))
         return
-    print(stream_report.report(figures, arguments.frame_ms))
-    for note in bench.notes:
-        print(f"  {note}")
-    if old is not None:
-        print(f"\n{stream_report.comparison(figures, old)}")
+    show()
     if arguments.json is not None:
         arguments.json.write_text(json.dumps(data, indent=1) + "\n")
 
 
 def _cases(arguments: argparse.Namespace, default: tuple[str, ...]) -> dict[str, Callable[[], Case]]:
     given, fixed = sizes(arguments.size), fixed_inputs(arguments.fixed)
+    files = [text for text in arguments.model if not is_built_in(text)]
+    require_files(arguments, files)
+    if len(files) == 1 and given:
+        require_sizes(InferenceSession(model_of(files[0])[1], fixed=fixed).inputs, given)
     usual = SMALL_TOLERANCE if arguments.weights else TOLERANCE
     options = {
         "inputs": arguments.inputs,
@@ -133,9 +122,9 @@ def _cases(arguments: argparse.Namespace, default: tuple[str, ...]) -> dict[str,
     return {text: partial(from_argument, text, given, fixed, **options) for text in arguments.model or default}
 
 
-def _own(names: str, forms: list[str]) -> dict[str, Any]:
+def _own(backends: list[str], forms: list[str]) -> dict[str, Any]:
     """Each backend with float32 first, then with each form of weights."""
-    chosen = [name for name in names.split(",") if name] or list(own_runners())
+    chosen = backends or list(own_runners())
     makers: dict[str, Any] = {}
     for backend in chosen:
         makers[backend] = partial(backend_runner, backend=backend)
@@ -148,29 +137,14 @@ def _forms(given: list[str]) -> list[str]:
 
 
 def _effort(arguments: argparse.Namespace) -> Effort:
-    return Effort(SECONDS if arguments.seconds is None else arguments.seconds, arguments.rounds)
+    seconds = SECONDS if arguments.seconds is None else arguments.seconds
+    return Effort(seconds, arguments.rounds or ROUNDS)
 
 
-def _prints_json(arguments: argparse.Namespace) -> bool:
+def prints_json(arguments: argparse.Namespace) -> bool:
     return arguments.json is not None and str(arguments.json) == "-"
 
 
-def _progress(line: str) -> None:
+def progress(line: str) -> None:
     if sys.stderr.isatty():
         print(f"\r\033[K{line} ", end="", file=sys.stderr, flush=True)
-
-
-def _stream_backends() -> list[str]:
-    kinds = [spec.partition(":")[0] for spec in available()]
-    return [kind for kind in ("native", "wasm", "pyodide") if kind in kinds] or [fastest_backend()]
-
-
-def _carry(text: str) -> Carry:
-    return text if text in ("auto", "internal") else dict(pairs(text.split(",")))
-
-
-def _numbers(text: str) -> list[int]:
-    parts = [part for part in text.split(",") if part]
-    if not parts or not all(part.isdecimal() and int(part) > 0 for part in parts):
-        raise OptionError(f"{text!r} is not a list of numbers")
-    return [int(part) for part in parts]

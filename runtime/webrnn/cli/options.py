@@ -187,3 +187,11 @@ def pass_names(text: str) -> list[str]:
     ['fold_constants', 'merge_common']
     """
     return [name for name in text.split(",") if name]
+
+
+def number_or_auto(text: str) -> int | str:
+    """
+    >>> number_or_auto("2"), number_or_auto("auto")
+    (2, 'auto')
+    """
+    return text if text == "auto" else int(text)

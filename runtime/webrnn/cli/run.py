@@ -15,7 +15,16 @@ from webrnn.engine.random_feeds import random_input
 from webrnn.engine.session import InferenceSession
 from webrnn.tables import table
 
-from .options import add_model_options, add_weight_options, fixed_inputs, loaded, pairs, pass_names, weight_arguments
+from .options import (
+    add_model_options,
+    add_weight_options,
+    fixed_inputs,
+    loaded,
+    number_or_auto,
+    pairs,
+    pass_names,
+    weight_arguments,
+)
 from .options import sizes as size_options
 
 
@@ -28,6 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--size", action="append", default=[], metavar="NAME=N", help="size of a named axis (default 1)"
     )
     parser.add_argument("--backend", default="auto")
+    parser.add_argument("--threads", type=number_or_auto, default=1, metavar="N", help="of the backend native, or auto")
     add_model_options(parser)
     add_weight_options(parser)
     parser.add_argument("--steps", type=int, metavar="N", help="most steps of all loops together (default 10^9)")
@@ -44,6 +54,7 @@ def main(arguments: argparse.Namespace) -> None:
         fixed=fixed_inputs(arguments.fixed),
         **weight_arguments(arguments),
         limits=_limits(arguments.steps, arguments.seconds),
+        threads=arguments.threads,
     )
     feeds: dict[str, Any] = {name: loaded(file) for name, file in pairs(arguments.input)}
     sizes = size_options(arguments.size)

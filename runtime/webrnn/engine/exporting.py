@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from .streams.streaming import StreamingModel
 
 
-def load_plan(data: bytes, backend: str, limits: Limits) -> PlanProgram:
+def load_plan(data: bytes, backend: str, limits: Limits, threads: int = 1) -> PlanProgram:
     if backend == "numpy":
         raise BackendError("a plan runs on kernels, not in numpy: use native, wasm or pyodide")
-    return PlanProgram(data, kernels_of(backend)(), limits=limits)
+    return PlanProgram(data, kernels_of(backend, threads)(), limits=limits)
 
 
 def export_plan(

@@ -24,6 +24,7 @@ from .exporting import all_shapes, describe, export_plan, export_pool, export_st
 from .feeds import checked_feed, like_feeds, own
 from .forking import new_lock
 from .javascript import mapping_of
+from .kernels.team import number_of_threads
 from .limits import Limits
 from .programs.backends import Program, fastest_backend, make_program
 from .programs.plan_program import PlanProgram
@@ -71,6 +72,9 @@ class InferenceSession:
 
     `weights` makes constant weights small: "int16", "int8" or "f16", or a form for each of some nodes, "*" for all
     others: {"lstm": "int8"}. The nodes named in `keep` stay float32. Results change then: see docs/small-weights.md.
+
+    `threads` is how many threads may work on a run of the backend native, the one that calls counted; "auto" is as many
+    as this process has processors. Results are the same bits for any number: see docs/threads.md.
     """
 
     def __init__(
@@ -84,8 +88,10 @@ class InferenceSession:
         limits: Limits | None = None,
         weights: str | Mapping[str, str] = "f32",
         keep: Collection[str] = (),
+        threads: int | str = 1,
     ):
         self.backend = fastest_backend() if backend == "auto" else backend
+        self.threads = number_of_threads(threads, self.backend)
         self._notes: list[str] = []
         self._disable = disable if isinstance(disable, str) else tuple(disable)
         self._limits = limits or Limits()
@@ -105,7 +111,7 @@ class InferenceSession:
                 raise PlanError("inputs are fixed when a plan is exported, not when it is loaded")
             if self._forms is not None:
                 raise PlanError("weights are made small when a plan is exported, not when it is loaded")
-            program = load_plan(plan, self.backend, self._limits)
+            program = load_plan(plan, self.backend, self._limits, self.threads)
             self.about = program.file.about
             self.inputs, self.outputs = program.signature()
             self._program: Program = program
@@ -247,7 +253,7 @@ class InferenceSession:
         options, say = disabled_switches(self._disable), self._notes.append
         if self._forms is not None and self._forms.has_integers:
             options |= {SAME_BITS}
-        return make_program(graph, self.backend, self._limits, optimize, source, options, say, conditions)
+        return make_program(graph, self.backend, self._limits, optimize, source, options, say, conditions, self.threads)
 
     def export(
         self,

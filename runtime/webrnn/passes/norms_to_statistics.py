@@ -13,44 +13,33 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from webrnn.ir import Dim, DType, Graph, Node, Value
+from webrnn.ir import DType, Graph, Node, Value
 
-from .base import Context, Pass, PassResult
+from .base import Context, PassResult
+from .frames import OverTime
 from .sequence_forms import Rearranging
 
 
-class NormsToStatistics(Pass):
+class NormsToStatistics(OverTime):
     reorders_arithmetic = True
 
-    def __init__(self, sizes: frozenset[Dim] = frozenset()):
-        """`sizes` are the numbers of frames."""
-        self._sizes = sizes
-
-    def rewrite(self, graph: Graph, context: Context, result: PassResult) -> None:
-        if graph is not context.root:
+    def rewrite_node(self, graph: Graph, node: Node, context: Context, result: PassResult) -> None:
+        write = None if node.domain else _WRITTEN.get(node.op)
+        if write is None or context.facts.dtype(node.inputs[0]) is not DType.FLOAT:
             return
-        for node in list(graph.nodes):
-            write = None if node.domain else _WRITTEN.get(node.op)
-            shape = context.facts.shape(node.inputs[0]) if write is not None else None
-            if write is None or context.facts.dtype(node.inputs[0]) is not DType.FLOAT:
-                continue
-            if shape is None:
-                result.declines_at(node, "a rank or a number of channels is not known")
-                continue
-            axes = _axes(node, len(shape))
-            if not any(shape[axis] in self._sizes for axis in axes):
-                continue
-            if node.op == "GroupNormalization" and not isinstance(shape[1], int):
-                result.declines_at(node, "a rank or a number of channels is not known")
-            elif any(output is not None for output in node.outputs[1:]):
-                continue
-            elif result.fires(f"{node.op} {node.label}"):
-                around = Rearranging(graph, context)
-                write(around, node, axes)
-                position = graph.nodes.index(node)
-                for made in around.nodes:
-                    made.name = f"{node.label}/{made.op}"
-                graph.nodes[position : position + 1] = around.nodes
+        shape = context.facts.shape(node.inputs[0])
+        axes = None if shape is None else _axes(node, len(shape))
+        if axes is not None and shape is not None and not any(shape[axis] in self._sizes for axis in axes):
+            return
+        if axes is None or shape is None or (node.op == "GroupNormalization" and not isinstance(shape[1], int)):
+            result.declines_at(node, "a rank or a number of channels is not known")
+        elif all(output is None for output in node.outputs[1:]) and result.fires(f"{node.op} {node.label}"):
+            around = Rearranging(graph, context)
+            write(around, node, axes)
+            position = graph.nodes.index(node)
+            for made in around.nodes:
+                made.name = f"{node.label}/{made.op}"
+            graph.nodes[position : position + 1] = around.nodes
 
 
 def _axes(node: Node, rank: int) -> list[int]:

@@ -136,7 +136,10 @@ FOR_STREAMS: tuple[Step, ...] = (
 )
 """These let loops keep what a stream has to carry, behind those that make loops plain: a run has no use for them."""
 
-LAST_RESORTS: tuple[Step, ...] = (Step("unroll_loops", "unsteady"),)
+OUT_OF_LOOPS: tuple[Step, ...] = (*PLAIN_LOOPS, *(step for step in PASSES if step.name == "hoist_sequences"))
+"""After these loops are plain, and what depends on their sequences alone stands before them."""
+
+LAST_RESORTS: tuple[Step, ...] = (Step("unroll_loops", "unsteady"), Step("skip_zero_weights", "MatMul", "Conv"))
 """These run only when those above have come to rest: they make larger what others may make smaller."""
 
 FUSIONS: tuple[Step, ...] = (

@@ -9,43 +9,28 @@ Declines: nothing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from webrnn.ir import Graph, Node, Scan, is_plain
 
-from webrnn.ir import Graph, Node, Scan, Value, is_plain
-from webrnn.shapes.infer import length_of, trip_count
-
-from .base import Context, PassResult, ScanPass
+from .base import Context, PassResult
+from .frames import FrameRead, LoopOverFrames, element_of
 from .iterations import Iterations
 from .reads_before import maker_of_index
-from .rewriting import replace_in_body
 from .sequence_forms import Rearranging
-from .starts_to_steps import element_of
 
 
-class ReadsAhead(ScanPass):
-    def rewrite_scan(
-        self, graph: Graph, node: Node, scan: Scan, context: Context, result: PassResult
-    ) -> Sequence[Node] | None:
-        if scan.iteration is None or graph is not context.root:
-            return None
-        around, before = Rearranging(graph, context), result.rewrites
-        for read in [inner for inner in scan.body.nodes if is_plain(inner, "Gather")]:
-            source = next((item.outer for item in scan.invariants if item.inner is read.inputs[0]), None)
-            shape, places = context.facts.shape(source), context.facts.shape(read.inputs[1])
-            if source is None or not shape or places not in ((), (1,)):
-                continue
-            axis, steps = read.attrs.get("axis", 0) % len(shape), trip_count(scan, context.facts)
-            ahead = _places_ahead(graph, scan, read.inputs[1], shape[axis], context)
-            if ahead is None or steps is None or length_of(source, axis, context.facts) != steps:
-                continue
-            if result.fires(f"{source.name} of {node.label}"):
-                _walk_from(scan, read, source, axis, ahead, around)
-        return [*around.nodes, scan.to_node()] if result.rewrites > before else None
+class ReadsAhead(LoopOverFrames):
+    def rewrite_loop(self, graph: Graph, node: Node, scan: Scan, around: Rearranging, result: PassResult) -> None:
+        for inner in list(scan.body.nodes):
+            read = FrameRead.of(scan, inner, around.context)
+            ahead = None if read is None else _places_ahead(graph, scan, read, around.context)
+            if read is not None and ahead is not None and result.fires(f"{read.source.name} of {node.label}"):
+                _walk_from(scan, read, ahead, around)
 
 
-def _places_ahead(graph: Graph, scan: Scan, index: Value | None, length: object, context: Context) -> int | None:
+def _places_ahead(graph: Graph, scan: Scan, read: FrameRead, context: Context) -> int | None:
     """How far behind the number of the step a place is that is never behind the last."""
-    node = maker_of_index(scan, index)
+    length = (context.facts.shape(read.source) or ())[read.axis]
+    node = maker_of_index(scan, read.index)
     if node is None or not is_plain(node, "Min") or len(node.inputs) != 2:
         return None
     numbers = Iterations(graph, scan, context.facts)
@@ -58,21 +43,13 @@ def _places_ahead(graph: Graph, scan: Scan, index: Value | None, length: object,
     return None
 
 
-def _walk_from(scan: Scan, read: Node, source: Value, axis: int, ahead: int, around: Rearranging) -> None:
+def _walk_from(scan: Scan, read: FrameRead, ahead: int, around: Rearranging) -> None:
     inside = Rearranging(scan.body, around.context)
-    whole = source
+    whole, axis = read.source, read.axis
     if ahead:
-        rank = len(around.facts.shape(source) or ())
+        rank = len(around.facts.shape(whole) or ())
         pads = around.new.ints(*[0] * (rank + axis), ahead, *[0] * (rank - axis - 1))
-        padded = around.op("Pad", source, pads, mode="edge")
+        padded = around.op("Pad", whole, pads, mode="edge")
         far = around.new.ints(2**63 - 1)
         whole = around.op("Slice", padded, around.new.ints(ahead), far, around.new.ints(axis))
-    frame = element_of(scan, whole, axis, inside)
-    if around.facts.shape(read.inputs[1]) == (1,):
-        frame = inside.op("Unsqueeze", frame, inside.new.ints(axis))
-    (made,) = read.outputs
-    assert made is not None
-    scan.body.nodes.remove(read)
-    replace_in_body(scan, {made: frame})
-    scan.body.nodes[:0] = inside.nodes
-    scan.to_node()  # names of the next read are new among these
+    read.replace(scan, element_of(scan, whole, axis, inside), inside)

@@ -10,32 +10,25 @@ Declines: "before the first frame it reads the last one", "it reads further back
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from webrnn.ir import DType, Graph, Node, Scan, Value, is_plain
-from webrnn.shapes.infer import length_of, trip_count
 
-from .base import Context, PassResult, ScanPass
+from .base import Context, PassResult
+from .frames import FrameRead, LoopOverFrames, element_of, number_of
 from .iterations import Iterations
-from .rewriting import replace_in_body
 from .sequence_forms import Rearranging
-from .starts_to_steps import element_of, number_of
 from .step_conditions import Conditions
 from .sums_to_loops import blank_frame
 
 MOST_FRAMES = 32
 
 
-class ReadsBefore(ScanPass):
-    def rewrite_scan(
-        self, graph: Graph, node: Node, scan: Scan, context: Context, result: PassResult
-    ) -> Sequence[Node] | None:
-        if scan.iteration is None or graph is not context.root:
-            return None
-        around, before = Rearranging(graph, context), result.rewrites
+class ReadsBefore(LoopOverFrames):
+    def rewrite_loop(self, graph: Graph, node: Node, scan: Scan, around: Rearranging, result: PassResult) -> None:
+        context = around.context
         for inner in list(scan.body.nodes):
             read = _find(graph, scan, inner, context)
             if read is None:
@@ -46,37 +39,23 @@ class ReadsBefore(ScanPass):
                 result.declines_at(inner, "before the first frame it reads the last one")
             elif result.fires(f"{read.source.name} of {node.label}"):
                 _remember(scan, read, context, around)
-        return [*around.nodes, scan.to_node()] if result.rewrites > before else None
 
 
 @dataclass(frozen=True)
-class _Read:
+class _Read(FrameRead):
     """The element `back` places before that of the step; the first one in steps before number `first_from`."""
 
-    node: Node
-    source: Value
-    axis: int
-    keeps_axis: bool
     back: int
     first_from: int | None
     """None if the place is never cut."""
 
 
 def _find(graph: Graph, scan: Scan, node: Node, context: Context) -> _Read | None:
-    if not is_plain(node, "Gather"):
+    read = FrameRead.of(scan, node, context)
+    found = None if read is None else _places_back(graph, scan, read.index, context)
+    if read is None or found is None or found[0] < 0:
         return None
-    source = next((item.outer for item in scan.invariants if item.inner is node.inputs[0]), None)
-    shape, places = context.facts.shape(source), context.facts.shape(node.inputs[1])
-    if source is None or not shape or places not in ((), (1,)):
-        return None
-    axis = node.attrs.get("axis", 0) % len(shape)
-    steps = trip_count(scan, context.facts)
-    if steps is None or length_of(source, axis, context.facts) != steps:
-        return None
-    found = _places_back(graph, scan, node.inputs[1], context)
-    if found is None or found[0] < 0:
-        return None
-    return _Read(node, source, axis, places == (1,), *found)
+    return _Read(node, read.source, read.axis, read.keeps_axis, *found)
 
 
 def _places_back(graph: Graph, scan: Scan, index: Value | None, context: Context) -> tuple[int, int | None] | None:
@@ -172,14 +151,7 @@ def _remember(scan: Scan, read: _Read, context: Context, around: Rearranging) ->
             first = _latched(scan, frame, read, number, inside, around)
         is_early = inside.op("Less", number, inside.scalar(read.first_from), hint="is_early")
         now = inside.op("Where", is_early, first, now, hint=f"{frame.name}_before")
-    if read.keeps_axis:
-        now = inside.op("Unsqueeze", now, inside.new.ints(read.axis))
-    made = read.node.outputs[0]
-    assert made is not None
-    scan.body.nodes.remove(read.node)
-    replace_in_body(scan, {made: now})
-    scan.body.nodes[:0] = inside.nodes
-    scan.to_node()  # names of the next read are new among these
+    read.replace(scan, now, inside)
 
 
 def _a_step_later(scan: Scan, value: Value, read: _Read, inside: Rearranging, around: Rearranging) -> Value:

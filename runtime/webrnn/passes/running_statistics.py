@@ -15,39 +15,33 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from webrnn.ir import Dim, DType, Graph, Node, Scan, SymbolicDim, Value, is_plain
+from webrnn.ir import DType, Graph, Node, Scan, SymbolicDim, Value, is_plain
 from webrnn.shapes.facts import Fact
 from webrnn.shapes.infer import infer_node
 
-from .base import Context, Pass, PassResult
+from .base import Context, PassResult
+from .frames import OverTime
 from .sequence_forms import Rearranging
 from .sums_to_loops import blank_frame
 
 _REDUCED = ("ReduceMean", "ReduceSum", "ReduceMax", "ReduceMin", "ReduceSumSquare", "ReduceL1", "ReduceL2")
 
 
-class RunningStatistics(Pass):
-    def __init__(self, sizes: frozenset[Dim] = frozenset()):
-        """`sizes` are the numbers of frames."""
-        self._sizes = sizes
-
-    def rewrite(self, graph: Graph, context: Context, result: PassResult) -> None:
-        if graph is not context.root:
+class RunningStatistics(OverTime):
+    def rewrite_node(self, graph: Graph, node: Node, context: Context, result: PassResult) -> None:
+        found = self._find(node, context, result)
+        if found is None:
             return
-        for node in list(graph.nodes):
-            found = self._find(node, context, result) if node in graph.nodes else None
-            if found is None:
-                continue
-            (made,) = node.outputs
-            assert made is not None
-            meets = self._meets_frames(graph, made, context)
-            readers = [node] if found.keeps_axes or not meets else _put_back(graph, found, context)
-            if not readers:
-                result.declines_at(node, "what meets frames again has lost the axis of time")
-                continue
-            deviation = _variance_of(graph, found, lambda other: self._find(other, context, result))
-            if result.fires(f"{node.op} {node.label}"):
-                _replace(graph, found, readers, deviation, meets, context)
+        (made,) = node.outputs
+        assert made is not None
+        meets = self._meets_frames(graph, made, context)
+        readers = [node] if found.keeps_axes or not meets else _put_back(graph, found, context)
+        if not readers:
+            result.declines_at(node, "what meets frames again has lost the axis of time")
+            return
+        deviation = _variance_of(graph, found, lambda other: self._find(other, context, result))
+        if result.fires(f"{node.op} {node.label}"):
+            _replace(graph, found, readers, deviation, meets, context)
 
     def _find(self, node: Node, context: Context, result: PassResult) -> _Statistic | None:
         if not is_plain(node, *_REDUCED):

@@ -9,28 +9,25 @@ Declines: "the size of its state is not known", "it starts from the first frame 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from webrnn.ir import DType, Graph, Invariant, Node, Scan, State, Value, is_plain
 from webrnn.ops.sets import SIZES
-from webrnn.shapes.facts import Fact
 from webrnn.shapes.infer import infer_node, length_of, trip_count
 
-from .base import Context, PassResult, ScanPass
+from .base import Context, PassResult
+from .frames import LoopOverFrames, element_of, number_of, put_first
 from .rewriting import replace_in_body
 from .sequence_forms import Rearranging
 
 
-class StartsToSteps(ScanPass):
-    def rewrite_scan(
-        self, graph: Graph, node: Node, scan: Scan, context: Context, result: PassResult
-    ) -> Sequence[Node] | None:
-        if graph is not context.root:
-            return None
-        around, before = Rearranging(graph, context), result.rewrites
+class StartsToSteps(LoopOverFrames):
+    counts = False
+
+    def rewrite_loop(self, graph: Graph, node: Node, scan: Scan, around: Rearranging, result: PassResult) -> None:
+        context = around.context
         for state in scan.states:
             start = _find(graph, state.init, context)
             if start is None:
@@ -43,7 +40,6 @@ class StartsToSteps(ScanPass):
                 result.declines_at(node, "the size of its state is not known")
             elif result.fires(f"{state.body_in[0].name} of {node.label}"):
                 _move(scan, state, start, context, around)
-        return [*around.nodes, scan.to_node()] if result.rewrites > before else None
 
 
 @dataclass(frozen=True)
@@ -144,8 +140,7 @@ def _move(scan: Scan, state: State, start: _Start, context: Context, around: Rea
     replace_in_body(scan, {state.body_in[0]: now})
     state.body_in = [before]
     state.init = _blank(around, state.init, fact.dtype)
-    scan.body.nodes[:0] = inside.nodes
-    scan.to_node()  # names of the next state are new among these
+    put_first(scan, inside)
 
 
 def _handed_in(scan: Scan, value: Value, inside: Rearranging) -> Value:
@@ -156,28 +151,6 @@ def _handed_in(scan: Scan, value: Value, inside: Rearranging) -> Value:
     inside.facts.set(inner, inside.facts.of(value))
     scan.invariants.append(Invariant(value, inner))
     return inner
-
-
-def element_of(scan: Scan, whole: Value, axis: int, inside: Rearranging) -> Value:
-    """The element of a step of a tensor that is a sequence of the loop, or becomes one."""
-    shape = inside.facts.shape(whole)
-    assert shape is not None
-    for item in scan.sequences:
-        if item.whole is whole and item.spec.axis % len(shape) == axis and not item.spec.reverse:
-            return item.element
-    element = inside.new.value(f"{whole.name}_frame")
-    element.dtype, element.shape = inside.facts.dtype(whole), (*shape[:axis], *shape[axis + 1 :])
-    inside.facts.set(element, Fact(element.dtype, element.shape))
-    scan.add_sequence(whole, element, axis)
-    return element
-
-
-def number_of(scan: Scan, inside: Rearranging) -> Value:
-    """The number of the step."""
-    if scan.iteration is None:
-        scan.iteration = Value(inside.new.value("iteration").name, DType.INT64, ())
-        inside.facts.set(scan.iteration, Fact(DType.INT64, ()))
-    return scan.iteration
 
 
 def _blank(around: Rearranging, like: Value, dtype: DType) -> Value:

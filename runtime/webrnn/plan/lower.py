@@ -11,7 +11,7 @@ from webrnn import net
 from webrnn.checks.check import Condition
 from webrnn.checks.graphs import check_node, is_left_to_a_run
 from webrnn.errors import Error
-from webrnn.ir import WEBRNN, Dim, DType, Graph, Node, Symbol, Value, is_scan
+from webrnn.ir import WEBRNN, Dim, DType, Graph, Node, Symbol, Value, is_plain, is_scan
 from webrnn.ir.dims import Shape, TooComplex
 from webrnn.ir.fused import is_expression
 from webrnn.ops.rows import with_trait
@@ -238,6 +238,11 @@ class _Walk(Lowering):
                     self.destinations[source] = placed
                     if output in self.overwriting:
                         self.overwriting.add(source)
+            elif is_plain(node, "Transpose") and target.rank in (3, 4) and output not in self.overwriting:
+                perm = attribute(node, "perm", None) or list(range(target.rank))[::-1]
+                placed = target.transposed([perm.index(axis) for axis in range(target.rank)])
+                if placed.strides[1] == 1 and self._is_channels_last(source):
+                    self.destinations[source] = placed
 
     def _hand_back_parts(self, concat: Node, private: Collection[Value]) -> None:
         """Places in the result of a Concat for those of its operands that only it reads."""

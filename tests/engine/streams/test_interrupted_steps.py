@@ -118,7 +118,7 @@ def test_the_states_of_a_tick_change_together(n_batches):
             changed = {handle for handle in handles if after[handle] != before[handle]}
             assert changed in (set(), set(handles)), number
             if not changed:
-                if not pool._submitted:  # else it had not begun
+                if not pool._waiting():  # else it had not begun
                     submit(pool, handles, 5)
                 again = pool.tick()
                 for handle in handles:

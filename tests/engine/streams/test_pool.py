@@ -2,6 +2,7 @@ import random
 
 import numpy as np
 import pytest
+from onnx import helper
 
 import webrnn
 from tests.backends import BACKENDS, KERNELS
@@ -16,6 +17,7 @@ from tests.engine.stream_models import (
 )
 from tests.engine.streams.pool_oracle import Oracle, same_state
 from tests.models.fetch import model_path
+from tests.onnx.models import floats, model
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
@@ -201,7 +203,7 @@ def test_groups_that_take_turns(n_groups):
         for group in groups:
             both.tick({handle: {"x": feed(1, 1, 30 * tick + handle)} for handle in group})
     both.check_states()
-    assert len(both.pool._batches) == min(n_groups, 8)
+    assert len(both.pool._states.batches) == min(n_groups, 8)
 
 
 def test_more_groups_than_batches_are_kept():
@@ -331,3 +333,111 @@ def test_a_tick_that_fails_changes_no_state(max_batch, backend):
     rows = np.arange(12, dtype=np.float32).reshape(4, 3)
     expected = sum(rows[(tick + handles[1]) % 4] for tick in range(4))
     np.testing.assert_array_equal(pool.state(handles[1])["sum_in"], [expected])
+
+
+# Snapshots
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_stream_goes_on_from_a_snapshot(backend):
+    both = Oracle(session(stateful("LSTM"), backend), max_streams=4)
+    handles = [both.open() for _ in range(3)]
+    feeds = {handle: {"x": feed(1, 1, handle)} for handle in handles}
+    both.tick(feeds)
+    snapshot = both.pool.state(handles[0])
+    both.tick(feeds)
+    for target in (handles[0], handles[2], both.open()):
+        both.pool.load(target, snapshot)
+        both.streams[target].load(snapshot)
+    both.check_states()
+    both.tick({handle: {"x": feed(1, 1, 5 + handle)} for handle in both.streams})
+    both.check_states()
+    both.pool.load(handles[1], {})
+    both.streams[handles[1]].reset()
+    assert both.pool.state(handles[1]) == {}
+    both.tick({handle: {"x": feed(1, 1, 9 + handle)} for handle in both.streams})
+    both.check_states()
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_snapshots_that_are_refused(backend):
+    pool = session(stateful("GRU"), backend).pool(3)
+    first, second = pool.open(), pool.open()
+    pool.submit(first, {"x": feed(1, 1)})
+    with pytest.raises(webrnn.ModelError, match=r"stream 0 has feeds for the next tick: tick\(\) before load\(\)"):
+        pool.load(first, {})
+    pool.tick()
+    state = pool.state(first)
+    for wrong, error in (
+        ({"h": state["h_in"]}, "a snapshot has"),
+        ({"h_in": state["h_in"].astype(np.float64)}, "is float64"),
+        ({"h_in": state["h_in"][..., :2]}, "the model declares"),
+    ):
+        with pytest.raises(webrnn.ShapeError, match=error):
+            pool.load(first, wrong)
+        with pytest.raises(webrnn.ShapeError, match=error):
+            pool.load(second, wrong)
+    assert same_state(pool.state(first), state)
+    assert pool.state(second) == {}
+    with pytest.raises(webrnn.ModelError, match="no stream 7 is open"):
+        pool.load(7, state)
+
+
+def test_a_thousand_streams_at_once():
+    s = session(stateful("GRU"))
+    pool, n = s.pool(1000), 1000
+    handles = pool.open_many(n)
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((3, 1, n, 4)).astype(np.float32)
+    for frame in x:
+        pool.submit_many(handles, {"x": frame})
+        (y,) = pool.tick_many().arrays
+    for number in (0, 63, 64, 255, 256, 999):
+        stream = s.stream()
+        outputs = [stream.step({"x": frame[:, number : number + 1]}) for frame in x]
+        assert bits(outputs[-1]) == bits([y[number]])
+
+
+def wide():
+    """The state is as wide as x, and the sum of all x so far."""
+    nodes = [helper.make_node("Add", ["s_in", "x"], ["s_out"]), helper.make_node("Neg", ["s_out"], ["y"])]
+    names = [floats(name, ["batch", "width"]) for name in ("x", "s_in", "y", "s_out")]
+    return model(nodes, names[:2], names[2:])
+
+
+def test_states_of_other_shapes():
+    """All streams of a pool have states of the same shapes; when nobody has any, the next ones may be others."""
+    pool = session(wide()).pool(4, carry={"s_in": "s_out"})
+    a, b = pool.open(), pool.open()
+    pool.load(a, {"s_in": np.ones((1, 7), np.float32)})
+    pool.submit(b, {"x": np.ones((1, 2), np.float32)})
+    with pytest.raises(webrnn.ShapeError, match="state 's_in' of a new stream differs in shape"):
+        pool.tick()
+    with pytest.raises(webrnn.ShapeError, match="state 's_in' of a new stream differs in shape"):
+        pool.load(b, {"s_in": np.ones((1, 3), np.float32)})
+    pool.close(a)
+    a = pool.open()
+    for width in (2, 3):
+        for handle in (a, b):
+            pool.submit(handle, {"x": np.ones((1, width), np.float32)})
+        assert [y.tolist() for (y,) in pool.tick().values()] == [[[-1] * width]] * 2
+        for handle in (a, b):
+            pool.load(handle, {})
+    pool.submit(a, {"x": np.ones((1, 2), np.float32)})
+    pool.submit(b, {"x": np.ones((1, 3), np.float32)})
+    with pytest.raises(webrnn.ShapeError, match="state 's_in' of a new stream differs in shape"):
+        pool.tick()
+    assert pool.state(a) == pool.state(b) == {}
+    pool.submit(a, {"x": np.ones((1, 2), np.float32)})
+    assert pool.tick()[a][0].tolist() == [[-1, -1]]
+    assert pool.batched, pool.reason
+
+
+def test_models_without_states():
+    proto = model([helper.make_node("Neg", ["x"], ["y"])], [floats("x", ["batch", 3])], [floats("y", ["batch", 3])])
+    pool = session(proto).pool(4, carry={})
+    handles = pool.open_many(3)
+    for _ in range(3):
+        pool.submit_many(handles, {"x": np.ones((3, 3), np.float32)})
+        assert pool.tick_many().arrays[0].tolist() == [[[-1, -1, -1]]] * 3
+    assert pool.state(int(handles[0])) == {}

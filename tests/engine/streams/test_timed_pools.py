@@ -126,7 +126,7 @@ def test_a_tick_that_raises_leaves_the_warm_up_as_it_was(monkeypatch):
     parts = [pool.tick()[handle]]
     pool.submit(handle, {"x": x[:, 1:2]})
     with monkeypatch.context() as patch:
-        patch.setattr("webrnn.engine.streams.resident.ResidentBatch.run", lambda self: 1 / 0)
+        patch.setattr("webrnn.engine.streams.rows.RowPrograms.run", lambda *arguments: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             pool.tick()
     for t in range(1, 4):

@@ -22,8 +22,12 @@ import numpy as np
 
 from webrnn.errors import BackendError
 
+from .team import LEAST_WORK
+
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, DTypeLike
+
+    from .team import Team
 
 #: Where an installed or built webrnn keeps its compiled modules.
 FOLDER = Path(__file__).resolve().parents[2] / "_kernels"
@@ -54,8 +58,8 @@ def _manifest(folder: Path) -> dict[str, Any]:
 
 
 @cache
-def bindings(folder: Path = FOLDER) -> tuple[Binding, ...]:
-    rows = _manifest(folder)["kernels"]
+def bindings(folder: Path = FOLDER, part: str = "kernels") -> tuple[Binding, ...]:
+    rows = _manifest(folder)[part]
     return tuple(Binding(r["name"], r["symbol"], tuple(map(tuple, r["parameters"])), r["returns"]) for r in rows)
 
 
@@ -114,6 +118,12 @@ class Kernels(ABC):
     #: of the same kind of build without fused multiply-adds; its own unless it is fused
     unfused_spec: str
     folder: Path
+    #: that work on a run
+    threads: int = 1
+    #: those besides the one that calls
+    team: Team | None = None
+    #: of a part that another thread does, see Crew; for tests
+    least_work: int = LEAST_WORK
 
     @property
     def fused(self) -> bool:
@@ -176,13 +186,14 @@ def available(folder: Path = FOLDER) -> list[str]:
     return [*native.available(folder), *native.unfused(folder), *wasm.available(folder)]
 
 
-def load(spec: str = "native", folder: Path = FOLDER) -> Kernels:
-    """Loads the build named by `spec`; raises BackendError with the reason when it cannot run here."""
+def load(spec: str = "native", folder: Path = FOLDER, threads: int = 1) -> Kernels:
+    """Loads the build named by `spec`; raises BackendError with the reason when it cannot run here. Only native kernels
+    take more than one thread."""
     platform, _, variant = spec.partition(":")
     if platform == "native":
         from . import native
 
-        return native.NativeKernels(variant or None, folder)
+        return native.NativeKernels(variant or None, folder, threads)
     if platform == "wasm":
         from . import wasm
 

@@ -13,6 +13,7 @@ import numpy as np
 from webrnn.errors import BackendError
 
 from .loading import ALIGNMENT, FOLDER, Binding, Buffer, Kernels, _manifest, bindings, module_file
+from .team import Team
 
 SCALARS: dict[str, Any] = {"i32": ctypes.c_int32, "f32": ctypes.c_float}
 
@@ -44,6 +45,14 @@ def _isas(folder: Path) -> dict[str, str]:
     return dict(reversed(isas[: _library(folder).wr_isa_level() + 1]))
 
 
+def typed(library: ctypes.CDLL, binding: Binding, suffix: str = "") -> Any:
+    """A function of a library, with the types of its arguments."""
+    function = library[binding.symbol + suffix]
+    function.argtypes = [SCALARS.get(kind, ctypes.c_void_p) for kind, _ in binding.parameters]
+    function.restype = SCALARS[binding.returns] if binding.returns else None
+    return function
+
+
 class AddressSpaceKernels(Kernels):
     """Kernels that share the address space of Python: a library whose functions take plain pointers."""
 
@@ -52,10 +61,7 @@ class AddressSpaceKernels(Kernels):
     def _bind(self, library: ctypes.CDLL, suffix: str, folder: Path) -> None:
         self._functions: dict[str, Any] = {}
         for binding in bindings(folder):
-            function = library[binding.symbol + suffix]
-            function.argtypes = [SCALARS.get(kind, ctypes.c_void_p) for kind, _ in binding.parameters]
-            function.restype = SCALARS[binding.returns] if binding.returns else None
-            self._functions[binding.name] = function
+            function = self._functions[binding.name] = typed(library, binding, suffix)
             setattr(self, binding.name, self._caller(binding, function))
 
     def _caller(self, binding: Binding, function: Any) -> Any:
@@ -91,7 +97,7 @@ class AddressSpaceKernels(Kernels):
 
 
 class NativeKernels(AddressSpaceKernels):
-    def __init__(self, isa: str | None = None, folder: Path = FOLDER):
+    def __init__(self, isa: str | None = None, folder: Path = FOLDER, threads: int = 1):
         if sys.platform == "emscripten":
             raise BackendError("native kernels do not run inside Pyodide: use pyodide")
         isas = _isas(folder)
@@ -102,3 +108,23 @@ class NativeKernels(AddressSpaceKernels):
             raise BackendError(f"this processor cannot run native:{isa}; it can run {', '.join(builds)}")
         self.spec, self.unfused_spec, self.folder = f"native:{isa}", f"native:{builds[isa]}", folder
         self._bind(_library(folder), f"_{isa}", folder)
+        self.threads = threads
+        if threads > 1:
+            for binding in bindings(folder, "threads"):
+                self._functions[binding.name] = typed(_library(folder), binding, f"_{isa}")
+            self.team = _team(folder)
+            self.team.grow(threads)
+
+    def unfused(self) -> Kernels:
+        if not self.fused:
+            return self
+        other = NativeKernels(self.unfused_spec.partition(":")[2], self.folder, self.threads)
+        other.least_work = self.least_work
+        return other
+
+
+@cache
+def _team(folder: Path) -> Team:
+    """One for all sessions: who finds it at work works alone."""
+    library = _library(folder)
+    return Team({binding.name: typed(library, binding) for binding in bindings(folder, "team")})

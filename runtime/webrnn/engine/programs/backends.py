@@ -32,6 +32,7 @@ def make_program(
     options: frozenset[str] = frozenset(),
     say: Callable[[str], None] = lambda line: None,
     conditions: SizeConditions = NO_CONDITIONS,
+    threads: int = 1,
 ) -> Program:
     """Prepare a graph to run on a backend. `source` is the same graph before `optimize` was run on it; `options` are
     ways to run that are switched off; `conditions` are those that `source` has."""
@@ -45,7 +46,7 @@ def make_program(
         return ForShapes(source, optimize, lambda made: Executor(made, limits, naive))
     from .vm_program import Setting, VmProgram
 
-    return VmProgram(graph, Setting(kernels_of(backend), limits, optimize, options, say), source, conditions)
+    return VmProgram(graph, Setting(kernels_of(backend, threads), limits, optimize, options, say), source, conditions)
 
 
 class ForShapes:
@@ -71,7 +72,7 @@ class ForShapes:
         return program
 
 
-def kernels_of(backend: str) -> Callable[[], Any]:
+def kernels_of(backend: str, threads: int = 1) -> Callable[[], Any]:
     """What gives the kernels of a backend: the same ones each time if they share this process's memory, else new ones,
     because wasm memory is only released as a whole."""
     platform = backend.partition(":")[0]
@@ -83,15 +84,15 @@ def kernels_of(backend: str) -> Callable[[], Any]:
 
         load(backend)
         return lambda: load(backend)
-    _shared(backend)
-    return lambda: _shared(backend)
+    _shared(backend, threads)
+    return lambda: _shared(backend, threads)
 
 
 @cache
-def _shared(spec: str) -> Any:
+def _shared(spec: str, threads: int) -> Any:
     from ..kernels.loading import load
 
-    return load(spec)
+    return load(spec, threads=threads)
 
 
 def fastest_backend() -> str:

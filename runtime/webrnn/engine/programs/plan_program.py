@@ -19,6 +19,7 @@ from webrnn.reference.sizes import max_bytes
 
 from ..forking import new_lock
 from ..kernels.loading import Buffer, Kernels
+from ..kernels.team import Crew
 from ..limits import Budget, Limits, limit_error
 
 Shapes = tuple[tuple[int, ...], ...]
@@ -106,15 +107,21 @@ class PlanProgram:
         self._places: dict[int, Buffer] = {}
         self._bound: Bound | None = None
         self._plan_run = kernels.function("plan_run")
+        self._crew = Crew(kernels) if kernels.team is not None else None
         self._late_outputs = {index: port for index, port in enumerate(file.outputs) if port.is_late}
-        self._fills_outputs = fills_outputs
+        self.fills_outputs = fills_outputs
         self._lock = new_lock(self)
         """One run at a time: the kernels run without Python's lock, on memory that belongs to this program."""
 
-    def another(self) -> PlanProgram:
-        """The same plan with inputs, outputs and an arena of its own; the weights are shared."""
+    def another(self, shares_arena: bool = False) -> PlanProgram:
+        """The same plan with inputs, outputs and an arena of its own; the weights are shared.
+
+        `shares_arena`: whoever has both never runs them at the same time, so they may work in the same memory.
+        """
         program = object.__new__(PlanProgram)
-        program._set_up(self.file, self._plan, self.kernels, self._fills_outputs, self.limits)
+        program._set_up(self.file, self._plan, self.kernels, self.fills_outputs, self.limits)
+        if shares_arena:
+            program._arena = self._arena
         return program
 
     def _after_fork(self, was_held: bool) -> None:
@@ -204,7 +211,7 @@ class PlanProgram:
         for index in bound.direct_inputs:
             held.append(np.require(arguments[index], requirements=["C", "A"]))
             externals[self.file.inputs[index].external] = held[-1].ctypes.data
-        make = np.empty if self._fills_outputs else np.zeros
+        make = np.empty if self.fills_outputs else np.zeros
         results = {}
         for index in bound.direct_outputs:
             results[index] = make(bound.outputs[index].shape, bound.outputs[index].dtype)
@@ -234,18 +241,38 @@ class PlanProgram:
         and nothing else has either: those that have it now."""
         bound, found = self.bound, []
         for before, after in pairs:
-            first, over = self.file.inputs[before].external, self.file.outputs[after].over
-            second = self.file.outputs[after].external
-            if over is None or over[0] != first or not {first, second} <= self.file.unshared:
-                continue
-            room = bound.sizes[over[1]]
-            if room is None or room < 0 or self._places[first].nbytes < max(bound.needed[first], bound.needed[second]):
+            first, second = self.file.inputs[before].external, self.file.outputs[after].external
+            n_bytes = max(bound.needed[first], bound.needed[second])
+            if not self.may_overwrite(before, after) or self._places[first].nbytes < n_bytes:
                 continue
             self._places.pop(second, None)
             self._externals.array[second] = self._places[first].address
             bound.outputs[after] = bound.inputs[before]
             found.append((before, after))
         return found
+
+    def may_overwrite(self, before: int, after: int) -> bool:
+        """Whether the plan allows this output to have the memory of this input, for the sizes that are bound."""
+        first, over = self.file.inputs[before].external, self.file.outputs[after].over
+        second = self.file.outputs[after].external
+        if over is None or over[0] != first or not {first, second} <= self.file.unshared:
+            return False
+        room = self.bound.sizes[over[1]]
+        return room is not None and room >= 0
+
+    def bytes_of(self, external: int) -> int | None:
+        """How much memory at another address may take the place of an external, for the sizes that are bound; None if
+        the plan has to have its own."""
+        if external in self.file.late_externals or external not in self.file.unshared:
+            return None
+        return self.bound.needed[external]
+
+    def addresses(self) -> Swap:
+        """The addresses of the program's own places, to be changed and handed to `execute`. Whoever changes one sees to
+        it that as many bytes are there as `bytes_of` says."""
+        table = self._new_externals()
+        table.array[...] = self._externals.array
+        return Swap(self.bound, table)
 
     def swapped(self, pairs: Sequence[tuple[int, int]]) -> Swap:
         """Addresses with which each of these inputs has changed places with an output of the same shape.
@@ -280,6 +307,8 @@ class PlanProgram:
         with self._lock:
             if any(self.file.is_late):
                 self._run(self._externals)  # makes the room of which only a run knows how large it is
+            if self._crew is not None and self._crew.is_needed:
+                self._crew.team.call()
             self._raise_for(self.kernels.function("plan_repeat")(*self.run_arguments, times))
 
     @property
@@ -293,7 +322,12 @@ class PlanProgram:
     def _run(self, externals: Buffer) -> None:
         """Run the plan; where it needs more memory than there is, again with that."""
         run, tables = self._plan_run, self._tables.address
+        crew = self._crew
+        if crew is not None and crew.is_needed:
+            crew.team.call()
         error = run(tables, self._arena.address, externals.address)
+        if crew is not None and crew.is_watching:
+            crew.watch(tables)
         if error == _GROW:
             try:
                 for _ in range(MOST_RERUNS):
@@ -328,6 +362,8 @@ class PlanProgram:
         bind = self.kernels.function("plan_bind")
         self._raise_for(bind(self._plan.address, self._symbols.address, self._tables.address))
         self._limit(self.limits.run_steps, self.limits.seconds)
+        if self._crew is not None:
+            self._crew.hire(self._tables.address)
 
     def _results(self, bound: Bound) -> list[np.ndarray]:
         self._run(self._externals)
@@ -373,6 +409,8 @@ class PlanProgram:
         bind = kernels.function("plan_bind")
         self._raise_for(bind(self._plan.address, self._symbols.address, self._tables.address))
         self._limit(self.limits.run_steps, self.limits.seconds)
+        if self._crew is not None:
+            self._crew.hire(self._tables.address)
         self._make_arena()
         promised = self.file.external_bytes(sizes)
         for external in self.file.late_externals:

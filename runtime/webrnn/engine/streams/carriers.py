@@ -86,20 +86,6 @@ class PlanCarrier:
         self._program.execute(self._tables[at])
         return self._outputs[at], 1 - at
 
-    @property
-    def feed_places(self) -> list[np.ndarray]:
-        """Where the inputs that are not carried are, in their order."""
-        return [place for _, place in self._fed]
-
-    @property
-    def output_places(self) -> list[Any]:
-        """Where the outputs are that are not carried."""
-        return self._outputs[0]
-
-    def execute(self, at: int) -> None:
-        """A step on what the places of the feeds hold."""
-        self._program.execute(self._tables[at])
-
     def states(self, at: int) -> list[np.ndarray]:
         return self._places[at]
 

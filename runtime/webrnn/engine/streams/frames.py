@@ -12,7 +12,7 @@ import numpy as np
 
 from webrnn.errors import ModelError, PlanError, ShapeError
 from webrnn.ir import Value
-from webrnn.ir.timing import TimedOutput, Timing
+from webrnn.ir.timing import Timing
 
 Kept = dict[int, np.ndarray]
 """Outputs without frames, by their place among the results."""
@@ -60,10 +60,10 @@ class Frames:
                 takes = f"a positive multiple of {stride}" if size == other else "as many of each input"
                 raise ShapeError(f"input {name!r} has {size} frames along axis {axis}; a step takes {takes}")
 
-    def strides_of(self, feeds: Mapping[str, np.ndarray]) -> int:
-        """How many strides feeds have that were checked."""
-        _, name, axis = self._inputs[0]
-        return feeds[name].shape[axis] // self.timing.stride
+    def strides_of(self, shapes: Mapping[int, tuple[int, ...]]) -> int:
+        """How many strides feeds of these shapes have, by the places of their inputs."""
+        place, _, axis = self._inputs[0]
+        return shapes[place][axis] // self.timing.stride
 
     def fed(self, states: Sequence[np.ndarray]) -> int:
         """How many strides a stream with these states was fed; 0 where that makes no difference."""
@@ -73,13 +73,14 @@ class Frames:
         """What a flush gives that nothing follows."""
         return {number: np.array(results[number]) for number in self.timeless_outputs}
 
-    def shown(self, results: Sequence[Any], fed: int) -> list[Any]:
-        """The results of a step without the warm-up, if so many strides were fed before it."""
+    def shown(self, results: Sequence[Any], fed: int, leading: int = 0) -> list[Any]:
+        """The results of a step without the warm-up, if so many strides were fed before it. They may have `leading`
+        axes more than those of one stream."""
         shown = list(results)
         for number, output in self._outputs:
             hidden = output.delay - fed * output.rate
             if hidden > 0:
-                shown[number] = _between(shown[number], output, hidden, None)
+                shown[number] = _between(shown[number], output.axis + leading, hidden, None)
         return shown
 
     def rest(self, results: Sequence[Any], fed: int) -> list[Any]:
@@ -88,7 +89,8 @@ class Frames:
         for number, output in self._outputs:
             before = fed * output.rate
             first = max(0, output.delay - before)
-            rest[number] = _between(rest[number], output, first, output.delay + max(0, before + output.extra) - before)
+            end = output.delay + max(0, before + output.extra) - before
+            rest[number] = _between(rest[number], output.axis, first, end)
         return rest
 
     def joined(self, steps: Sequence[Sequence[Any]]) -> list[Any]:
@@ -115,5 +117,5 @@ def _size(value: Value, axis: int) -> Any:
     return None if value.shape is None else value.shape[axis]
 
 
-def _between(result: np.ndarray, output: TimedOutput, first: int, end: int | None) -> np.ndarray:
-    return result[(slice(None),) * output.axis + (slice(first, end),)]
+def _between(result: np.ndarray, axis: int, first: int, end: int | None) -> np.ndarray:
+    return result[(slice(None),) * axis + (slice(first, end),)]

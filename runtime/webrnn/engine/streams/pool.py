@@ -2,38 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 
-from webrnn.errors import Error, ModelError, PlanError, ShapeError
+from webrnn.errors import ModelError, PlanError, ShapeError
 
-from ..feeds import checked_feed
 from ..forking import Abandoned, new_lock
 from ..javascript import mapping_of
 from .batching import Batched
-from .carriers import Shapes
-from .frames import Frames, Kept
-from .resident import ResidentBatch, Stage
+from .frames import Frames
+from .independence import is_independent
+from .pool_feeds import PoolFeeds, handle_numbers
+from .pool_states import PoolStates
+from .resident import LastTick, ResidentBatch, Stage
 from .stream import Stream
 from .streaming import StreamingModel
-
-MOST_BATCHES = 8
-"""Batches that are kept although the last tick did not use them: their streams may come back."""
-TRIED_STREAMS = 3
+from .tick_results import Group, TickResults
 
 MOST_STAGES = 8
 """Shapes of feeds for which room is kept."""
 
 Outputs = list[Any]
+Answer = TypeVar("Answer")
+_NO_TICKETS = np.zeros(0, np.int64)
 
 
 class StreamPool:
     """Streams that come and go. `session.pool()` makes it.
 
     `open` gives a handle, `submit` hands in the next feeds of a stream, `tick` runs all that were handed in and returns
-    their outputs. What a stream gets does not depend on the others, bit for bit.
+    their outputs. What a stream gets does not depend on the others, bit for bit. `open_many`, `submit_many` and
+    `tick_many` do the same for many streams, with one array for each input and output:
+
+    >>> import numpy as np
+    >>> import webrnn
+    >>> from webrnn.bench.models import streaming_gru
+    >>> pool = webrnn.InferenceSession(streaming_gru(64, 128)).pool(max_streams=1000)
+    >>> handles = pool.open_many(300)
+    >>> pool.submit_many(handles, {"x": np.ones((1, 300, 64), np.float32)})  # as a model for 300 streams takes it
+    >>> pool.tick_many().arrays[0].shape  # y of one stream is [1, 1, 1, 128]
+    (300, 1, 1, 1, 128)
     """
 
     def __init__(self, model: StreamingModel, max_streams: int, batched: Batched | str, max_batch: int | None = None):
@@ -47,35 +57,39 @@ class StreamPool:
         """Why streams run one after the other; empty if they run together."""
         self._model, self._lock = model, new_lock(self)
         self._batched = None if isinstance(batched, str) else batched
-        carried, given = {before for before, _ in model.pairs}, {after for _, after in model.pairs}
-        self._fed = [(index, value) for index, value in enumerate(model.inputs) if index not in carried]
-        self._returned = [index for index in range(len(model.outputs)) if index not in given]
+        self._states = None if isinstance(batched, str) else PoolStates(model, batched, max_streams, self.max_batch)
+        """None if streams run one after the other."""
         timing = model.timing
         self._frames = None if timing is None else Frames(timing, model.inputs, model.outputs, model.pairs)
-        self._warming: dict[int, int] = {}
-        """How many strides streams were fed whose results may have frames that are not shown."""
-        self._last: dict[int, tuple[Shapes, dict[str, np.ndarray]]] = {}
-        """What shapes the last feeds of a stream had, and what was fed without frames, if a flush needs it."""
-        self._kept: dict[int, Kept] = {}
-        """What streams gave without frames in their last tick, if a flush needs it."""
+        self._feeds = PoolFeeds(model, self._batched, self._frames)
         self._open: dict[int, int] = {}
         """The slot of each stream."""
+        self._handles = np.full(max_streams, -1, np.int64)
+        """Who has a slot."""
+        self._next_handles = np.arange(max_streams, dtype=np.int64)
+        """A handle tells its slot: it is the remainder of a division by the number of slots."""
         self._free = list(range(max_streams))[::-1]
-        self._next_handle = 0
-        self._fresh: set[int] = set()
-        """Streams that have not ticked yet."""
-        self._submitted: dict[int, Stage] = {}
-        """Where the feeds of a stream are."""
-        self._stages: dict[Shapes, Stage] = {}
+        self._tick = 0
+        """Its number. What was handed in for another one counts no more."""
+        self._tickets = np.full(max_streams, -1, np.int64)
+        """For which tick a slot has feeds."""
+        self._ticket_of = memoryview(self._tickets)  # type: ignore[arg-type]
+        """The same: quicker for one slot."""
+        self._next_ticket, self._newest_ticket = 0, -1
+        """The number of the next submission; the tick that the last one was for."""
+        self._asked: bytes | list[int] | None = None
+        """The handles of the last submission of many, an array as bytes: most often the next ones are the same."""
+        self._answered: np.ndarray | None = None
+        """Their slots."""
+        self._different: np.ndarray | None = None
+        """Slots of which all are known to be different."""
+        self._stages: dict[Any, Stage] = {} if self._states is None else self._states.stages
         self._stage: Stage | None = None
         """The one that was used last."""
-        self._tried: set[Shapes] = set()
-        self._banks: list[np.ndarray] = []
-        """For each state the values of all slots, the slot first: of streams that are in no batch."""
-        self._batches: list[ResidentBatch] = []
-        """The one that was used last comes last."""
-        self._where: dict[int, ResidentBatch] = {}
-        """The batch that has the states of a stream."""
+        self._strides = np.zeros(max_streams, np.int64)
+        """How many strides a slot was fed, as long as its results may have frames that are not shown."""
+        self._last = np.full(max_streams, None, object)
+        """The LastTick of each slot, if streams have frames."""
         self._streams: dict[int, Stream] = {}
         """A stream each, when they are run one after the other."""
 
@@ -96,341 +110,340 @@ class StreamPool:
         with self._lock:
             if not self._free:
                 raise ModelError(f"the pool is full: {self.max_streams} streams are open")
-            handle, self._next_handle = self._next_handle, self._next_handle + 1
-            self._open[handle] = self._free.pop()
-            self._begins(handle)
-            return handle
+            return self._opened()
 
-    def _begins(self, handle: int) -> None:
+    def open_many(self, count: int) -> np.ndarray:
+        """So many new streams, or none if there is no room for all: an array of handles."""
+        with self._lock:
+            if not 0 <= count <= len(self._free):
+                raise ModelError(
+                    f"no {count} streams can be opened: {len(self._open)} of {self.max_streams} are open already"
+                )
+            return np.array([self._opened() for _ in range(count)], np.int64)
+
+    def _opened(self) -> int:
+        slot = self._free.pop()
+        handle = int(self._next_handles[slot])
+        self._next_handles[slot] += self.max_streams
+        self._begins(slot)
+        self._last[slot] = None
+        self._handles[slot] = handle
+        self._open[handle] = slot
+        return handle
+
+    def _begins(self, slot: int) -> None:
         """Of a stream that has no states yet."""
-        self._fresh.add(handle)
-        if self._frames is not None and self._frames.warm_up:
-            self._warming[handle] = 0
+        if self._states is not None:
+            self._states.begin(slot)
+        self._strides[slot] = 0
 
     def close(self, handle: int) -> None:
         """End a stream; what was submitted for it is dropped."""
         with self._lock:
-            self._free.append(self._slot(handle))
-            del self._open[handle]
-            self._fresh.discard(handle)
-            stage = self._submitted.pop(handle, None)
-            if stage is not None:
-                stage.handles.remove(handle)
-            for table in (self._where, self._streams, self._warming, self._last, self._kept):
-                table.pop(handle, None)
+            self._slot(handle)
+            self._end([handle])
+
+    def close_many(self, handles: Sequence[int] | np.ndarray) -> None:
+        """End streams, or none if one of them is not open."""
+        with self._lock:
+            self._slots(handles)
+            self._end([int(handle) for handle in handles])
+
+    def _end(self, handles: list[int]) -> None:
+        slots = [self._open.pop(handle) for handle in dict.fromkeys(handles)]
+        self._asked = self._answered = self._different = None
+        if (self._tickets[slots] == self._tick).any():
+            is_gone = np.zeros(self.max_streams, np.bool_)
+            is_gone[slots] = True
+            for stage in self._waiting():
+                stage.drop(is_gone)
+        self._handles[slots] = -1
+        self._tickets[slots] = -1
+        if self._states is not None:
+            self._states.begin(slots)
+        for handle in handles:
+            self._streams.pop(handle, None)
+        self._free.extend(slots)
 
     def submit(self, handle: int, feeds: Mapping[str, Any]) -> None:
         """Hand in what a stream gets in the next tick, as for `Stream.step`. The feeds are copied."""
+        if type(feeds) is not dict:
+            feeds = mapping_of(feeds)
+        with self._lock:
+            slot = self._open.get(handle)
+            if slot is None:
+                slot = self._slot(handle)
+            stage, tick, ticket = self._stage, self._tick, self._next_ticket
+            if self._ticket_of[slot] == tick:
+                raise ShapeError(f"stream {handle} has feeds for this tick already")
+            n = 0 if stage is None else stage.put_one(tick, feeds, slot, ticket)
+            if stage is None or not n:
+                feeds = self._feeds.checked(feeds)
+                stage = self._stage = self._stage_for(list(feeds.values()))
+                n = stage.put_one(tick, feeds, slot, ticket)
+            self._ticket_of[slot] = self._newest_ticket = tick
+            stage.n, stage.tick = n, tick
+            self._next_ticket = ticket + 1
+
+    def submit_many(self, handles: Sequence[int] | np.ndarray, feeds: Mapping[str, Any]) -> None:
+        """Hand in what many streams get in the next tick: one array for each input, which is copied.
+
+        Row i of an array is for stream handles[i]. An array is [streams, *shape of one stream's], or, if streams run
+        together, what the model takes for many streams: the shape of one stream's, in which the axis that counts
+        streams (`stream_axes`) is as long as `handles`. The number of axes tells which. If it raises, nothing of it
+        was handed in.
+        """
         feeds = mapping_of(feeds)
         with self._lock:
-            slot = self._slot(handle)
-            if handle in self._submitted:
-                raise ShapeError(f"stream {handle} has feeds for this tick already")
+            slots = self._slots(handles)
+            n = len(slots)
+            is_first = self._newest_ticket != self._tick
+            if not is_first and (self._tickets[slots] == self._tick).any():
+                first = slots[self._tickets[slots] == self._tick][0]
+                raise ShapeError(f"stream {self._handles[first]} has feeds for this tick already")
+            if not n:
+                return
             stage = self._stage
-            if stage is None or not stage.put(slot, feeds):
-                stage = self._stage = self._checked(slot, feeds)
-            stage.handles.append(handle)
-            self._submitted[handle] = stage
+            arrays = None if stage is None else stage.of_many(feeds, self._feeds.axes, n)
+            if stage is None or arrays is None:
+                arrays = self._feeds.checked_many(feeds, n)
+                stage = self._stage = self._stage_for([array[0] for array in arrays.values()])
+            n_rows = stage.put(self._tick, arrays, slots, self._next_ticket)
+            self._mark(slots)
+            stage.n, stage.tick = n_rows, self._tick
+            self._next_ticket += n
+
+    def _mark(self, slots: np.ndarray) -> None:
+        """These slots have feeds for this tick; ShapeError if one of them is there twice."""
+        if slots is not self._different:
+            before = np.count_nonzero(self._tickets == self._tick)
+            self._tickets[slots] = self._tick
+            if np.count_nonzero(self._tickets == self._tick) < before + len(slots):
+                self._tickets[slots] = -1
+                slot = next(slot for slot in slots if np.count_nonzero(slots == slot) > 1)
+                raise ShapeError(f"stream {self._handles[slot]} is there twice")
+            self._different = slots
+        self._newest_ticket = self._tick
+        self._tickets[slots] = self._tick
+
+    @property
+    def stream_axes(self) -> dict[str, int] | None:
+        """Which axis of each input that is fed counts streams; None if streams run one after the other."""
+        return self._feeds.axes
+
+    def _stage_for(self, arrays: list[np.ndarray]) -> Stage:
+        shapes = tuple(array.shape for array in arrays)
+        if shapes not in self._stages:
+            kernels = None if self._batched is None else self._batched.program.kernels
+            self._stages[shapes] = Stage(self._feeds.values, arrays, kernels)
+        return self._stages[shapes]
 
     def flush(self, handle: int) -> Outputs:
         """End the sequence of a stream: the frames that are left, as of `Stream.flush`. The stream stays open; what is
         submitted next begins a new sequence. If it raises, the stream is as it was."""
         with self._lock:
-            self._slot(handle)
-            if handle in self._submitted:
-                raise ModelError(f"stream {handle} has feeds for the next tick: tick() before flush()")
+            slot = self._idle_slot(handle, "flush")
             stream = self._streams.get(handle)
             if stream is None:
-                stream = self._model.stream()
-                if handle not in self._fresh:
-                    stream.load(self._snapshot(handle))
-                    self._remind(stream, handle)
+                stream, snapshot = self._model.stream(), self._snapshot(slot)
+                if snapshot is not None:
+                    stream.load(snapshot)
+                    self._remind(stream, slot)
             results = stream.flush()
-            self._where.pop(handle, None)
-            self._begins(handle)
+            self._begins(slot)
             return results
 
     def tick(self) -> dict[int, Outputs]:
-        """Run all streams that have feeds. If it raises, no state has changed and nothing is submitted any more."""
+        """Run all streams that have feeds: the outputs of each, in the order in which feeds were submitted. If it
+        raises, no state has changed and nothing is submitted any more."""
+        return self._ticked(TickResults.by_handle)
+
+    def tick_many(self) -> TickResults:
+        """The same with one array for each output, of which each stream has a row."""
+        return self._ticked(lambda results: results)
+
+    def _ticked(self, make: Callable[[TickResults], Answer]) -> Answer:
+        """A tick. What `make` makes of its results is made before states change."""
         with self._lock:
-            submitted, self._submitted = self._submitted, {}
+            stages = self._waiting()
+            self._tick += 1
             try:
                 if self._batched is not None:
                     try:
-                        return self._together(submitted)
+                        return self._together(stages, make)
                     except PlanError as reason:  # sizes for which the plan does not hold
                         self._part(f"the plan does not take these streams: {reason}")
-                return self._one_by_one(submitted)
+                return make(self._one_by_one(stages))
             finally:
-                for stage in self._stages.values():
-                    stage.handles.clear()
                 while len(self._stages) > MOST_STAGES:
-                    del self._stages[next(iter(self._stages))]
+                    self._forget_stage(next(iter(self._stages)))
 
     def state(self, handle: int) -> dict[str, np.ndarray]:
         """A snapshot of one stream, as of `Stream.state`."""
         with self._lock:
-            self._slot(handle)
+            slot = self._slot(handle)
             if self._batched is None:
                 return self._streams[handle].state if handle in self._streams else {}
-            return {} if handle in self._fresh else self._snapshot(handle)
+            return self._snapshot(slot) or {}
+
+    def load(self, handle: int, state: Mapping[str, Any]) -> None:
+        """Let a stream go on from a snapshot, as `Stream.load`. An empty one is the start."""
+        with self._lock:
+            slot = self._idle_slot(handle, "load")
+            stream = self._model.stream()
+            stream.load(state)
+            states = list(stream.state.values())
+            if self._states is None:
+                self._streams[handle] = stream
+            elif states:
+                self._states.load(slot, states)
+            else:
+                self._states.begin(slot)
+            self._strides[slot] = self._frames.fed(states) if states and self._frames is not None else 0
+            if self._last[slot] is not None:  # results of before are not those of this sequence
+                self._last[slot] = LastTick(self._last[slot].shapes, self._last[slot].timeless)
 
     def _slot(self, handle: int) -> int:
         if handle not in self._open:
             raise ModelError(f"no stream {handle} is open")
         return self._open[handle]
 
-    def _checked(self, slot: int, feeds: Mapping[str, Any]) -> Stage:
-        """Put feeds that are not like the last ones where those of their shape are."""
-        names = [value.name for _, value in self._fed]
-        for name in feeds:
-            if name not in names:
-                raise ShapeError(f"{name!r} is not fed; a stream takes {names}")
-        sizes: dict[str, int] = {}
-        arrays = []
-        for index, value in self._fed:
-            if value.name not in feeds:
-                raise ShapeError(f"input {value.name!r} is missing")
-            arrays.append(checked_feed(value, feeds[value.name], sizes))
-            if self._batched is not None and arrays[-1].shape[self._batched.inputs[index]] != 1:
-                raise ShapeError(f"input {value.name!r} has shape {arrays[-1].shape}: a submission is of one stream")
-        if self._frames is not None:
-            arguments: list[Any] = [None] * len(self._model.inputs)
-            for (index, _), array in zip(self._fed, arrays, strict=True):
-                arguments[index] = array
-            self._frames.check(arguments)
-        shapes = tuple(array.shape for array in arrays)
-        stage = self._stages.get(shapes)
-        if stage is None:
-            stage = self._stages[shapes] = Stage([value for _, value in self._fed], arrays, self.max_streams)
-        stage.put(slot, dict(zip(names, arrays, strict=True)))
-        return stage
+    def _idle_slot(self, handle: int, what: str) -> int:
+        slot = self._slot(handle)
+        if self._tickets[slot] == self._tick:
+            raise ModelError(f"stream {handle} has feeds for the next tick: tick() before {what}()")
+        return slot
 
-    def _together(self, submitted: Mapping[int, Stage]) -> dict[int, Outputs]:
-        stages = [stage for stage in self._stages.values() if stage.handles]
+    def _slots(self, handles: Sequence[int] | np.ndarray) -> np.ndarray:
+        is_array = isinstance(handles, np.ndarray) and handles.dtype == np.int64 and handles.ndim == 1
+        asked: Any = handles.tobytes() if isinstance(handles, np.ndarray) and is_array else handles
+        if self._answered is not None and type(asked) is type(self._asked) and asked == self._asked:
+            return self._answered
+        numbers = handle_numbers(handles)
+        slots = numbers % self.max_streams
+        is_open = (self._handles[slots] == numbers) & (numbers >= 0)
+        if not is_open.all():
+            raise ModelError(f"no stream {numbers[~is_open][0]} is open")
+        self._asked, self._answered = (asked if is_array else numbers.tolist()), slots
+        return slots
+
+    def _waiting(self) -> list[Stage]:
+        """Where feeds for this tick are."""
+        return [stage for stage in self._stages.values() if stage.tick == self._tick and stage.n]
+
+    def _together(self, stages: Sequence[Stage], make: Callable[[TickResults], Answer]) -> Answer:
+        assert self._batched is not None
+        assert self._states is not None
         for stage in stages:
-            if stage.shapes not in self._tried and not self._is_independent(stage):
+            if not stage.is_tried and not is_independent(self._model, self._batched, self._frames, stage):
                 self._part("streams side by side do not give what they give alone")
-                return self._one_by_one(submitted)
-            self._tried.add(stage.shapes)
-        results: dict[int, Outputs] = {}
-        used: list[ResidentBatch] = []
+                return make(self._one_by_one(stages))
+            stage.is_tried = True
+        groups: list[Group] = []
+        places: list[tuple[Stage, ResidentBatch, np.ndarray, list[np.ndarray], np.ndarray]] = []
         for stage in stages:
-            handles = sorted(stage.handles)
-            for first in range(0, len(handles), self.max_batch):
-                some = tuple(handles[first : first + self.max_batch])
-                results.update(zip(some, self._batch_for(some, stage, used).run(), strict=True))
-        strides = self._cut(results, submitted) if self._warming else {}
-        if self._frames is not None and self._frames.keeps_results:
-            self._kept.update((handle, self._frames.kept(outputs)) for handle, outputs in results.items())
-        at = [1 - batch.at for batch in used]
-        try:
-            for batch, there in zip(used, at, strict=True):
-                batch.at = there
-        except BaseException:  # a signal
-            for batch, there in zip(used, at, strict=True):
-                batch.at = 1 - there
-            raise
-        self._fed_more(submitted, strides)
-        self._forget_batches(keep=max(MOST_BATCHES, len(used)))
-        return results if list(results) == list(submitted) else {handle: results[handle] for handle in submitted}
+            order = stage.order()
+            batch, rows, side = self._states.batch_for(stage, order, is_first=not places)
+            assert stage.programs is not None
+            before, after = batch.sides[side], batch.sides[1 - side]
+            arrays = stage.programs.run(len(order), stage.ordered(rows), before, after)
+            if rows is not None:
+                arrays = [array[rows] for array in arrays]
+            groups += self._groups(stage, order, arrays, len(stages) > 1)
+            next_places = batch.first_places(len(order), 1 - side) if rows is None else batch.places(rows, 1 - side)
+            places.append((stage, batch, order, arrays, next_places))
+        answer = make(TickResults(groups))
+        self._states.move([order for _, _, order, _, _ in places], [place for *_, place in places])
+        for stage, batch, order, arrays, _ in places:
+            batch.n = len(order)
+            self._fed_more(stage, order, arrays)
+        self._states.forget_batches([batch for _, batch, *_ in places])
+        return answer
 
-    def _cut(self, results: dict[int, Outputs], submitted: Mapping[int, Stage]) -> dict[int, int]:
-        """Take the warm-up out of results: how many strides each of these streams was fed then."""
-        assert self._frames is not None
-        fed = {}
-        for handle in self._warming.keys() & results.keys():
-            before = self._warming[handle]
-            results[handle] = [result.copy() for result in self._frames.shown(results[handle], before)]
-            arrays = submitted[handle].feeds(self._open[handle])
-            fed[handle] = before + self._frames.strides_of(arrays)
-        return fed
+    def _groups(self, stage: Stage, order: np.ndarray, arrays: list[np.ndarray], is_one_of_many: bool) -> list[Group]:
+        """Results by their shapes: streams in their warm-up show less."""
+        handles, frames = self._handles[order], self._frames
+        if frames is None or not frames.warm_up or (self._strides[order] >= frames.warm_up).all():
+            return [Group(handles, arrays, stage.tickets() if is_one_of_many else _NO_TICKETS)]
+        strides, tickets = np.minimum(self._strides[order], frames.warm_up), stage.tickets()
+        groups = []
+        for fed in np.unique(strides):
+            some = np.flatnonzero(strides == fed)
+            shown = frames.shown([array[some] for array in arrays], int(fed), leading=1)
+            groups.append(Group(handles[some], [array.copy() for array in shown], tickets[some]))
+        return groups
 
-    def _remind(self, stream: Stream, handle: int) -> None:
-        """Let a stream that goes on from a snapshot know what a flush needs."""
-        if handle in self._last:
-            shapes, timeless = self._last[handle]
-            feeds: dict[str, np.ndarray] = {
-                value.name: np.broadcast_to(np.zeros((), value.dtype.array_type if value.dtype else np.float32), shape)
-                for (_, value), shape in zip(self._fed, shapes, strict=True)
-            }
-            stream.knows({**feeds, **timeless}, self._kept.get(handle))
-
-    def _fed_more(self, submitted: Mapping[int, Stage], strides: Mapping[int, int]) -> None:
+    def _fed_more(self, stage: Stage, order: np.ndarray, arrays: list[np.ndarray]) -> None:
         """The states of these streams have moved on."""
-        self._fresh.difference_update(submitted)
-        if self._frames is None:
+        frames = self._frames
+        if frames is None:
             return
-        for handle, stage in submitted.items():
-            feeds = stage.feeds(self._open[handle]) if self._frames.timeless else {}
-            timeless = {name: feed.copy() for name, feed in feeds.items() if name not in self._frames.timing.inputs}
-            self._last[handle] = stage.shapes, timeless
-        for handle, fed in strides.items():
-            if fed < self._frames.warm_up:
-                self._warming[handle] = fed
-            else:
-                del self._warming[handle]
+        last = stage.last
+        for place in frames.timeless:
+            name = self._model.inputs[place].name
+            _rows_by_slot(last.timeless, name, stage.named_rows(name), self.max_streams)[order] = stage.named_rows(name)
+        for number in frames.timeless_outputs if frames.keeps_results else ():
+            _rows_by_slot(last.kept, number, arrays[number], self.max_streams)[order] = arrays[number]
+        self._last[order] = last
+        fed = frames.strides_of(dict(zip(self._feeds.places, stage.shapes, strict=True))) if frames.warm_up else 0
+        self._strides[order] += fed
 
-    def _batch_for(self, handles: tuple[int, ...], stage: Stage, used: list[ResidentBatch]) -> ResidentBatch:
-        """A batch that has the states of these streams; it is then one of the used ones."""
-        batch = self._where.get(handles[0])
-        is_there = batch is not None and batch.handles == handles and batch.stage is stage
-        if batch is None or not is_there:
-            slots = [self._open[handle] for handle in handles]
-            states = self._taken_states(handles, slots, stage)
-            batch = self._idle_batch(len(handles), stage, used)
-            self._put_back(batch)
-            batch.start(handles, slots, stage, states)
-            self._where.update(dict.fromkeys(handles, batch))
-        used.append(batch)
-        if self._batches[-1] is not batch:
-            self._batches = [*(other for other in self._batches if other is not batch), batch]
-        return batch
-
-    def _idle_batch(self, n: int, stage: Stage, used: Sequence[ResidentBatch]) -> ResidentBatch:
-        """A batch for so many streams that nobody needs in this tick."""
-        idle = [batch for batch in self._batches if batch not in used]
-        empty = [batch for batch in idle if not any(self._where.get(handle) is batch for handle in batch.handles)]
-        prepared = [batch for batch in empty if len(batch.handles) == n and batch.stage is stage]
-        for some in (prepared, empty, idle if len(self._batches) >= MOST_BATCHES else []):
-            if some:
-                return some[0]
-        self._batches.append(self._new_batch())
-        return self._batches[-1]
-
-    def _new_batch(self) -> ResidentBatch:
-        assert self._batched is not None
-        return ResidentBatch(self._batched, self._model.pairs, [index for index, _ in self._fed], self._returned)
-
-    def _forget_batches(self, keep: int) -> None:
-        while len(self._batches) > keep:
-            self._put_back(self._batches[0])
-            del self._batches[0]
-
-    def _taken_states(self, handles: Sequence[int], slots: list[int], stage: Stage) -> list[np.ndarray]:
-        """The states of some streams, the stream first; those of new ones as they begin."""
-        for handle, slot in zip(handles, slots, strict=True):
-            if handle in self._fresh:
-                self._begin(handle, stage.feeds(slot))
-            elif handle in self._where:
-                self._put_back(self._where[handle])
-        return [bank[slots] for bank in self._banks]
-
-    def _put_back(self, batch: ResidentBatch) -> None:
-        """Move the states of a batch into the banks."""
-        rows = [row for row, handle in enumerate(batch.handles) if self._where.get(handle) is batch]
-        if not rows:
+    def _remind(self, stream: Stream, slot: int) -> None:
+        """Let a stream that goes on from a snapshot know what a flush needs."""
+        last: LastTick | None = self._last[slot]
+        if last is None:
             return
-        slots = [self._open[batch.handles[row]] for row in rows]
-        for bank, states in zip(self._banks, batch.states(), strict=True):
-            bank[slots] = states[rows]
-        for row in rows:
-            del self._where[batch.handles[row]]
+        feeds = self._feeds.zeros(last.shapes)
+        timeless = {name: rows[slot].copy() for name, rows in last.timeless.items()}
+        kept = {number: rows[slot].copy() for number, rows in last.kept.items()}
+        stream.knows({**feeds, **timeless}, kept or None)
 
-    def _begin(self, handle: int, feeds: Mapping[str, Any]) -> None:
-        self._where.pop(handle, None)
-        starts = self._rows_of(self._first_states(feeds))
-        if not self._banks:
-            self._banks = [np.zeros((self.max_streams, *row.shape), row.dtype) for row in starts]
-        for (before, _), bank, row in zip(self._model.pairs, self._banks, starts, strict=True):
-            if bank.shape[1:] != row.shape:
-                name = self._model.inputs[before].name
-                raise ShapeError(f"state {name!r} of a new stream differs in shape from those of other streams")
-            bank[self._open[handle]] = row
-
-    def _first_states(self, feeds: Mapping[str, Any]) -> list[np.ndarray]:
-        return self._model.first_states([feeds.get(value.name) for value in self._model.inputs])
-
-    def _rows_of(self, states: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """The states of one stream without their axis of streams."""
-        assert self._batched is not None
-        axes = [self._batched.inputs[before] for before, _ in self._model.pairs]
-        return [np.moveaxis(state, axis, 0)[0] for state, axis in zip(states, axes, strict=True)]
-
-    def _snapshot(self, handle: int) -> dict[str, np.ndarray]:
-        assert self._batched is not None
-        batch = self._where.get(handle)
-        if batch is None:
-            rows = [bank[self._open[handle]] for bank in self._banks]
-        else:
-            rows = [states[batch.handles.index(handle)] for states in batch.states()]
-        pairs = zip(self._model.pairs, rows, strict=True)
-        return {
-            self._model.inputs[before].name: np.expand_dims(row, self._batched.inputs[before]).copy()
-            for (before, _), row in pairs
-        }
-
-    def _is_independent(self, stage: Stage) -> bool:
-        """Whether noise of the shapes of a stage gives streams side by side what it gives them alone, bit for bit."""
-        rng = np.random.default_rng(0)
-        example = stage.feeds(self._open[stage.handles[0]])
+    def _snapshot(self, slot: int) -> dict[str, np.ndarray] | None:
+        """Copies of the states of a slot, by name; None if it has none yet."""
+        states = None if self._states is None else self._states.of(slot)
+        if states is None:
+            return None
         names = [self._model.inputs[before].name for before, _ in self._model.pairs]
-        try:
-            firsts = self._first_states(example)
-            states = [[_noise_like(state, rng) for state in firsts] for _ in range(TRIED_STREAMS)]
-            fed = self._spread(states)
-            noise = Stage([value for _, value in self._fed], list(example.values()), TRIED_STREAMS)
-            for slot in range(TRIED_STREAMS):
-                noise.put(slot, {name: _noise_like(array, rng) for name, array in example.items()})
-            together = [np.stack(rows) for rows in zip(*(self._rows_of(some) for some in states), strict=True)]
-            slots = list(range(TRIED_STREAMS))
-            batch = self._new_batch()
-            batch.start(tuple(slots), slots, noise, together)
-            results = batch.run()
-            batch.at = 1 - batch.at
-            alone = self._model.stream()
-            for slot in slots:
-                alone.load(dict(zip(names, states[slot], strict=True)))
-                outputs = alone.step(noise.feeds(slot))
-                after = self._rows_of([alone.state[name] for name in names])
-                ours = [*results[slot], *(state[slot] for state in batch.states())]
-                if self._frames is not None and fed:
-                    ours[: len(outputs)] = self._frames.shown(results[slot], fed[slot])
-                if not all(map(_same, ours, [*outputs, *after])):
-                    return False
-        except Error:  # noise is not what this model takes
-            return False
-        return True
+        return {name: state.copy() for name, state in zip(names, states, strict=True)}
 
-    def _spread(self, states: list[list[np.ndarray]]) -> list[int]:
-        """Let streams that are tried be at different places, the first at its start: the strides of each."""
-        if self._frames is None or self._frames.position is None:
-            return []
-        fed = [0, *range(self._frames.warm_up, self._frames.warm_up + len(states) - 1)]
-        for each, strides in zip(states, fed, strict=True):
-            each[self._frames.position] = np.full_like(each[self._frames.position], strides)
-        return fed
+    def _forget_stage(self, shapes: Any) -> None:
+        if self._states is not None:
+            self._states.put_back(self._stages[shapes])
+        del self._stages[shapes]
 
     def _part(self, reason: str) -> None:
         """From now on each stream runs alone."""
-        snapshots = {handle: self._snapshot(handle) for handle in self._open if handle not in self._fresh}
-        self._batched, self.reason = None, reason
-        self._batches, self._where, self._banks = [], {}, []
+        snapshots = {handle: self._snapshot(slot) for handle, slot in self._open.items()}
+        self._batched, self._states, self.reason = None, None, reason
+        for stage in self._stages.values():
+            stage.programs, stage.batches = None, []
         for handle, snapshot in snapshots.items():
-            self._streams[handle] = self._model.stream()
-            self._streams[handle].load(snapshot)
-            self._remind(self._streams[handle], handle)
+            if snapshot is not None:
+                self._streams[handle] = self._model.stream()
+                self._streams[handle].load(snapshot)
+                self._remind(self._streams[handle], self._open[handle])
 
-    def _one_by_one(self, submitted: Mapping[int, Stage]) -> dict[int, Outputs]:
+    def _one_by_one(self, stages: Sequence[Stage]) -> TickResults:
+        submitted = [
+            (int(ticket), int(self._handles[slot]), stage, row)
+            for stage in stages
+            for row, (ticket, slot) in enumerate(zip(stage.tickets(), stage.order(), strict=True))
+        ]
         results: dict[int, Outputs] = {}
-        before = {handle: self._streams[handle].state for handle in submitted if handle in self._streams}
+        before = {handle: self._streams[handle].state for _, handle, *_ in submitted if handle in self._streams}
         try:
-            for handle, stage in submitted.items():
+            for _, handle, stage, row in sorted(submitted, key=lambda each: each[0]):
                 if handle not in self._streams:
                     self._streams[handle] = self._model.stream()
-                results[handle] = self._streams[handle].step(stage.feeds(self._open[handle]))
+                results[handle] = self._streams[handle].step(stage.feeds(row))
         except BaseException:
             for handle in results:
                 self._streams[handle].load(before.get(handle, {}))
             raise
-        self._fed_more(submitted, {})
-        return results
+        return TickResults(outputs=results)
 
 
-def _noise_like(array: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    return rng.standard_normal(array.shape).astype(array.dtype) if array.dtype.kind == "f" else array
-
-
-def _same(a: np.ndarray, b: np.ndarray) -> bool:
-    """Whether these are the same bits, or NaN in the same places."""
-    return a.shape == b.shape and (a.tobytes() == b.tobytes() or np.array_equal(a, b, equal_nan=a.dtype.kind == "f"))
+def _rows_by_slot(tables: dict[Any, np.ndarray], key: Any, like: np.ndarray, n_slots: int) -> np.ndarray:
+    if key not in tables:
+        tables[key] = np.zeros((n_slots, *like.shape[1:]), like.dtype)
+    return tables[key]

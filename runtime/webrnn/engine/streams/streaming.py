@@ -124,6 +124,11 @@ class StreamingModel:
                 states[-1][...] = self._starts[value.name]
         return states
 
+    @property
+    def starts_alike(self) -> bool:
+        """Whether the states of all streams with feeds of the same shapes start from the same."""
+        return self.initial is None or getattr(self.initial, "reads_shapes_only", False)
+
     def state_shapes(self, shapes: Mapping[str, Sequence[int]]) -> dict[str, tuple[int, ...]]:
         """The shapes of the states at the start when inputs have these shapes; none if an input has no shape yet."""
         arguments: list[Any] = [None] * len(self.inputs)
@@ -231,4 +236,9 @@ def _initial_of(graph: Graph, limits: Limits | None, counts: bool) -> Initial:
         states = [np.array(array) for array in executor.run(list(arguments[:n_inputs]))]
         return [*states, np.zeros((), np.int64)] if counts else states
 
+    inputs = set(graph.inputs)
+    readers = [node for node in graph.nodes if node.op != "Shape" and not inputs.isdisjoint(node.inputs)]
+    reads_values = readers or not inputs.isdisjoint(graph.outputs)
+    is_random = any(node.op.startswith("Random") for node in graph.nodes)
+    initial.reads_shapes_only = not reads_values and not is_random  # type: ignore[attr-defined]
     return initial
