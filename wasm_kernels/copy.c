@@ -80,12 +80,14 @@ static void transpose_bytes(const uint8_t *src, ptrdiff_t s, uint8_t *dst, ptrdi
     for (int j = i < whole_rows ? whole_cols : 0; j < cols; j++) dst[i * d + j] = src[j * s + i];
 }
 
+#if !defined(__wasm__)
 /* Rows of words of which every second is read or written; the distances inside a row are compile-time constants */
 INLINE void copy_every_second(const uint32_t *src, uint32_t *dst, int rows, int cols, ptrdiff_t s, ptrdiff_t d, const int s1,
                               const int d1) {
   for (int i = 0; i < rows; i++, src += s, dst += d)
     for (int j = 0; j < cols; j++) dst[(ptrdiff_t)j * d1] = src[(ptrdiff_t)j * s1];
 }
+#endif
 
 static void copy_2d(const char *src, char *dst, int item, int rows, int cols, const int32_t s[2], const int32_t d[2]) {
   const int32_t turned[2][2] = {{s[1], s[0]}, {d[1], d[0]}};
@@ -117,6 +119,7 @@ static void copy_2d(const char *src, char *dst, int item, int rows, int cols, co
     transpose_bytes((const uint8_t *)src, s[0], (uint8_t *)dst, d[1], cols, rows);
     return;
   }
+#if !defined(__wasm__)
   if (item == 4 && s[1] == 2 && d[1] == 1) {
     copy_every_second((const uint32_t *)src, (uint32_t *)dst, rows, cols, s[0], d[0], 2, 1);
     return;
@@ -125,6 +128,7 @@ static void copy_2d(const char *src, char *dst, int item, int rows, int cols, co
     copy_every_second((const uint32_t *)src, (uint32_t *)dst, rows, cols, s[0], d[0], 1, 2);
     return;
   }
+#endif
   switch (item) {
   case 1: copy_2d_uint8_t((const uint8_t *)src, (uint8_t *)dst, rows, cols, s, d); return;
   case 2: copy_2d_uint16_t((const uint16_t *)src, (uint16_t *)dst, rows, cols, s, d); return;

@@ -291,7 +291,7 @@ static int check_plain_sequence(Vm *vm, const rnn_sequence_operands *o, int gate
   int error = check_sequence(vm, &s, o->bias);
   return error ? error : check_activations(vm, o->params, o->activations, gates == 1 ? 1 : 2);
 }
-static int run_rnn_or_gru(Vm *vm, const rnn_sequence_operands *o, int32_t cell, int gates) {
+COMPACT static int run_rnn_or_gru(Vm *vm, const rnn_sequence_operands *o, int32_t cell, int gates) {
   CHARGE_LOOP(vm, T(xw)->size[0]);
   DONE_IF_EMPTY(final);
   return run_plain_sequence(vm, &(PlainSequence){o, SEQUENCE(gates), {cell, o->activations, 0, F(params), NULL, NULL}});
@@ -317,7 +317,7 @@ static float *begin_c(const Tensor *c, const Tensor *c_final) {
   if (c->data != c_final->data) __builtin_memmove(c_final->data, c->data, (size_t)c_final->count * sizeof(float));
   return (float *)c_final->data;
 }
-static int run_lstm_sequence(Vm *vm, const lstm_sequence_operands *o) {
+COMPACT static int run_lstm_sequence(Vm *vm, const lstm_sequence_operands *o) {
   CHARGE_LOOP(vm, T(xw)->size[0]);
   DONE_IF_EMPTY(final);
   const Cell cell = {CELL_LSTM, o->activations, o->couple, F(params), MAYBE(peephole), begin_c(T(c), T(c_final))};

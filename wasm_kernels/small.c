@@ -347,7 +347,7 @@ static void project_small(Vm *vm, const void *context, const float *h, float *hw
   const small_sequence_operands *o = p->operands;
   small_matmul(vm, &p->w, h, p->hidden, p->hidden, hw, rows, (float)o->range, (int16_t *)T(rounded)->data, t & 1);
 }
-static int run_small_sequence(Vm *vm, const small_sequence_operands *o) {
+COMPACT static int run_small_sequence(Vm *vm, const small_sequence_operands *o) {
   CHARGE_LOOP(vm, T(xw)->size[0]);
   DONE_IF_EMPTY(final);
   const Sequence s = small_sequence_of(vm, o);

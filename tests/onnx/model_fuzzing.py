@@ -260,9 +260,9 @@ def share_wasm_instances() -> None:
     original = backends.kernels_of
     current: dict[str, Any] = {}
 
-    def shared(backend: str) -> Any:
+    def shared(backend: str, threads: int = 1) -> Any:
         if not backend.startswith("wasm"):
-            return original(backend)
+            return original(backend, threads)
         found = current.get(backend)
         if found is None or found._top > WASM_BYTES:
             found = current[backend] = kernels.load(backend)

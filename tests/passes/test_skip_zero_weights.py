@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import webrnn
+from tests.backends import KERNELS, UNFUSED
 from tests.passes.differential import apply, floats, ops, reasons
 from webrnn.ir import DType, GraphBuilder, Symbol
 
@@ -79,7 +80,7 @@ def fed(kind, length=240):
     return x
 
 
-@pytest.mark.parametrize("backend", ["native", "wasm:simd"])
+@pytest.mark.parametrize("backend", [*KERNELS, UNFUSED])
 @pytest.mark.parametrize("kind", ["plain", "nan", "infinity", "first", "huge", "loud", "tiny"])
 @pytest.mark.parametrize("build", [squares, magnitudes, absolutes], ids=lambda build: build.__name__)
 def test_no_bit_changes(build, kind, backend):
@@ -94,7 +95,7 @@ def test_no_bit_changes(build, kind, backend):
     assert np.isnan(found).any() == is_bad
 
 
-@pytest.mark.parametrize("backend", ["native", "wasm:simd"])
+@pytest.mark.parametrize("backend", [*KERNELS, UNFUSED])
 def test_no_signal_at_all(backend):
     (found,) = webrnn.InferenceSession(spectrogram(), backend=backend).run(None, {"x": fed("plain")[:0]})
     assert found.shape == (0, 12, BANDS)

@@ -35,7 +35,7 @@ def examine(seed: int, optimize: bool) -> bool:
     if plans[0] is None:
         return False
     results = {}
-    for spec in (*BUILDS, IN_PARTS):
+    for spec in (*BUILDS, *IN_PARTS):
         for data in plans:
             try:
                 (got,) = run_plan(data, spec, [case.arguments])

@@ -76,43 +76,8 @@ class _Spectrum:
     def before(graph: Graph, node: Node, count: int, context: Context) -> _Spectrum | None:
         spectrum = _Spectrum(graph.constants, count)
         places = {value: place for place, each in enumerate(graph.nodes) for value in each.outputs if value is not None}
-        rank = context.facts.of(node.inputs[0]).rank
-
-        def follow(value: Value | None, axis: int, is_positive: bool) -> bool:
-            """Whether a value is bins along an axis, positive ones or results of convolutions."""
-            place = None if value is None else places.get(value)
-            shape = context.facts.shape(value)
-            if value is None or place is None or shape is None or shape[axis] != count:
-                return False
-            if value in spectrum.axes:
-                return spectrum.axes[value] == axis
-            maker = graph.nodes[place]
-            if maker.domain:
-                return False
-            spectrum.nodes[place], spectrum.axes[value] = maker, axis
-            first = maker.inputs[0]
-            if maker.op == "Transpose":
-                return follow(first, (maker.attrs.get("perm") or range(len(shape))[::-1])[axis], is_positive)
-            if maker.op == "Unsqueeze":
-                new = ints_of(graph, context, maker.inputs[1])
-                return new is not None and follow(first, _without(new, axis, len(shape)), is_positive)
-            if maker.op == "Reshape":
-                behind = len(shape) - axis
-                before, target = context.facts.shape(first), ints_of(graph, context, maker.inputs[1])
-                is_kept = before is not None and before[-behind:] == shape[-behind:] and None not in shape[-behind:]
-                is_named = target is not None and target[axis] == count and maker.inputs[1] in spectrum.constants
-                return before is not None and is_kept and is_named and follow(first, len(before) - behind, is_positive)
-            if not is_positive:
-                return maker.op == "Conv" and axis == 1 and spectrum._takes(maker)
-            if maker.op == "Mul":
-                return first is maker.inputs[1] and follow(first, axis, False)
-            if maker.op in ("Abs", "Sqrt"):
-                return follow(first, axis, maker.op == "Sqrt")
-            return maker.op == "Add" and all(
-                spectrum._is_positive(operand) or follow(operand, axis, True) for operand in maker.inputs
-            )
-
-        is_found = rank is not None and follow(node.inputs[0], rank - 1, True) and len(spectrum.signals) == 1
+        rank, walk = context.facts.of(node.inputs[0]).rank, _Walk(spectrum, graph, context, places)
+        is_found = rank is not None and walk.follow(node.inputs[0], rank - 1, True) and len(spectrum.signals) == 1
         return spectrum if is_found else None
 
     def _takes(self, conv: Node) -> bool:
@@ -190,6 +155,54 @@ class _Spectrum:
         value = node.inputs[place]
         assert value is not None
         return self.constants[value]
+
+
+@dataclass
+class _Walk:
+    """From the end of a spectrum to its convolutions."""
+
+    spectrum: _Spectrum
+    graph: Graph
+    context: Context
+    places: dict[Value, int]
+
+    def follow(self, value: Value | None, axis: int, is_positive: bool) -> bool:
+        """Whether a value is bins along an axis, positive ones or results of convolutions."""
+        place = None if value is None else self.places.get(value)
+        shape = self.context.facts.shape(value)
+        if value is None or place is None or shape is None or shape[axis] != self.spectrum.count:
+            return False
+        if value in self.spectrum.axes:
+            return self.spectrum.axes[value] == axis
+        maker = self.graph.nodes[place]
+        if maker.domain:
+            return False
+        self.spectrum.nodes[place], self.spectrum.axes[value] = maker, axis
+        first = maker.inputs[0]
+        if maker.op == "Transpose":
+            return self.follow(first, (maker.attrs.get("perm") or range(len(shape))[::-1])[axis], is_positive)
+        if maker.op == "Unsqueeze":
+            new = ints_of(self.graph, self.context, maker.inputs[1])
+            return new is not None and self.follow(first, _without(new, axis, len(shape)), is_positive)
+        if maker.op == "Reshape":
+            behind = len(shape) - axis
+            before, target = self.context.facts.shape(first), ints_of(self.graph, self.context, maker.inputs[1])
+            is_kept = before is not None and before[-behind:] == shape[-behind:] and None not in shape[-behind:]
+            is_named = (
+                target is not None
+                and target[axis] == self.spectrum.count
+                and maker.inputs[1] in self.spectrum.constants
+            )
+            return before is not None and is_kept and is_named and self.follow(first, len(before) - behind, is_positive)
+        if not is_positive:
+            return maker.op == "Conv" and axis == 1 and self.spectrum._takes(maker)
+        if maker.op == "Mul":
+            return first is maker.inputs[1] and self.follow(first, axis, False)
+        if maker.op in ("Abs", "Sqrt"):
+            return self.follow(first, axis, maker.op == "Sqrt")
+        return maker.op == "Add" and all(
+            self.spectrum._is_positive(operand) or self.follow(operand, axis, True) for operand in maker.inputs
+        )
 
 
 def _result(node: Node) -> Value:

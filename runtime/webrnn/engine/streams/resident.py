@@ -207,12 +207,12 @@ class ResidentBatch:
 
     def places(self, rows: Any, side: int) -> Any:
         """The places of rows."""
-        return self._base + 2 * rows + side
+        return self._base + 2 * np.asarray(rows, np.int64) + side
 
     def owners(self, place: np.ndarray) -> np.ndarray:
         """The rows that somebody has."""
         theirs = place[self.slots[: self.n]] & ~np.int64(1)
-        return np.flatnonzero(theirs == self._base + 2 * np.arange(self.n))
+        return np.flatnonzero(theirs == self.places(np.arange(self.n), 0))
 
     def rows_of(self, places: np.ndarray) -> np.ndarray:
         """The rows of places in this batch, -1 for all others."""
