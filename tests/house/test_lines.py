@@ -25,7 +25,7 @@ BUDGETS = {
     ("webrnn/models", "Python"): 200,
     ("webrnn/onnx", "Python"): 4_400,
     ("webrnn/ops", "Python"): 500,
-    ("webrnn/passes", "Python"): 11_750,
+    ("webrnn/passes", "Python"): 11_800,
     ("webrnn/plan", "Python"): 11_250,
     ("webrnn/profile", "Python"): 1_280,
     ("webrnn/quantize", "Python"): 900,
