@@ -49,17 +49,15 @@ def runs_of_model(model: str | bytes, feeds: Feeds | None, threads: int, peer: b
 
 def runs_of_pool(threads: int, hidden: int = 128, streams: int = POOL) -> dict[str, Run]:
     """Ticks of a pool of GRUs."""
-    rng = np.random.default_rng(0)
-    frames = rng.standard_normal((streams, 1, 1, hidden)).astype(np.float32)
+    frames = np.random.default_rng(0).standard_normal((1, streams, hidden)).astype(np.float32)
     runs: dict[str, Run] = {}
     for n in (1, threads):
         pool = webrnn.InferenceSession(streaming_gru(hidden, hidden), backend="native", threads=n).pool(streams)
-        handles = [pool.open() for _ in range(streams)]
+        handles = pool.open_many(streams)
 
-        def tick(pool: Any = pool, handles: list[int] = handles) -> list[Any]:
-            for handle, frame in zip(handles, frames, strict=True):
-                pool.submit(handle, {"x": frame})
-            return [array for outputs in pool.tick().values() for array in outputs]
+        def tick(pool: Any = pool, handles: Any = handles) -> list[Any]:
+            pool.submit_many(handles, {"x": frames})
+            return pool.tick_many().arrays
 
         runs[f"webrnn {n}"] = tick
     return runs

@@ -260,7 +260,7 @@ INLINE int run_rows(Vm *vm, const void *o, const Sequence *s, const Cell *cell, 
 }
 
 /* Rows that are worth a thread of their own, which reads all weights */
-enum { LEAST_SEQUENCES = 2 * TILE_ROWS > 8 ? 2 * TILE_ROWS : 8 };
+enum { LEAST_SEQUENCES = TILE_ROWS == 8 ? 4 : 8 };
 
 typedef struct {
   const void *operands;
