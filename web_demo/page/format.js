@@ -23,6 +23,9 @@ export function duration(ms) {
   return ms < 1000 ? `${significant(ms)} ms` : `${significant(ms / 1000)} s`;
 }
 
+/** A time that was measured, and whether the machine did other things meanwhile. */
+export const time = (ms, isBusy) => `${isBusy ? "≈ " : ""}${duration(ms)}`;
+
 export const ratio = (value) => `${value < 10 ? value.toFixed(2) : significant(value)} ×`;
 
 /** Three digits. */
