@@ -48,6 +48,8 @@ REPEATS_SECONDS = 0.05
 """Of timing a run: browsers round their clocks."""
 LIMITS = webrnn.Limits(seconds=10)
 """Of a run of a model, which may be anybody's."""
+PATIENCE, LONG = 15.0, 1.0
+"""Seconds for trying sizes, and of one try behind which only smaller ones follow."""
 
 
 class Workbench:
@@ -110,6 +112,26 @@ class Workbench:
             rows.append({"name": name, "type": str(array.dtype), "shape": list(array.shape)})
             parts.append(array.tobytes())
         return {"outputs": rows, "ms": ms}, parts
+
+    def fits(self, request: dict[str, Any], buffers: Buffers) -> Reply:
+        """The place of the first of `tries` with which the model runs, or null and what the first one met."""
+        session, problem, most = self._opened(), None, float("inf")
+        end = time.perf_counter() + PATIENCE
+        for place, rows in enumerate(request["tries"]):
+            size = sum(prod(row["shape"]) for row in rows)
+            if size >= most:
+                continue
+            start = time.perf_counter()
+            try:
+                session.run(None, {row["name"]: _made_up(row) for row in rows})
+                return {"place": place, "problem": None}, []
+            except webrnn.Error as error:
+                problem = problem or str(error)
+            now = time.perf_counter()
+            most = size if now - start > LONG else most
+            if now > end:
+                break
+        return {"place": None, "problem": problem}, []
 
     def plan(self, request: dict[str, Any], buffers: Buffers) -> Reply:
         """With its states, where it has some. With `audio` it is one for the audio thread, and says what it takes."""
@@ -197,6 +219,14 @@ def _arrays(rows: list[dict[str, Any]], buffers: Buffers, steps: int | None = No
         row["name"]: np.frombuffer(buffer, np.dtype(row["type"])).reshape([*front, *row["shape"]])
         for row, buffer in zip(rows, buffers, strict=True)
     }
+
+
+def _made_up(row: dict[str, Any]) -> np.ndarray:
+    """An input of a type and a shape: normal noise, or all of one number."""
+    if row["fill"] is not None:
+        return np.full(row["shape"], row["fill"], row["type"])
+    noise = 0.5 * np.random.default_rng(1).standard_normal(row["shape"])
+    return noise.astype(row["type"]) if row["type"].startswith("float") else (noise > 0).astype(row["type"])
 
 
 def _mean_ms(run: Callable[[], Any]) -> float:

@@ -2,6 +2,7 @@
 
 import { answer } from "../page/remote.js";
 import { Model } from "../host/webrnn.js";
+import { filled, random } from "./arrays.js";
 
 const REPEATS_MS = 50; // browsers round their clocks
 const LIMITS = { seconds: 10 };
@@ -62,7 +63,24 @@ function joined(parts) {
   return all;
 }
 
+/** The place of the first of `tries` with which the plan runs; else null, and what the first one met. */
+function firstThatFits(tries) {
+  let problem = null;
+  for (const [place, feeds] of tries.entries()) {
+    try {
+      const made = ({ type, shape, fill }) => (fill === null ? random(type, shape) : filled(type, shape, fill));
+      model.run(Object.fromEntries(feeds.map((feed) => [feed.name, { data: made(feed), shape: feed.shape }])));
+      return { place, problem: null };
+    } catch (error) {
+      problem ??= error.message;
+    }
+  }
+  return { place: null, problem };
+}
+
 answer({
+  fits: async ({ tries }) => firstThatFits(tries),
+
   async open({ bytes }) {
     model = await Model.load(bytes, { limits: LIMITS });
     const { inputs, outputs, variant, carry = {}, about = null } = model;
