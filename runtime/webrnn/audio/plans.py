@@ -22,12 +22,14 @@ from typing import Any
 
 from webrnn.errors import Error
 
-from .plans_denoise import dtln, gtcrn, nsnet2
+from .plans_denoise import DTLN_FRAME, DTLN_HOP, dtln, gtcrn, nsnet2
 from .plans_model import RATE, AudioModel, Source, Weights
 from .plans_speech import silero
 from .plans_wake import openwakeword, wake_word_front
 
 __all__ = [
+    "DTLN_FRAME",
+    "DTLN_HOP",
     "RATE",
     "AudioModel",
     "Source",

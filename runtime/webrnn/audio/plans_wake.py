@@ -43,10 +43,10 @@ def wake_word_front(
 
     A head takes the last embeddings, 16 in openWakeWord, and gives a score: any plan of [1, 16, 96] -> [1, 1].
     """
-    given = (melspec, "oww_melspec"), (embedding, "oww_embedding")
-    files = [source if source is not None else models.fetch(name) for source, name in given]
+    melspec = melspec if melspec is not None else models.fetch("oww_melspec")
+    embedding = embedding if embedding is not None else models.fetch("oww_embedding")
     b = GraphBuilder("wake_word_front")
-    rows = b.op("Reshape", _embeddings(b, *files, full_scale), b.ints(-1, WAKE_FEATURES))
+    rows = b.op("Reshape", _embeddings(b, melspec, embedding, full_scale), b.ints(-1, WAKE_FEATURES))
     b.graph.outputs.append(b.op("Identity", rows, output=b.value("embedding", DType.FLOAT, (None, WAKE_FEATURES))))
     return _by_80_ms(b, "embedding")
 
