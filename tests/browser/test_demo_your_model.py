@@ -283,7 +283,11 @@ def truncated_plan(tmp_path: Path) -> bytes:
         ("notes.onnx", "notes.onnx is not a model that can be read: byte", "onnx.checker"),
         ("empty.onnx", "empty.onnx could not be opened: the file is empty", "Choose another file"),
         ("cut.onnx", "cut.onnx is not a model that can be read: a field at byte", "Check that the file is whole"),
-        ("odd.onnx", "odd.onnx uses something that webrnn does not support: node 'odd' (com.example:Frobnicate)", "opset"),
+        (
+            "odd.onnx",
+            "odd.onnx uses something that webrnn does not support: node 'odd' (com.example:Frobnicate)",
+            "opset",
+        ),
         ("cut.rnn", "cut.rnn is not a plan that can be run:", "webrnn export"),
         ("short.rnn", "short.rnn is not a plan that can be run:", "webrnn export"),
     ],

@@ -35,5 +35,7 @@ export function significant(value) {
   return value.toLocaleString("en", { maximumFractionDigits: Math.min(digits, 6) });
 }
 
+export const percent = (share) => `${share < 0.1 ? (100 * share).toFixed(1) : Math.round(100 * share)}%`;
+
 export const difference = (value) => (value === 0 ? "0" : value.toExponential(1));
 export const shape = (sizes) => `[${sizes.map((size) => size ?? "?").join(", ")}]`;
