@@ -3,9 +3,9 @@
 A target is a platform and a variant: `native` (all instruction sets of this machine's architecture in one library),
 `wasm-scalar|simd|relaxed` (standalone modules), `wasm-scalar-core|simd-core|relaxed-core` (the same without what the
 tables of plans call rare, and without exports of kernels but those that hosts call: what most pages load) and
-`pyodide-scalar|simd|relaxed` (side modules; their names do not end in .so, or Pyodide would compile them all on installation, also those that its engine
-cannot compile). A build is skipped when sources, table, commands and compiler are the same as last time and the output
-is intact; running it twice gives the same bytes.
+`pyodide-scalar|simd|relaxed` (side modules; their names do not end in .so, or Pyodide would compile them all on
+installation, also those that its engine cannot compile). A build is skipped when sources, table, commands and compiler
+are the same as last time and the output is intact; running it twice gives the same bytes.
 """
 
 from __future__ import annotations

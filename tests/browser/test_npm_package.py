@@ -26,7 +26,7 @@ from .typescript import compiler
 HERE = Path(__file__).parent
 LIMIT = 63_000
 """Bytes that a page may load to run plans without anything rare, compressed by brotli."""
-FULL_LIMIT = 74_700
+FULL_LIMIT = 74_900
 """The same with the full module instead of the core module."""
 POLICY = "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; connect-src 'self'; img-src data:"
 SHARED = (
