@@ -1,3 +1,5 @@
 // What `webrnn/audio` exports. Types: audio.d.ts.
 
 export { AudioModels } from "./audio_models.js";
+export { AudioError } from "./audio_source.js";
+export { denoise, denoiseProcessor } from "./denoise.js";
