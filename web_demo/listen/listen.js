@@ -4,9 +4,10 @@ import { el, problem, symbol, tile } from "../page/dom.js";
 import { download } from "../page/files.js";
 import { bytes, duration, percent } from "../page/format.js";
 import { Progress } from "../page/progress.js";
-import { Average } from "./average.js";
+import { Average } from "../sound/average.js";
+import { Scope, Trace } from "../sound/scope.js";
+import { onOthersTurn, takeTurn } from "../sound/turns.js";
 import { loadPreview } from "./preview.js";
-import { Scope, Trace } from "./scope.js";
 import { Settings } from "./settings.js";
 import { Sound } from "./sound.js";
 
@@ -102,6 +103,7 @@ class Listen {
     budget.textContent = "of some ms";
     this.#show("idle");
     this.#countBytes();
+    onOthersTurn(this, () => this.#source && this.#stop());
     loadPreview(this.#files.preview).then(
       (still) => !this.#source && this.#showStill(still),
       () => (this.#said.textContent = ""), // the page works without it
@@ -153,6 +155,7 @@ class Listen {
     try {
       if (isNew) await this.#end();
       if (!source) return this.#show("idle");
+      takeTurn(this);
       await this.#ready();
       if (source === "microphone") this.#progress.show("Waiting for the microphone: your browser may ask", null);
       await this.#sound.play(source, this.#files.clip, {

@@ -2,19 +2,10 @@
 
 import { el } from "../page/dom.js";
 import { bytes } from "../page/format.js";
+import { choice } from "../sound/field.js";
 
-const RATES = [["16000", "16 kHz"], ["", "of this device"], ["44100", "44.1 kHz"], ["48000", "48 kHz"]];
+const RATES = [["", "of this device"], ["16000", "16 kHz"], ["44100", "44.1 kHz"], ["48000", "48 kHz"]];
 const CHANNELS = [["1", "mono"], ["2", "stereo"]];
-
-/** A select with a label above it; `options` are [value, text]. */
-export function field(label, options, change) {
-  const select = el(
-    "select",
-    { change },
-    options.map(([value, text]) => el("option", { value, text })),
-  );
-  return { select, element: el("label", { class: "field" }, el("span", { text: label }), select) };
-}
 
 export class Settings {
   #denoisers;
@@ -29,10 +20,10 @@ export class Settings {
       onPlan();
     };
     this.#fields = {
-      denoiser: field("Denoiser", titles, chosen),
-      weights: field("Weights", [], onPlan),
-      rate: field("Audio thread", RATES, onContext),
-      channels: field("Channels", CHANNELS, onContext),
+      denoiser: choice("Denoiser", titles, chosen),
+      weights: choice("Weights", [], onPlan),
+      rate: choice("Audio thread", RATES, onContext),
+      channels: choice("Channels", CHANNELS, onContext),
     };
     this.#offerWeights();
     this.element = el(

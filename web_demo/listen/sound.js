@@ -2,10 +2,11 @@
 
 import { AudioModels } from "../host/audio.js";
 import { download } from "../page/files.js";
-import { DeviceError, microphoneError, microphoneStream, running, within } from "./devices.js";
+import { DeviceError, microphoneError, microphoneStream, running, within } from "../sound/devices.js";
 
 const DENOISER = "denoiser";
 const DETECTOR = "detector";
+const LEFT = -0.5;
 const COMPILING_MS = 60_000; // longer than the slowest machine takes
 
 function analyserOf(context) {
@@ -32,7 +33,7 @@ export class Sound {
     const context = new AudioContext({ ...(rate ? { sampleRate: rate } : {}), latencyHint: "interactive" });
     try {
       await running(context);
-      const audio = await within(AudioModels.create(context, { interval: 0.2, channels }), silent, COMPILING_MS);
+      const audio = await within(AudioModels.create(context, { interval: 0.2, channels: channels > 1 ? "each" : "mono" }), silent, COMPILING_MS);
       return new Sound(context, audio, channels);
     } catch (error) {
       await context.close();
@@ -95,13 +96,21 @@ export class Sound {
     this.#report = report;
     this.#gone = gone;
     this.#source = node;
-    node.connect(this.before);
-    if (source === "clip") node.start();
+    if (source === "clip") {
+      this.#placed(node).connect(this.before);
+      node.start();
+    } else node.connect(this.before);
   }
 
   async #recording(clip) {
     this.#clip ??= await this.#context.decodeAudioData((await download(clip)).buffer);
     return new AudioBufferSourceNode(this.#context, { buffer: this.#clip, loop: true });
+  }
+
+  /** Where there are two channels the clip stands to the left, so that they differ. */
+  #placed(node) {
+    if (this.channels < 2) return node;
+    return node.connect(new StereoPannerNode(this.#context, { pan: LEFT }));
   }
 
   async #microphone(gone) {

@@ -19,8 +19,8 @@ import numpy as np
 import webrnn
 from webrnn.engine.exporting import export_plan
 from webrnn.engine.streams.states import states_of
+from webrnn.formats import read_model
 from webrnn.ir import DType, Graph, Node, Scan, Value, is_plain, is_scan
-from webrnn.onnx.reader import read_model
 from webrnn.ops.rows import ROWS
 from webrnn.passes.small_weights import weights_to_be
 from webrnn.passes.weight_forms import BYTES, F32, weight_forms
@@ -46,6 +46,8 @@ MOST_SAMPLES = 2**14
 """Of a frame of audio."""
 REPEATS_SECONDS = 0.05
 """Of timing a run: browsers round their clocks."""
+MOST_LETTERS = 40
+"""Of the name of an effect."""
 LIMITS = webrnn.Limits(seconds=10)
 """Of a run of a model, which may be anybody's."""
 PATIENCE, LONG = 15.0, 1.0
@@ -87,7 +89,7 @@ class Workbench:
             "before": _graph(before, report.before.nodes, {item["label"] for item in left}),
             "after": _graph(report.graph, report.after.nodes),
             "left": left,
-            "audio": _audio(report.graph, carry),
+            "audio": session.about.get("audio") or _audio(report.graph, carry),
             "weights": _weights(report.graph, session, weights),
             "backend": session.backend,
             "notes": session.report().splitlines(),
@@ -112,6 +114,19 @@ class Workbench:
             rows.append({"name": name, "type": str(array.dtype), "shape": list(array.shape)})
             parts.append(array.tobytes())
         return {"outputs": rows, "ms": ms}, parts
+
+    def effect(self, request: dict[str, Any], buffers: Buffers) -> Reply:
+        """The plan for the audio thread of an amp or an effect; the model that is open stays."""
+        session = webrnn.InferenceSession(buffers[0], limits=LIMITS)
+        if session.about.get("audio", {}).get("kind") != "filter":
+            raise webrnn.ModelError("it does not take a sample and give one for it")
+        metadata = session.about.get("metadata", {})
+        name = metadata.get("name") if isinstance(metadata, dict) else None
+        with TemporaryDirectory() as folder:
+            file = Path(folder) / "effect.rnn"
+            session.export(file)
+            title = name if isinstance(name, str) and name.strip() else request["name"]
+            return {"title": title[:MOST_LETTERS]}, [file.read_bytes()]
 
     def fits(self, request: dict[str, Any], buffers: Buffers) -> Reply:
         """The place of the first of `tries` with which the model runs, or null and what the first one met."""

@@ -1,4 +1,4 @@
-// Part 3: native timings that were recorded, and those of this browser, as bars and as a table.
+// Part 4: native timings that were recorded, and those of this browser, as bars and as a table.
 
 import { el, problem } from "../page/dom.js";
 import { downloadJson } from "../page/files.js";

@@ -1,4 +1,4 @@
-// Part 2: a model or a plan is dropped, looked at, run and saved.
+// Part 3: a model or a plan is dropped, looked at, run and saved.
 
 import { el, problem } from "../page/dom.js";
 import { download, save } from "../page/files.js";
