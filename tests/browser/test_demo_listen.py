@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from .axe import violations_anywhere
 from .demo_page import advice, demo_page, fits, problems, screenshot, wait_for
 
 INK = """(canvas, seconds) => {
@@ -102,6 +103,7 @@ def test_without_a_device_the_page_says_so(browser: Browser, full_demo: Path) ->
         expect(page.get_by_role("button", name="Play the noisy clip")).to_be_enabled()
         expect(page.locator("#listen-app")).to_contain_text("A still of the clip")
         screenshot(page, "listen", "listen-no-device")
+        assert violations_anywhere(page) == []
 
 
 @pytest.mark.parametrize(
@@ -118,6 +120,43 @@ def test_a_microphone_that_cannot_be_used(page: Page, name: str, message: str, n
     wait_for(page, "listen", "failed")
     assert problems(page, "listen") == [f"The microphone cannot be used: {message}"]
     assert next_step in advice(page, "listen")
+
+
+@pytest.mark.parametrize(("rate", "channels"), [("", "1"), ("48000", "2"), ("44100", "1")])
+def test_the_audio_thread_at_other_rates(page: Page, rate: str, channels: str) -> None:
+    page.get_by_label("Audio thread").select_option(rate)
+    page.get_by_label("Channels").select_option(channels)
+    play(page)
+    expect(page.locator("#listen-app .speech")).to_have_text("speech", timeout=20_000)
+    latency = page.locator("#listen-app [data-figure=latency]")
+    expect(latency).to_have_text(re.compile(r"\d"), timeout=20_000)
+    assert 24 <= float(latency.inner_text().split()[0]) < 60
+    page.wait_for_timeout(2000)
+    canvases = page.locator("#listen-app canvas")
+    noisy, clean = (canvases.nth(index).evaluate(INK, 2) for index in (0, 1))
+    assert clean < noisy / 1.5
+    page.get_by_label("Audio thread").select_option("16000")
+    wait_for(page, "listen", "playing")
+    expect(latency).to_have_text("24 ms", timeout=20_000)
+
+
+REFUSED = """() => {
+    const Plain = MediaStreamAudioSourceNode;
+    window.MediaStreamAudioSourceNode = function (context, options) {
+        if (context.sampleRate === 16000) throw new DOMException("different sample rates", "NotSupportedError");
+        return new Plain(context, options);
+    };
+}"""
+
+
+def test_a_browser_that_refuses_microphones_at_other_rates_gets_its_own(page: Page) -> None:
+    """As Firefox."""
+    page.context.grant_permissions(["microphone"])
+    page.evaluate(REFUSED)
+    page.get_by_role("button", name="Use the microphone").click()
+    wait_for(page, "listen", "playing")
+    assert problems(page, "listen") == []
+    expect(page.get_by_label("Audio thread")).to_have_value("")
 
 
 def test_the_microphone(page: Page) -> None:

@@ -18,6 +18,7 @@ from tests.models.fetch import model_path
 from webrnn.audio import write_wav
 from webrnn.bench.models import BUILT_IN
 
+from .axe import violations_anywhere
 from .demo_page import advice, demo_page, fits, problems, screenshot, wait_for
 
 
@@ -86,6 +87,7 @@ def test_a_gru_is_optimized_run_and_checked_on_the_bare_vm(page: Page) -> None:
     assert list(outputs(page)) == ["y", "h_n"]
     expect(page.locator("#your-model-app [data-identical]")).to_have_attribute("data-identical", "true")
     screenshot(page, "your-model", "your-model")
+    assert violations_anywhere(page) == []
 
 
 def test_weights_can_be_small(page: Page, tmp_path: Path) -> None:
@@ -310,6 +312,7 @@ def test_bad_files_are_named_with_the_cause_and_the_page_goes_on(
     assert next_step in advice(page, "your-model")
     if name == "odd.onnx":
         screenshot(page, "your-model", "your-model-unsupported")
+        assert violations_anywhere(page) == []
     drop(page, double)
     assert problems(page, "your-model") == []
     run(page)

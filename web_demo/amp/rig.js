@@ -19,7 +19,7 @@ function bufferOf(context) {
   return buffer;
 }
 
-/** The guitar and what an amp makes of it, rendered without a device: {dry, wet, rate}. */
+/** The guitar and what an amp makes of it, rendered without a device: {dry, wet, rate, seconds, ms that it took}. */
 export async function rendered(plan, drive, level) {
   const dry = guitar(PREVIEW_RATE);
   const context = new OfflineAudioContext(1, dry.length, PREVIEW_RATE);
@@ -29,8 +29,9 @@ export async function rendered(plan, drive, level) {
   const [before, after] = [drive, level].map((decibels) => new GainNode(context, { gain: gainOf(decibels) }));
   source.connect(before).connect(audio.node).connect(after).connect(context.destination);
   source.start();
+  const began = performance.now();
   const wet = (await context.startRendering()).getChannelData(0);
-  return { dry, wet, rate: PREVIEW_RATE };
+  return { dry, wet, rate: PREVIEW_RATE, seconds: dry.length / PREVIEW_RATE, ms: performance.now() - began };
 }
 
 export class Rig {

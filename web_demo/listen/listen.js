@@ -5,6 +5,7 @@ import { download } from "../page/files.js";
 import { bytes, duration, percent } from "../page/format.js";
 import { Progress } from "../page/progress.js";
 import { Average } from "../sound/average.js";
+import { isRefusedRate } from "../sound/devices.js";
 import { Scope, Trace } from "../sound/scope.js";
 import { onOthersTurn, takeTurn } from "../sound/turns.js";
 import { loadPreview } from "./preview.js";
@@ -16,6 +17,7 @@ const STOP = "M7 6h10v12H7z";
 const MICROPHONE =
   "M12 14a3 3 0 0 0 3-3V6a3 3 0 0 0-6 0v5a3 3 0 0 0 3 3zm5-3a5 5 0 0 1-10 0H5a7 7 0 0 0 6 6.900V21h2v-3.100A7 7 0 0 0 19 11z";
 const SPEECH = 0.5; // the probability from which on somebody speaks
+const LEAST_BUDGET = 4; // ms of a quantum that a clock of whole milliseconds can tell something of
 const STILL = "A still of the clip: speech with a fan, mains hum and a keyboard, and what DTLN makes of it.";
 const SAID = {
   clip: "Speech with a fan, mains hum and a keyboard. Switch between A and B while it plays.",
@@ -168,6 +170,7 @@ class Listen {
       this.#lastFrame = performance.now();
       requestAnimationFrame((now) => this.#frame(now));
     } catch (error) {
+      if (isRefusedRate(error) && this.#settings.takeDeviceRate()) return this.#begin(source);
       const title = source === "microphone" ? "The microphone cannot be used:" : "It cannot be played:";
       this.#problems.replaceChildren(problem(title, error, error.next));
       this.#show("failed");
@@ -271,12 +274,15 @@ class Listen {
     if (this.#sound) this.#sound.denoising = this.#denoise.checked;
   }
 
-  #report({ ms, budget, missed, latencyMs, probability, error }) {
+  #report({ ms, budget, worst, missed, latencyMs, probability, error }) {
     if (error) this.#problems.replaceChildren(problem("The audio thread says:", error));
     if (ms !== undefined) {
       const mean = this.#load.add(ms);
-      this.#figures.load.textContent = duration(mean);
-      this.#figures.budget.textContent = `${percent(mean / budget)} of ${duration(budget)}`;
+      const isCoarse = Number.isInteger(worst) && budget < LEAST_BUDGET;
+      this.#figures.load.textContent = isCoarse ? "–" : duration(mean);
+      this.#figures.budget.textContent = isCoarse
+        ? `of ${duration(budget)}: too short for this browser's clock`
+        : `${percent(mean / budget)} of ${duration(budget)}`;
       this.#figures.missed.textContent = String(missed);
       this.#figures.latency.textContent = duration(latencyMs);
     }

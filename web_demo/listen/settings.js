@@ -4,7 +4,8 @@ import { el } from "../page/dom.js";
 import { bytes } from "../page/format.js";
 import { choice } from "../sound/field.js";
 
-const RATES = [["", "of this device"], ["16000", "16 kHz"], ["44100", "44.1 kHz"], ["48000", "48 kHz"]];
+const MODELS_RATE = 16000;
+const RATES = [["auto", "automatic"], ["", "of this device"], ["16000", "16 kHz"], ["44100", "44.1 kHz"], ["48000", "48 kHz"]];
 const CHANNELS = [["1", "mono"], ["2", "stereo"]];
 
 export class Settings {
@@ -53,9 +54,19 @@ export class Settings {
     return this.denoiser.plans[this.#fields.weights.select.value];
   }
 
-  /** `rate` is null for that of the device. */
+  /** Of the audio thread: that of the models, unless a person has chosen another; null is that of the device. */
   get context() {
-    return { rate: Number(this.#fields.rate.select.value) || null, channels: Number(this.#fields.channels.select.value) };
+    const { value } = this.#fields.rate.select;
+    const rate = value === "auto" ? MODELS_RATE : Number(value) || null;
+    return { rate, channels: Number(this.#fields.channels.select.value) };
+  }
+
+  /** Takes the rate of the device where it was left to the page; returns whether that is another one. */
+  takeDeviceRate() {
+    const { select } = this.#fields.rate;
+    if (select.value !== "auto") return false;
+    select.value = "";
+    return true;
   }
 
   set disabled(isDisabled) {

@@ -57,6 +57,9 @@ const MICROPHONES = {
   ],
 };
 
+/** Whether a microphone is only refused at the rate of the context, as Firefox does. */
+export const isRefusedRate = (error) => error.cause?.name === "NotSupportedError";
+
 /** A problem with a microphone, in words. */
 export function microphoneError(error) {
   if (error instanceof DeviceError) return error;
