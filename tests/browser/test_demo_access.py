@@ -1,5 +1,5 @@
-"""The page as it stands at first: axe-core finds nothing, a keyboard is enough, and it fits a phone. What parts show later
-is looked at in their own tests."""
+"""The page as it stands at first: axe-core finds nothing, a keyboard is enough, and it fits a phone. What parts show
+later is looked at in their own tests."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def test_every_control_has_a_visible_focus_and_a_name(browser: Browser, full_dem
             page.keyboard.press("Tab")
             found = page.evaluate("""() => {
                 const element = document.activeElement;
-                const text = element.getAttribute("aria-label") || element.closest("label")?.innerText || element.innerText;
-                return [text ?? "", getComputedStyle(element).outlineStyle, element.tagName];
+                const label = element.getAttribute("aria-label") || element.closest("label")?.innerText;
+                return [label || element.innerText, getComputedStyle(element).outlineStyle, element.tagName];
             }""")
             if found[2] == "BODY":
                 break

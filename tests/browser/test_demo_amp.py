@@ -39,8 +39,7 @@ def loudness(page: Page, name: str) -> int:
 
 def open_file(page: Page, file: Path) -> None:
     page.locator("#amp-app > input[type=file]").set_input_files(file)
-    expect(page.locator("#amp-app")).to_have_attribute("data-state", "reading")
-    expect(page.locator("#amp-app")).not_to_have_attribute("data-state", "reading", timeout=120_000)
+    expect(page.locator("#amp-app")).to_have_attribute("data-opened", file.name, timeout=120_000)
 
 
 def test_a_still_picture_that_the_amp_itself_has_made(page: Page) -> None:
@@ -82,7 +81,7 @@ def test_amps_of_ones_own_are_read_while_one_plays(page: Page, tmp_path: Path) -
     (tmp_path / "clipper.json").write_text(json.dumps({"in_shape": [None, None, 1], "layers": layers}))
     (tmp_path / "broken.nam").write_text('{"architecture": "Perceptron", "config": {}, "weights": []}')
     play(page)
-    amps = page.get_by_label("Amp", exact=True).locator("option")
+    amps = page.locator("#amp-app select option")
     open_file(page, tmp_path / "own.nam")
     assert problems(page, "amp") == []
     assert amps.all_inner_texts()[1:] == ["somebody's amp"]
@@ -104,7 +103,7 @@ def test_a_plan_that_is_no_amp_is_refused(page: Page, full_demo: Path) -> None:
     open_file(page, full_demo / "bundled" / "silero.rnn")
     (said,) = problems(page, "amp")
     assert "it gives numbers, not samples" in said
-    assert page.get_by_label("Amp", exact=True).locator("option").count() == 1
+    assert page.locator("#amp-app select option").count() == 1
     wait_for(page, "amp", "playing")
 
 
@@ -131,11 +130,13 @@ def test_the_guitar_is_always_the_same_and_in_tune() -> None:
     code = f"""
         import {{ guitar }} from {json.dumps((WEB / "amp" / "guitar.js").as_uri())};
         const [a, b] = [guitar(48000), guitar(48000)];
-        console.log(JSON.stringify([a.length, a.every((x, i) => x === b[i]), [...a.subarray(3 * 48000, 4 * 48000)], Math.max(...a)]));
+        const peak = a.reduce((most, x) => Math.max(most, Math.abs(x)), 0);
+        const part = [...a.subarray(3 * 48000, 4 * 48000)];
+        console.log(JSON.stringify([a.length, a.every((x, i) => x === b[i]), part, peak]));
     """
     length, is_same, part, peak = json.loads(run(code))
     assert (length, is_same) == (round(16 * 60 / 104 * 48000), True)
-    assert 0.4 < peak <= 0.5
+    assert peak == 0.5
     spectrum = np.abs(np.fft.rfft(np.hanning(48000) * np.array(part)))
     for frequency in (110.0, 164.8):  # beats 5.2 to 6.9: A with its fifth
         assert abs(spectrum[int(frequency) - 12 : int(frequency) + 13].argmax() - 12) <= 2

@@ -31,7 +31,7 @@ def guesses(*ports: dict[str, Any], states: dict[str, str] | None = None) -> lis
     ("ports", "first"),
     [
         ([port("x", "batch", "channels", "samples")], {"batch": 1, "channels": 1, "samples": 16000}),
-        ([port("waveforms", "batch_size", "N"), port("lens", "batch_size", type="int64")], {"batch_size": 1, "N": 16000}),
+        ([port("waveforms", "batch", "N"), port("lens", "batch", type="int64")], {"batch": 1, "N": 16000}),
         ([port("input", None, None)], {"input, axis 0": 1, "input, axis 1": 16000}),
         ([port("feats", "B", "T", 80)], {"B": 1, "T": 200}),
         ([port("speech", "batch", 80, "frames")], {"batch": 1, "frames": 200}),

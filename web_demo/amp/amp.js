@@ -133,25 +133,21 @@ class Amp {
     const observer = new IntersectionObserver(async (entries) => {
       if (!entries.some(({ isIntersecting }) => isIntersecting)) return;
       observer.disconnect();
-      await this.#drawStill();
+      await this.#try(this.#chosen).catch(() => {}); // the part works without it
     });
     observer.observe(this.#place);
   }
 
-  async #drawStill() {
-    try {
-      const model = this.#chosen;
-      const { dry, wet, rate, seconds, ms } = await rendered(await this.#plan(model), DRIVE.value, LEVEL.value);
-      // Audio threads have no clock that is fine enough for quanta of 3 ms.
-      this.#figures.load.textContent = percent(ms / 1000 / seconds);
-      this.#figures.budget.textContent = `${significant(seconds)} s of guitar took ${duration(ms)}`;
-      if (this.#source) return;
-      [dry, wet].forEach((signal, i) => this.#scopes[i].show(stillOf(signal, rate, HIGHEST)));
-      this.#said.textContent = `A still: a guitar that the page plays, and what ${model.title} makes of it.`;
-      this.#place.dataset.still = model.name;
-    } catch {
-      this.#said.textContent = ""; // the part works without it
-    }
+  /** Renders the guitar with a model, which is tried by that, and shows what it took. */
+  async #try(model) {
+    const { dry, wet, rate, seconds, ms } = await rendered(await this.#plan(model), DRIVE.value, LEVEL.value);
+    // Audio threads have no clock that is fine enough for quanta of 3 ms.
+    this.#figures.load.textContent = percent(ms / 1000 / seconds);
+    this.#figures.budget.textContent = `${significant(seconds)} s of guitar took ${duration(ms)}`;
+    if (this.#source) return;
+    [dry, wet].forEach((signal, i) => this.#scopes[i].show(stillOf(signal, rate, HIGHEST)));
+    this.#said.textContent = `A still: a guitar that the page plays, and what ${model.title} makes of it.`;
+    this.#place.dataset.still = model.name;
   }
 
   #offer() {
@@ -228,8 +224,8 @@ class Amp {
     const before = this.#chosen;
     this.#problems.replaceChildren();
     try {
-      const plan = await this.#plan(model);
-      await this.#rig?.load(plan);
+      await this.#try(model);
+      await this.#rig?.load(await this.#plan(model));
       this.#chosen = model;
     } catch (error) {
       this.#chosen = before;
@@ -237,7 +233,6 @@ class Amp {
     }
     this.#offer();
     this.#countBytes();
-    if (this.#chosen === model) await this.#drawStill();
   }
 
   /** An amp of somebody's own: Python reads it and writes its plan. */
@@ -260,6 +255,7 @@ class Amp {
       this.#problems.replaceChildren(problem(`${file.name} is no amp that can be played:`, error, ADVICE));
     } finally {
       this.#progress.hide();
+      this.#place.dataset.opened = file.name;
       this.#place.dataset.state = this.#source ? "playing" : state === "playing" ? "idle" : state;
     }
   }
@@ -269,7 +265,7 @@ class Amp {
     if (!this.#site.pyodide) throw new Error("this site was put together without Python, which reads it; .rnn files run");
     this.#python ??= pythonRemote();
     const progress = (text, fraction) => this.#progress.show(text, fraction);
-    const { title, buffers } = await this.#python.call("effect", { bytes: data, name }, { progress });
+    const { title, buffers } = await this.#python.call("effect", { bytes: data, file: name }, { progress });
     return { name, title, plan: buffers[0].slice(), bytes: buffers[0].length };
   }
 

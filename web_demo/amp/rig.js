@@ -19,12 +19,13 @@ function bufferOf(context) {
   return buffer;
 }
 
-/** The guitar and what an amp makes of it, rendered without a device: {dry, wet, rate, seconds, ms that it took}. */
+/** The guitar and what an amp makes of it, rendered without a device, or why it is no amp: {dry, wet, rate, seconds, ms that it took}. */
 export async function rendered(plan, drive, level) {
   const dry = guitar(PREVIEW_RATE);
   const context = new OfflineAudioContext(1, dry.length, PREVIEW_RATE);
   const audio = await AudioModels.create(context, {});
-  await audio.load(AMP, plan);
+  const { kind } = await audio.load(AMP, plan);
+  if (kind !== "filter") throw new Error("it gives numbers, not samples: an amp gives a sample for each");
   const source = new AudioBufferSourceNode(context, { buffer: bufferOf(context) });
   const [before, after] = [drive, level].map((decibels) => new GainNode(context, { gain: gainOf(decibels) }));
   source.connect(before).connect(audio.node).connect(after).connect(context.destination);
@@ -89,16 +90,11 @@ export class Rig {
     if (this.#isLoaded) this.#audio.bypass(AMP, !isOn);
   }
 
-  /** Takes the plan of an amp, also while one plays: it is faded in. Returns what it says of its audio. */
+  /** Takes the plan of an amp, also while one plays: it is faded in. */
   async load(plan) {
-    const audio = await within(this.#audio.load(AMP, plan), silent, COMPILING_MS);
-    if (audio.kind !== "filter") {
-      await this.#audio.remove(AMP);
-      throw new Error("it gives numbers, not samples: an amp gives a sample for each");
-    }
+    await within(this.#audio.load(AMP, plan), silent, COMPILING_MS);
     this.#isLoaded = true;
     this.wet = this.#isWet;
-    return audio;
   }
 
   /** `source` is "guitar" or "instrument", what is connected to the microphone's input. */

@@ -125,7 +125,7 @@ class Workbench:
         with TemporaryDirectory() as folder:
             file = Path(folder) / "effect.rnn"
             session.export(file)
-            title = name if isinstance(name, str) and name.strip() else request["name"]
+            title = name if isinstance(name, str) and name.strip() else request["file"]
             return {"title": title[:MOST_LETTERS]}, [file.read_bytes()]
 
     def fits(self, request: dict[str, Any], buffers: Buffers) -> Reply:

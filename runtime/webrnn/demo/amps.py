@@ -22,4 +22,9 @@ def _write(model: Path, plan: Path) -> dict[str, Any]:
     session.export(plan)
     title = session.about.get("metadata", {}).get("name") or model.stem
     kind = session.about["architecture"]
-    return {"name": model.stem, "title": f"{title}, {kind}", "file": f"bundled/{plan.name}", "bytes": plan.stat().st_size}
+    return {
+        "name": model.stem,
+        "title": f"{title}, {kind}",
+        "file": f"bundled/{plan.name}",
+        "bytes": plan.stat().st_size,
+    }
