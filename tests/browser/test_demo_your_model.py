@@ -21,6 +21,8 @@ from webrnn.bench.models import BUILT_IN
 from .axe import violations_anywhere
 from .demo_page import advice, demo_page, fits, problems, screenshot, wait_for
 
+FILES = Path(__file__).resolve().parents[2] / "web_demo" / "amp"
+
 
 @pytest.fixture(scope="module")
 def page(browser: Browser, full_demo: Path) -> Iterator[Page]:
@@ -219,6 +221,18 @@ def test_lengths_are_those_of_the_sequence(page: Page) -> None:
     run(page)
     assert outputs(page)["features_lens"] == "98"
     expect(page.locator("#your-model-app [data-identical]")).to_have_attribute("data-identical", "true")
+
+
+def test_an_amp_is_read_run_and_put_on_the_audio_thread(page: Page) -> None:
+    drop(page, FILES / "crunch.nam")
+    assert problems(page, "your-model") == []
+    assert sizes(page) == {"Size time": "16000"}
+    run(page)
+    assert list(outputs(page)) == ["y"]
+    expect(page.locator("#your-model-app [data-identical]")).to_have_attribute("data-identical", "true")
+    expect(page.locator("#your-model-app .audio-offer")).to_contain_text("at 48 kHz")
+    page.get_by_role("button", name="Put it on the audio thread").click()
+    expect(page.locator("#listen-app")).to_contain_text("crunch.nam is on the audio thread", timeout=30_000)
 
 
 def test_dropped_data_are_used(page: Page, double: Path, tmp_path: Path) -> None:
