@@ -27,6 +27,9 @@ def write_site(host: Path, folder: Path) -> Path:
     _save(folder / "noisy.f32", noisy)
     dtln = plans.dtln(model_path("dtln_1"), model_path("dtln_2"))
     _save(folder / "dtln_int8.f32", denoise_samples(noisy, dtln.filter("wasm:simd", weights="int8")))
+    frames = plans.silero(model_path("silero_v6")).frames("wasm:simd", weights="int16")
+    chunks = noisy[: len(noisy) // 512 * 512].reshape(-1, 512)
+    _save(folder / "silero_int16.f32", np.array([frames(chunk) for chunk in chunks]))
     return folder
 
 

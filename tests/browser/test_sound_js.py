@@ -1,4 +1,4 @@
-"""denoise in Chromium, on a microphone that plays a file and in an OfflineAudioContext."""
+"""denoise and detectSpeech in Chromium, on a microphone that plays a file and in an OfflineAudioContext."""
 
 from __future__ import annotations
 
@@ -36,3 +36,8 @@ def test_denoise(page: Page, what: str) -> None:
 def test_the_first_sample_comes(page: Page) -> None:
     found = page.evaluate("import('/sound_denoise.js').then((tests) => tests.timeToFirstSample({ prefetch: true }))")
     assert 0 < found["resolved"] <= found["first"]
+
+
+@pytest.mark.parametrize("what", ["bits", "chained", "live", "ended", "micVAD"])
+def test_speech(page: Page, what: str) -> None:
+    assert page.evaluate(f"import('/sound_speech.js').then((tests) => tests.{what}())") == []
