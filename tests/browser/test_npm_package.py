@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import tarfile
@@ -93,11 +94,38 @@ def test_what_is_in_it(tarball: Path) -> None:
     with tarfile.open(tarball) as tar:
         names = {name.removeprefix("package/") for name in tar.getnames()}
         described = json.load(tar.extractfile("package/package.json"))  # type: ignore[arg-type]
-    assert names == {*SHARED, *FILES}
+    scripts = {name for name in SHARED if name.endswith(".js")}
+    sources = {name for name in names if name.startswith("src/")}
+    assert names == {*SHARED, *FILES, *(f"{name}.map" for name in scripts), *sources}
     assert {f"./{name}" for name in FILES} <= described["exports"].keys()
     assert described["version"] == webrnn.__version__
     targets = [target for export in described["exports"].values() for target in _targets(export)]
     assert {target.removeprefix("./") for target in targets} <= names
+
+
+def test_maps_name_modules_that_are_there(package: Path) -> None:
+    maps = [json.loads(file.read_text()) for file in package.glob("*.js.map")]
+    sources = {source for each in maps for source in each["sources"]}
+    assert sources == {file.relative_to(package).as_posix() for file in (package / "src").iterdir()}
+    for each in maps:
+        lines = (package / each["file"]).read_text().splitlines()
+        assert lines[-1] == f"//# sourceMappingURL={each['file']}.map"
+        assert len(each["mappings"].split(";")) == len(lines) - 1
+
+
+@pytest.mark.parametrize("name", npm_package.loaded_by_address())
+def test_what_is_loaded_by_its_address_needs_nothing_else(package: Path, name: str) -> None:
+    """Bundlers copy it as it is, under another name."""
+    text = (package / name).read_text()
+    assert not re.search(r"^\s*(import|export)\b|\bimport\(\"|import\.meta", text, re.M)
+
+
+def test_addresses_are_literals(package: Path) -> None:
+    """Each file that is loaded by its address is named once, in the form that bundlers look for."""
+    texts = [(package / name).read_text() for name in npm_package.entries()]
+    named = [name for text in texts for name in re.findall(r'new URL\("\./([^"]+)", import\.meta\.url\)', text)]
+    assert sum(text.count("import.meta") for text in texts) == len(named)
+    assert sorted(named) == sorted({*FILES, *npm_package.loaded_by_address()})
 
 
 def _targets(export: Any) -> list[str]:

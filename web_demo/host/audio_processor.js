@@ -6,7 +6,8 @@
 import { Load } from "./audio_load.js";
 import { AUDIO_LIMITS, AnalyserRunner, FilterRunner, audioOf } from "./audio_runner.js";
 import { FilterSlot } from "./audio_slot.js";
-import { Model, PlanError } from "./webrnn.js";
+import { Model } from "./model.js";
+import { PlanError } from "./plan_file.js";
 
 const QUANTUM = 128;
 

@@ -1,7 +1,7 @@
 // A worker of a WorkerPool: one model, one pool. Messages come and are answered in their order.
 
 import { openPool } from "./pool.js";
-import { Model } from "./webrnn.js";
+import { Model } from "./model.js";
 import { Spare } from "./worker_feeds.js";
 
 const port = globalThis.process?.getBuiltinModule?.("node:worker_threads").parentPort ?? globalThis;
