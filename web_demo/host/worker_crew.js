@@ -2,8 +2,9 @@
 
 import { fileUrl } from "./files.js";
 import { StreamError } from "./plan_file.js";
+import { errorOf } from "./thread_errors.js";
 import { Waiting } from "./worker_feeds.js";
-import { errorOf, startWorker } from "./workers.js";
+import { startWorker } from "./workers.js";
 
 const SCRIPT = () => new URL("./worker_pool_worker.js", import.meta.url);
 const LOAD_TIMEOUT = 60_000; // ms

@@ -1,14 +1,4 @@
-// Workers of a page or of Node, and errors that come from them.
-
-import { ERROR_KINDS } from "./plan_file.js";
-
-const KINDS = { ...ERROR_KINDS, TypeError, RangeError };
-
-/** The error that another thread described. */
-export function errorOf({ name, message, node, limit }) {
-  const Kind = Object.hasOwn(KINDS, name) ? KINDS[name] : Error;
-  return Object.assign(new Kind(message), { node, ...(limit && { limit }) });
-}
+// Workers of a page or of Node.
 
 /** What a worker may run: a page runs only scripts of its own origin, unless one of these imports the other. */
 function scriptOf(url) {

@@ -18,6 +18,7 @@ from webrnn.engine.kernels import loading as kernels
 from webrnn.engine.kernels.wasm import CORE, FILES, VARIANTS, file_name
 from webrnn.web.folders import modules
 
+from . import plans
 from .bundle import Bundle, bundle
 
 HERE = Path(__file__).resolve().parent
@@ -44,6 +45,8 @@ def write(folder: Path) -> Path:
         shutil.copy(file, folder)
     for name in FILES:
         shutil.copyfile(kernels.module_file(kernels.FOLDER, name), folder / name)
+    plans.write(folder / plans.FOLDER)
+    (folder / plans.NOTICE).write_text(plans.notice())
     package = _description()
     described = {"name": package.pop("name"), "version": webrnn.__version__, **package}
     (folder / "package.json").write_text(json.dumps(described, indent=2) + "\n")
