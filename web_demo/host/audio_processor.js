@@ -6,12 +6,13 @@
 import { Load } from "./audio_load.js";
 import { AUDIO_LIMITS, AnalyserRunner, FilterRunner, audioOf } from "./audio_runner.js";
 import { FilterSlot } from "./audio_slot.js";
-import { Model, PlanError } from "./webrnn.js";
+import { Model } from "./model.js";
+import { PlanError } from "./plan_file.js";
+import { described } from "./thread_errors.js";
 
 const QUANTUM = 128;
 
 const moduleOf = (wasm) => (wasm instanceof WebAssembly.Module ? wasm : new WebAssembly.Module(wasm));
-const described = ({ name, message, node, limit }) => ({ name, message, node, limit });
 
 class AudioProcessor extends AudioWorkletProcessor {
   #wasm;
