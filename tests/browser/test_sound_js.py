@@ -41,3 +41,8 @@ def test_the_first_sample_comes(page: Page) -> None:
 @pytest.mark.parametrize("what", ["bits", "chained", "live", "ended", "micVAD"])
 def test_speech(page: Page, what: str) -> None:
     assert page.evaluate(f"import('/sound_speech.js').then((tests) => tests.{what}())") == []
+
+
+@pytest.mark.parametrize("what", ["heads", "wholeWord", "misuse"])
+def test_wake_words(page: Page, what: str) -> None:
+    assert page.evaluate(f"import('/sound_wake_word.js').then((tests) => tests.{what}())") == []
