@@ -49,6 +49,12 @@ SHARED = (
     "audio_processor.js",
     "audio.d.ts",
     "audio_models.d.ts",
+    "audio_source.d.ts",
+    "denoise.d.ts",
+    "speech.d.ts",
+    "wake_word.d.ts",
+    "vad.js",
+    "vad.d.ts",
 )
 
 

@@ -1,6 +1,8 @@
 import type { SpeechProbabilities, SpeechRules } from "./speech.js";
 import type { AudioModelsOptions } from "./audio_source.js";
 
+export { AudioError } from "./audio_source.js";
+
 export const DEFAULT_MODEL: "v6";
 
 /** What happens, as vad-web names it. */
