@@ -137,7 +137,7 @@ export async function denoise(source, options = {}) {
   const own = contextFor(DENOISE, settings.context);
   const early = modelsFor(own.context, settings);
   try {
-    const [found, models] = await Promise.all([awaitedSource(DENOISE, source), early, prepare(settings.chosen)]);
+    const [found, models] = await Promise.all([awaitedSource(DENOISE, source), early, prepare(settings.chosen, own.context.sampleRate)]);
     if (found.kind !== "node") return await ofTrack(found.track, settings, own, models);
     const { close } = undone(own, models);
     await close();
@@ -159,7 +159,7 @@ const undone = ({ context, isOwn }, models) => ({
 async function ofNode(input, settings) {
   const context = requireOpen(DENOISE, input.context);
   if (settings.context && settings.context !== context) throw new TypeError("denoise: the node is of another context");
-  const [models] = await Promise.all([modelsFor(context, settings), prepare(settings.chosen)]);
+  const [models] = await Promise.all([modelsFor(context, settings), prepare(settings.chosen, context.sampleRate)]);
   const denoiser = new Denoiser(models, settings, async () => {
     try {
       input.disconnect(models.node);
@@ -213,7 +213,7 @@ async function startOrClose(denoiser, models, { chosen }, connect) {
 }
 
 /** Loads and compiles what `denoise` with the same options needs, so that it starts at once. */
-denoise.prefetch = async (options = {}) => prepare(denoiseOptions(options).chosen);
+denoise.prefetch = async (options = {}) => prepare(denoiseOptions(options).chosen, options.context?.sampleRate);
 
 /** A processor for a LiveKit track: `await track.setProcessor(denoiseProcessor())`. */
 export function denoiseProcessor(options = {}) {

@@ -160,4 +160,4 @@ export async function detectSpeech(source, options = {}) {
 }
 
 /** Loads and compiles what `detectSpeech` with the same options needs. */
-detectSpeech.prefetch = async (options = {}) => prepare(detectorOptions(options).chosen);
+detectSpeech.prefetch = async (options = {}) => prepare(detectorOptions(options).chosen, options.context?.sampleRate);
