@@ -6,7 +6,7 @@
 
 import { AudioModels } from "./audio_models.js";
 import { choosePlan, planOf, prepare } from "./audio_plans.js";
-import { AudioError, awaitedSource, contextFor, requireNumber, requireOpen, resumeSoon, sourceOf, withDefaults } from "./audio_source.js";
+import { AudioError, awaitedSource, contextFor, modelsOptions, requireNumber, requireOpen, resumeSoon, sourceOf, withDefaults } from "./audio_source.js";
 
 const DENOISE = "denoise"; // the name of the filter, and of who speaks
 const DENOISE_OPTIONS = { model: "dtln", weights: undefined, mix: 1, bypass: false, context: undefined, audio: {} };
@@ -14,7 +14,7 @@ const DENOISE_OPTIONS = { model: "dtln", weights: undefined, mix: 1, bypass: fal
 function denoiseOptions(given, who = DENOISE) {
   const options = withDefaults(who, given, DENOISE_OPTIONS);
   requireNumber(who, "mix", options.mix, 0, 1);
-  withDefaults(`${who}: audio`, options.audio, { processor: undefined, variant: undefined, wasm: undefined, interval: undefined, sendBytes: undefined });
+  modelsOptions(who, options.audio);
   return { ...options, chosen: choosePlan(who, options.model, options.weights) };
 }
 
