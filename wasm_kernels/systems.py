@@ -62,7 +62,8 @@ def _linux(machine: str, zig_target: str, isas: dict[str, list[str]], linking: l
 def _macos(machine: str, zig_machine: str, isas: dict[str, list[str]]) -> System:
     # Without libSystem, which zig links by itself, dyld refuses a library.
     tags = (f"macosx_11_0_{machine}",)
-    return System(f"macos-{machine}", f"{zig_machine}-macos.11.0", isas, tags, ".dylib", [])
+    name = ["-Wl,-install_name,@rpath/native.dylib"]  # otherwise it is a path of the machine that linked it
+    return System(f"macos-{machine}", f"{zig_machine}-macos.11.0", isas, tags, ".dylib", name)
 
 
 def _windows(machine: str, zig_machine: str, isas: dict[str, list[str]]) -> System:
