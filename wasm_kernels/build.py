@@ -46,6 +46,7 @@ VARIANTS = {"scalar": ["-DWEBRNN_SCALAR"], "simd": ["-msimd128"], "relaxed": ["-
 
 CORE = "-DWEBRNN_CORE"
 
+
 @dataclass(frozen=True)
 class Target:
     name: str

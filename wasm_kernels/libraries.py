@@ -34,7 +34,7 @@ def read(data: bytes) -> Library:
         if data.startswith(magic):
             try:
                 return reader(data)
-            except (struct.error, IndexError, StopIteration, ValueError) as error:
+            except (struct.error, LookupError, StopIteration, ValueError, OverflowError) as error:
                 raise LibraryError(f"the headers are damaged: {error}") from error
     raise LibraryError("neither ELF nor Mach-O nor a DLL")
 
@@ -43,7 +43,7 @@ def _text(data: bytes, at: int) -> str:
     return data[at : data.index(b"\0", at)].decode()
 
 
-# --- ELF, of 32 and 64 bits ---------------------------------------------------------------------------------------------
+# --- ELF, of 32 and 64 bits -------------------------------------------------------------------------------------------
 
 _ELF_MACHINES = {3: "i686", 40: "armv7l", 62: "x86_64", 183: "aarch64", 243: "riscv64"}
 _DYNSYM, _DYNAMIC, _NEEDED = 11, 6, 1
@@ -74,7 +74,7 @@ def _elf(data: bytes) -> Library:
     return Library("ELF", _ELF_MACHINES[machine], tuple(needs), tuple(sorted(undefined)), tuple(sorted(exported)))
 
 
-# --- Mach-O of 64 bits --------------------------------------------------------------------------------------------------
+# --- Mach-O of 64 bits ------------------------------------------------------------------------------------------------
 
 _MACH_MACHINES = {0x01000007: "x86_64", 0x0100000C: "arm64"}
 _SYMTAB, _LOAD_DYLIB, _ID, _UUID, _SIGNATURE, _BUILD_VERSION = 0x2, 0xC, 0xD, 0x1B, 0x1D, 0x32
@@ -115,7 +115,7 @@ def _mach_symbols(data: bytes, symbols: int, count: int, strings: int, _: int) -
         yield _text(data, strings + name).removeprefix("_"), kind & 0xE != 0
 
 
-# --- DLL of 64 bits -----------------------------------------------------------------------------------------------------
+# --- DLL of 64 bits ---------------------------------------------------------------------------------------------------
 
 _PE_MACHINES = {0x8664: "amd64", 0xAA64: "arm64"}
 

@@ -3,14 +3,15 @@
 | part | |
 |---|---|
 | `linux-*` | The library needs nothing but five functions of the C library, by name: one file serves glibc and musl. |
-| `linux-armv7l` | NEON of 32 bits loses denormal numbers, so this one is scalar: slow, and the bits of all unfused builds. |
-| `windows-*` | The C library of Windows 10. |
+| `linux-armv7l` | NEON of 32 bits loses denormal numbers, so it is scalar: slow, with the bits of unfused builds. |
+| `windows-*` | No C library: kernel32 for the clock, and a start of its own in cpu.c. |
 """
 
 from __future__ import annotations
 
 import platform
 from dataclasses import dataclass, field
+from functools import cache
 
 #: Instruction sets in one native library, best last; the position is what wr_isa_level() in cpu.c returns.
 X86_64 = {"sse2": ["-march=x86-64"], "avx2": ["-march=x86-64-v3"], "avx512": ["-march=x86-64-v4", "-mavx512vnni"]}
@@ -24,9 +25,11 @@ FUSED_ISAS = ("avx2", "avx512", "neon")
 UNFUSED = "-DWEBRNN_UNFUSED"
 
 NO_LIBRARIES = ["-nostdlib"]
+#: Arithmetic that the processor lacks, and a stack that grows page by page.
+COMPILER_RT = "-rtlib=compiler-rt"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class System:
     name: str
     zig_target: str
@@ -60,14 +63,16 @@ def _linux(machine: str, zig_target: str, isas: dict[str, list[str]], linking: l
 
 
 def _macos(machine: str, zig_machine: str, isas: dict[str, list[str]]) -> System:
-    # Without libSystem, which zig links by itself, dyld refuses a library.
+    # dyld refuses a library without libSystem
     tags = (f"macosx_11_0_{machine}",)
-    name = ["-Wl,-install_name,@rpath/native.dylib"]  # otherwise it is a path of the machine that linked it
-    return System(f"macos-{machine}", f"{zig_machine}-macos.11.0", isas, tags, ".dylib", name)
+    name = "-Wl,-install_name,@rpath/native.dylib"  # otherwise it is a path of the machine that linked it
+    linking = [*NO_LIBRARIES, "-lSystem", name]
+    return System(f"macos-{machine}", f"{zig_machine}-macos.11.0", isas, tags, ".dylib", linking)
 
 
 def _windows(machine: str, zig_machine: str, isas: dict[str, list[str]]) -> System:
-    return System(f"windows-{machine}", f"{zig_machine}-windows-gnu", isas, (f"win_{machine}",), ".dll", [])
+    linking = [*NO_LIBRARIES, COMPILER_RT, "-lkernel32"]
+    return System(f"windows-{machine}", f"{zig_machine}-windows-gnu", isas, (f"win_{machine}",), ".dll", linking)
 
 
 SYSTEMS = {
@@ -75,7 +80,7 @@ SYSTEMS = {
     for system in (
         _linux("x86_64", "x86_64-linux-gnu.2.17", X86_64),
         _linux("aarch64", "aarch64-linux-gnu.2.17", AARCH64),
-        _linux("armv7l", "arm-linux-gnueabihf.2.17", SCALAR, [*NO_LIBRARIES, "-rtlib=compiler-rt"]),
+        _linux("armv7l", "arm-linux-gnueabihf.2.17", SCALAR, [*NO_LIBRARIES, COMPILER_RT]),
         _macos("x86_64", "x86_64", X86_64),
         _macos("arm64", "aarch64", AARCH64),
         _windows("amd64", "x86_64", X86_64),
@@ -84,6 +89,7 @@ SYSTEMS = {
 }
 
 
+@cache
 def here() -> System:
     """That of this machine. One that has no row gets a scalar library of its own."""
     kind = {"Darwin": "macos"}.get(platform.system(), platform.system().lower())

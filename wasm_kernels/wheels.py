@@ -1,8 +1,8 @@
 """All wheels of a release from one machine: `python -m wasm_kernels.wheels [--system S ...] [--output dist]`.
 
 Each system of systems.py gets a wheel, then Pyodide, and the sources. Zig compiles for all of them, so the machine does
-not matter, and the same sources give the same bytes. Each library is looked at: it is for the system of its wheel, gives
-what the loader asks for, and needs nothing but what every such system has.
+not matter, and the same sources give the same bytes. Each library is looked at: it is for the system of its wheel,
+gives what the loader asks for, and needs nothing but what every such system has.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ FORMATS = {"linux": "ELF", "macos": "Mach-O", "windows": "DLL"}
 LIBRARIES = {
     "linux": (),
     "macos": ("/usr/lib/libSystem.B.dylib",),
-    "windows": (r"KERNEL32\.dll", r"api-ms-win-crt-\w+-l1-1-0\.dll"),
+    "windows": ("KERNEL32.dll",),
 }
 SYMBOLS = {
     "linux": r"mem(cpy|move|set)|clock_gettime|sched_yield",
     "macos": r"mem(cpy|move|set)|(__)?bzero|clock_gettime|sched_yield|dyld_stub_binder",
-    "windows": ".*",  # they belong to the libraries above
+    "windows": "QueryPerformance(Counter|Frequency)|SwitchToThread",
 }
 #: Without them dyld refuses a library; one for arm64 must be signed.
 MARKS = {"macos-x86_64": {"id", "uuid", "macos"}, "macos-arm64": {"id", "uuid", "macos", "signature"}}
@@ -83,7 +83,7 @@ def library_problems(library: libraries.Library, system: System, manifest: dict)
     if (library.kind, library.machine) != (FORMATS[kind], machine):
         yield f"it is {library.kind} for {library.machine}"
     for name in library.needs:
-        if not any(re.fullmatch(allowed, name) for allowed in LIBRARIES[kind]):
+        if name not in LIBRARIES[kind]:
             yield f"it needs {name}"
     for name in library.undefined:
         if not re.fullmatch(SYMBOLS[kind], name):

@@ -29,8 +29,8 @@ from typing import Any
 import numpy as np
 
 from tests.plan.fuzzing import FLAGS, WORK, _has_avx2, compiler
-from wasm_kernels.build import HERE as SOURCES
 from wasm_kernels import systems
+from wasm_kernels.build import HERE as SOURCES
 from wasm_kernels.build import generated_headers, write_bindings
 
 SECONDS = 30.0

@@ -28,7 +28,8 @@ from .ranges import Ranges
 FORMAT = 1
 LOCK, FAILED, SHARDS, TEMPORARY = ".lock", "failed.jsonl", "shards", "tmp"
 SHARDS_IN_FOLDER = 1000
-LOCKED_BYTE = 1 << 30  # on Windows; what is locked there cannot be read by others, so it is not the number of the process
+LOCKED_BYTE = 1 << 30
+"""On Windows others cannot read what is locked, and are to read the number of the process."""
 
 
 class Store:
