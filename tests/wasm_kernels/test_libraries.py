@@ -27,7 +27,7 @@ def linked(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     folder = tmp_path_factory.mktemp(system.name)
     (folder / "answer.c").write_text(SOURCE)
     tool = toolchains.find("zig")
-    options = ["-target", system.zig_target, "-fPIC", "-O1", "-g0", "-fvisibility=hidden"]
+    options = ["-target", system.zig_target, "-fPIC", "-O1", "-g0", "-fvisibility=hidden", "-fno-unwind-tables"]
     file = folder / system.library
     linking = [option for option in system.linking if option != systems.COMPILER_RT]  # zig compiles it first
     command = [*tool.compiler, *options, "-shared", *linking, "-s", str(folder / "answer.c"), "-o", str(file)]
