@@ -10,7 +10,7 @@ BUDGETS = {
     ("bench", "Python"): 2_540,
     ("pyodide_pkg", "Python"): 2_000,
     ("wasm_kernels", "C"): 7_700,
-    ("wasm_kernels", "Python"): 1_950,
+    ("wasm_kernels", "Python"): 2_260,
     ("web_demo", "JavaScript"): 11_050,
     ("webrnn", "Python"): 300,
     ("webrnn/along_time", "Python"): 4_450,
