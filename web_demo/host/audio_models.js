@@ -8,18 +8,12 @@
 //   audio.addEventListener("result", ({ detail: { name, sample, values } }) => ...);
 
 import { warmUp, warmUpResampler } from "./audio_warmup.js";
+import { fileUrl } from "./files.js";
 import { bytesOf, chooseVariant, compile, moduleUrl, planBytes } from "./instance.js";
-import { LimitError, ModelError, PlanError, ShapeError, StreamError, WebrnnError, otherModule } from "./plan_file.js";
+import { ModelError, otherModule } from "./plan_file.js";
+import { errorOf } from "./thread_errors.js";
 
-const CLASSES = { LimitError, ModelError, PlanError, ShapeError, StreamError, TypeError };
-
-/** The error that the audio thread has described. */
-function errorOf({ name, message, node, limit }) {
-  const error = new (CLASSES[name] ?? WebrnnError)(message);
-  if (node !== undefined) error.node = node;
-  if (limit !== undefined) error.limit = limit;
-  return error;
-}
+const PROCESSOR = () => new URL("./audio_processor.js", import.meta.url);
 
 export class AudioModels extends EventTarget {
   #requests = new Map(); // id -> {resolve, reject}
@@ -40,7 +34,7 @@ export class AudioModels extends EventTarget {
       throw new TypeError(`channelCount is a number from 1 to 32, not ${channelCount}`);
     }
     const chosen = { variant: wasm ? variant : chooseVariant(variant), isFull: false };
-    const url = processor ?? new URL("audio_processor.js", import.meta.url);
+    const url = processor ?? fileUrl("audio_processor.js", PROCESSOR);
     const [module] = await Promise.all([compile(chosen, { wasm }), context.audioWorklet.addModule(url)]);
     const isPlayed = typeof context.suspend === "function" && typeof context.startRendering !== "function";
     const shared = { isPlayed, interval, channels: channels === "each" ? channelCount : 0 };

@@ -4,6 +4,8 @@ import { WebrnnError } from "./plan_file.js";
 
 /** What is wrong with a source of sound. `code` is "source", "ended", "closed", "denied", "missing", "busy" or "stopped". */
 export class AudioError extends WebrnnError {
+  name = "AudioError";
+
   constructor(code, message, cause) {
     super(message);
     this.code = code;
