@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Worklet, assertSame, base, bytes, floats, results } from "./audio_worklet.mjs";
+import { Worklet, assertSame, base, bytes, floats, results, wasm } from "./audio_worklet.mjs";
 
 const FADE = 256;
 const latencies = JSON.parse(new TextDecoder().decode(await bytes("audio/latencies.json")));
@@ -216,6 +216,24 @@ test("rates that cannot be resampled are refused", async () => {
   assert.throws(() => worklet.ask("mix", { name: "f", share: 2 }), { name: "PlanError", message: /from 0 to 1/ });
   const other = new Worklet(128, { rate: 44100.5 });
   await assert.rejects(other.load("f", "copied"), { name: "PlanError", message: /cannot be brought to 16000 Hz/ });
+});
+
+test("exchanges give their memory back", async () => {
+  const [{ Filters }, { ResamplerKernels }, { Model }, { audioOf }] = await Promise.all(
+    ["audio_filters.js", "audio_resampler.js", "webrnn.js", "audio_runner.js"].map((file) => import(new URL(file, base))),
+  );
+  const kernels = new ResamplerKernels(wasm);
+  const filters = new Filters({ rate: 44100, block: 128, channels: 2, kernels: () => kernels, tell: assert.fail });
+  const model = Model.loadSync(await bytes("audio/copied.rnn"), { wasm });
+  const signals = [new Float32Array(128), new Float32Array(128)];
+  const pages = [];
+  for (let i = 0; i < 30; i++) {
+    if (i % 3 === 2) filters.remove("f");
+    else filters.load("f", model, audioOf(model, 44100));
+    for (let quantum = 0; quantum < (i % 2 ? 30 : 1); quantum++) filters.process(signals, 128);
+    pages.push(kernels.heap.memory.buffer.byteLength);
+  }
+  assert.equal(pages.at(-1), pages[8]);
 });
 
 test("channels are mixed down in their order, in float32", async () => {

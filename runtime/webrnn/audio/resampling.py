@@ -57,7 +57,7 @@ class Resampler:
             self.reach = 0
             return
         self._kernels, self._table = _table(up, down)
-        self._block = max(1, int(BLOCK / max(1, self.ratio)))
+        self._block = min(BLOCK, max(1, int(BLOCK / self.ratio)))
         self._input = [self._kernels.empty(self._block + self._taps) for _ in range(channels)]
         self._output = self._kernels.empty(ceil(self._block * self.ratio) + 1)
         self._begin()
