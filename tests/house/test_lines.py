@@ -7,7 +7,7 @@ from . import lines
 COUNTS = lines.lines()
 
 BUDGETS = {
-    ("bench", "Python"): 2_540,
+    ("bench", "Python"): 2_570,
     ("pyodide_pkg", "Python"): 2_000,
     ("wasm_kernels", "C"): 7_700,
     ("wasm_kernels", "Python"): 2_260,
