@@ -2,7 +2,7 @@ PYTHON ?= python3
 PY := .venv/bin/python
 OXLINT := build/oxlint-1.93.0
 
-.PHONY: pictures setup demo test test-exhaustive fuzz-plans fuzz-hosts fuzz-node fuzz-passes fuzz-models fuzz-streams soak soak-map bench-map exports exports-write exports-check audio-realtime bench-sound silero real-models quality baseline bench bench-models bench-exports bench-threads bench-kernels bench-passes bench-node-pools peers scan-study pyodide npm wheels foreign lint lines clean soak-pool bench-pools bench-resampler
+.PHONY: pictures setup demo test test-exhaustive fuzz-plans fuzz-hosts fuzz-node fuzz-passes fuzz-models fuzz-streams soak soak-map bench-map exports exports-write exports-check audio-realtime bench-sound silero real-models quality baseline bench bench-models bench-exports bench-threads bench-kernels bench-passes bench-node-pools peers scan-study pyodide npm wheels foreign lint lines clean soak-pool bench-pools bench-resampler bundlers
 
 # Everything a checkout needs. Quick the second time: pip is called only when pyproject.toml changed.
 setup: .venv/ready
@@ -34,6 +34,9 @@ wheels: setup
 # The libraries of other systems under qemu and wine: plans, kernels and models give the bits of this machine
 foreign: setup
 	$(PY) -m tests.foreign
+# The packed package in every bundler that docs/web.md names, Next too: three minutes, and 400 MB the first time
+bundlers: setup
+	$(PY) -m pytest tests/browser/test_bundlers.py
 
 test: setup
 	$(PY) -m pytest -n 2 --dist worksteal -m "not exhaustive"

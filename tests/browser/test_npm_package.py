@@ -38,6 +38,7 @@ SHARED = (
     "LICENSE",
     "NOTICE",
     "package.json",
+    "webrnn_files.mjs",
     "webrnn.js",
     "webrnn.d.ts",
     "pool.js",

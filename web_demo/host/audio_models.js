@@ -8,7 +8,7 @@
 //   audio.addEventListener("result", ({ detail: { name, sample, values } }) => ...);
 
 import { warmUp, warmUpResamplers } from "./audio_warmup.js";
-import { fileUrl } from "./files.js";
+import { fileUrl, notLoaded } from "./files.js";
 import { bytesOf, chooseVariant, compile, moduleUrl, planBytes } from "./instance.js";
 import { ModelError, otherModule } from "./plan_file.js";
 import { errorOf } from "./thread_errors.js";
@@ -35,7 +35,11 @@ export class AudioModels extends EventTarget {
     }
     const chosen = { variant: wasm ? variant : chooseVariant(variant), isFull: false };
     const url = processor ?? fileUrl("audio_processor.js", PROCESSOR);
-    const [module] = await Promise.all([compile(chosen, { wasm }), context.audioWorklet.addModule(url)]);
+    const failed = (cause) => {
+      throw new Error(notLoaded(typeof url === "string" ? new URL(url, globalThis.location.href) : url, cause.message), { cause });
+    };
+    const added = context.audioWorklet.addModule(url).catch(failed);
+    const [module] = await Promise.all([compile(chosen, { wasm }), added]);
     const isPlayed = typeof context.suspend === "function" && typeof context.startRendering !== "function";
     const shared = { isPlayed, interval, channels: channels === "each" ? channelCount : 0 };
     if (!sendBytes) {
