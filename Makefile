@@ -2,7 +2,7 @@ PYTHON ?= python3
 PY := .venv/bin/python
 OXLINT := build/oxlint-1.93.0
 
-.PHONY: pictures setup demo test test-exhaustive fuzz-plans fuzz-hosts fuzz-node fuzz-passes fuzz-models fuzz-streams soak soak-map bench-map exports exports-write exports-check audio-realtime silero real-models quality baseline bench bench-models bench-exports bench-threads bench-kernels bench-passes bench-node-pools peers scan-study pyodide npm lint lines clean soak-pool bench-pools bench-resampler
+.PHONY: pictures setup demo test test-exhaustive fuzz-plans fuzz-hosts fuzz-node fuzz-passes fuzz-models fuzz-streams soak soak-map bench-map exports exports-write exports-check audio-realtime bench-sound silero real-models quality baseline bench bench-models bench-exports bench-threads bench-kernels bench-passes bench-node-pools peers scan-study pyodide npm wheels foreign lint lines clean soak-pool bench-pools bench-resampler bundlers
 
 # Everything a checkout needs. Quick the second time: pip is called only when pyproject.toml changed.
 setup: .venv/ready
@@ -26,6 +26,17 @@ pictures: setup
 # The npm package, packed, in build/npm; nothing is published
 npm: setup
 	$(PY) -m web_demo.packaging.npm_package
+
+# Wheels for Linux, macOS, Windows and Pyodide, and the sources, in dist/; zig compiles for all of them. Ten minutes the first time
+wheels: setup
+	$(PY) -m wasm_kernels.wheels
+
+# The libraries of other systems under qemu and wine: plans, kernels and models give the bits of this machine
+foreign: setup
+	$(PY) -m tests.foreign
+# The packed package in every bundler that docs/web.md names, Next too: three minutes, and 400 MB the first time
+bundlers: setup
+	$(PY) -m pytest tests/browser/test_bundlers.py
 
 test: setup
 	$(PY) -m pytest -n 2 --dist worksteal -m "not exhaustive"
@@ -71,6 +82,10 @@ build/silero/ready: tests/audio/silero-requirements.txt
 	$(PYTHON) -m venv build/silero
 	build/silero/bin/python -m pip install --quiet --disable-pip-version-check -r $<
 	touch $@
+
+# From the press of a button to the first clean sample in Chromium, and what a page loads for it. Needs an idle machine
+bench-sound: setup
+	$(PY) -m bench.sound_start
 
 # DTLN and Silero on the audio thread for half a minute; fails if a quantum is missed. Needs an idle machine
 audio-realtime: setup

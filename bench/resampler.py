@@ -1,4 +1,4 @@
-"""`python -m bench.resampler`: what resampling costs in each quantum of 128 samples, in Node: down to a rate, and up again."""
+"""`python -m bench.resampler`: what resampling costs in each quantum of 128 samples, in Node: down, and up again."""
 
 from __future__ import annotations
 

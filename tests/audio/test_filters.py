@@ -15,7 +15,7 @@ def copies() -> FrameFilter:
 
 
 @pytest.mark.parametrize("rate", [8000, 16000, 44100, 48000])
-@settings(max_examples=10)
+@settings(max_examples=10, deadline=None)
 @given(lengths=lengths_of_blocks)
 def test_blocks_change_no_bit(rate, lengths):
     samples = signal(4001)

@@ -7,19 +7,13 @@
 //   source.connect(audio.node).connect(context.destination);
 //   audio.addEventListener("result", ({ detail: { name, sample, values } }) => ...);
 
-import { warmUp, warmUpResampler } from "./audio_warmup.js";
+import { warmUp, warmUpResamplers } from "./audio_warmup.js";
+import { fileUrl, notLoaded } from "./files.js";
 import { bytesOf, chooseVariant, compile, moduleUrl, planBytes } from "./instance.js";
-import { LimitError, ModelError, PlanError, ShapeError, StreamError, WebrnnError, otherModule } from "./plan_file.js";
+import { ModelError, otherModule } from "./plan_file.js";
+import { errorOf } from "./thread_errors.js";
 
-const CLASSES = { LimitError, ModelError, PlanError, ShapeError, StreamError, TypeError };
-
-/** The error that the audio thread has described. */
-function errorOf({ name, message, node, limit }) {
-  const error = new (CLASSES[name] ?? WebrnnError)(message);
-  if (node !== undefined) error.node = node;
-  if (limit !== undefined) error.limit = limit;
-  return error;
-}
+const PROCESSOR = () => new URL("./audio_processor.js", import.meta.url);
 
 export class AudioModels extends EventTarget {
   #requests = new Map(); // id -> {resolve, reject}
@@ -40,8 +34,12 @@ export class AudioModels extends EventTarget {
       throw new TypeError(`channelCount is a number from 1 to 32, not ${channelCount}`);
     }
     const chosen = { variant: wasm ? variant : chooseVariant(variant), isFull: false };
-    const url = processor ?? new URL("audio_processor.js", import.meta.url);
-    const [module] = await Promise.all([compile(chosen, { wasm }), context.audioWorklet.addModule(url)]);
+    const url = processor ?? fileUrl("audio_processor.js", PROCESSOR);
+    const failed = (cause) => {
+      throw new Error(notLoaded(typeof url === "string" ? new URL(url, globalThis.location.href) : url, cause.message), { cause });
+    };
+    const added = context.audioWorklet.addModule(url).catch(failed);
+    const [module] = await Promise.all([compile(chosen, { wasm }), added]);
     const isPlayed = typeof context.suspend === "function" && typeof context.startRendering !== "function";
     const shared = { isPlayed, interval, channels: channels === "each" ? channelCount : 0 };
     if (!sendBytes) {
@@ -95,10 +93,8 @@ export class AudioModels extends EventTarget {
 
   async #warmUp(plan, wasm) {
     const { sampleRate } = this.context;
-    const { sample_rate, kind } = await warmUp(plan, wasm, sampleRate);
-    if (sample_rate === sampleRate || !(this.#wasm instanceof WebAssembly.Module)) return;
-    warmUpResampler(this.#wasm, sampleRate, sample_rate);
-    if (kind === "filter") warmUpResampler(this.#wasm, sample_rate, sampleRate);
+    const audio = await warmUp(plan, wasm, sampleRate);
+    if (this.#wasm instanceof WebAssembly.Module) warmUpResamplers(this.#wasm, audio, sampleRate);
   }
 
   remove(name) {

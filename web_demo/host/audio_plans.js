@@ -1,24 +1,24 @@
 // The plans that the helpers use: where they are, and what is made ready before it is needed.
 
+import { fileUrl } from "./files.js";
 import { bytesOf, compile, planBytes, supportedVariants } from "./instance.js";
-import { warmUpAhead } from "./audio_warmup.js";
+import { warmUpAhead, warmUpResamplers } from "./audio_warmup.js";
 
-// Bundlers look for exactly this form, and put the files beside what they make.
 const PLANS = {
   dtln: {
-    int8: () => new URL("./plans/dtln_int8.rnn", import.meta.url),
-    int16: () => new URL("./plans/dtln_int16.rnn", import.meta.url),
+    int8: () => fileUrl("plans/dtln_int8.rnn", () => new URL("./plans/dtln_int8.rnn", import.meta.url)),
+    int16: () => fileUrl("plans/dtln_int16.rnn", () => new URL("./plans/dtln_int16.rnn", import.meta.url)),
   },
-  nsnet2: { int8: () => new URL("./plans/nsnet2_int8.rnn", import.meta.url) },
-  gtcrn: { float32: () => new URL("./plans/gtcrn.rnn", import.meta.url) },
+  gtcrn: { float32: () => fileUrl("plans/gtcrn.rnn", () => new URL("./plans/gtcrn.rnn", import.meta.url)) },
+  nsnet2: { int8: () => fileUrl("plans/nsnet2_int8.rnn", () => new URL("./plans/nsnet2_int8.rnn", import.meta.url)) },
   silero: {
-    int16: () => new URL("./plans/silero_int16.rnn", import.meta.url),
-    int8: () => new URL("./plans/silero_int8.rnn", import.meta.url),
-    float32: () => new URL("./plans/silero.rnn", import.meta.url),
+    int16: () => fileUrl("plans/silero_int16.rnn", () => new URL("./plans/silero_int16.rnn", import.meta.url)),
+    int8: () => fileUrl("plans/silero_int8.rnn", () => new URL("./plans/silero_int8.rnn", import.meta.url)),
+    float32: () => fileUrl("plans/silero.rnn", () => new URL("./plans/silero.rnn", import.meta.url)),
   },
   wake_word_front: {
-    int16: () => new URL("./plans/wake_word_front_int16.rnn", import.meta.url),
-    int8: () => new URL("./plans/wake_word_front_int8.rnn", import.meta.url),
+    int16: () => fileUrl("plans/wake_word_front_int16.rnn", () => new URL("./plans/wake_word_front_int16.rnn", import.meta.url)),
+    int8: () => fileUrl("plans/wake_word_front_int8.rnn", () => new URL("./plans/wake_word_front_int8.rnn", import.meta.url)),
   },
 };
 
@@ -41,9 +41,10 @@ export function choosePlan(who, model, weights) {
   if (!Object.hasOwn(forms, form)) {
     throw new TypeError(`${who}: ${model} has no weights '${form}'; it has ${Object.keys(forms).join(", ")}`);
   }
+  const file = form === "float32" ? model : `${model}_${form}`;
   // What has small weights runs on builds without fused multiply-adds: no need to load another one first.
   const variant = form === "float32" ? undefined : supportedVariants().find((each) => each !== "relaxed");
-  return { key: `${model} ${form}`, source: forms[form](), variant };
+  return { key: `${model} ${form}`, source: fileUrl(`plans/${file}.rnn`, forms[form]), variant };
 }
 
 const loaded = new Map(); // key -> promise of bytes
@@ -59,10 +60,11 @@ export function planOf({ key, source }) {
   return loaded.get(key);
 }
 
-/** Loads a plan and the module that runs it, and runs it until the engine has compiled it well. */
-export async function prepare(chosen) {
+/** Loads a plan and the module that runs it, and runs it until the engine has compiled it well, at the rate of a context. */
+export async function prepare(chosen, rate) {
   const variant = chosen.variant ?? supportedVariants()[0];
   const [plan, wasm] = await Promise.all([planOf(chosen), compile({ variant, isFull: false })]);
   if (!isAddress(chosen.source)) return;
-  await warmUpAhead(plan, wasm).catch(() => {}); // a plan that this module cannot run gets another one when it is used
+  const audio = await warmUpAhead(plan, wasm).catch(() => null); // if this module cannot run it, another one will
+  if (audio && rate) warmUpResamplers(wasm, audio, rate);
 }

@@ -10,12 +10,13 @@ import { Load } from "./audio_load.js";
 import { mixDown } from "./audio_mixer.js";
 import { ResamplerKernels } from "./audio_resampler.js";
 import { AUDIO_LIMITS, audioOf } from "./audio_runner.js";
-import { Model, PlanError } from "./webrnn.js";
+import { Model } from "./model.js";
+import { PlanError } from "./plan_file.js";
+import { described } from "./thread_errors.js";
 
 const AUDIO_QUANTUM = 128;
 
 const moduleOf = (wasm) => (wasm instanceof WebAssembly.Module ? wasm : new WebAssembly.Module(wasm));
-const described = ({ name, message, node, limit }) => ({ name, message, node, limit });
 
 class AudioProcessor extends AudioWorkletProcessor {
   #wasm;

@@ -4,6 +4,8 @@ import { WebrnnError } from "./plan_file.js";
 
 /** What is wrong with a source of sound. `code` is "source", "ended", "closed", "denied", "missing", "busy" or "stopped". */
 export class AudioError extends WebrnnError {
+  name = "AudioError";
+
   constructor(code, message, cause) {
     super(message);
     this.code = code;
@@ -30,6 +32,12 @@ export function withDefaults(who, given, known) {
   }
   const set = Object.entries(given).filter(([, value]) => value !== undefined);
   return { ...known, ...Object.fromEntries(set) };
+}
+
+/** Raises unless AudioModels.create takes these options. */
+export function modelsOptions(who, given) {
+  const names = ["variant", "wasm", "interval", "processor", "sendBytes", "channels", "channelCount"];
+  withDefaults(`${who}: audio`, given, Object.fromEntries(names.map((name) => [name, undefined])));
 }
 
 /** Raises unless it is a number from `least` to `most`. */
