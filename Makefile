@@ -2,7 +2,7 @@ PYTHON ?= python3
 PY := .venv/bin/python
 OXLINT := build/oxlint-1.93.0
 
-.PHONY: pictures setup demo test test-exhaustive fuzz-plans fuzz-hosts fuzz-node fuzz-passes fuzz-models fuzz-streams soak soak-map bench-map exports exports-write exports-check audio-realtime real-models quality baseline bench bench-models bench-exports bench-threads bench-kernels bench-passes bench-node-pools peers scan-study pyodide npm lint lines clean soak-pool bench-pools
+.PHONY: pictures setup demo test test-exhaustive fuzz-plans fuzz-hosts fuzz-node fuzz-passes fuzz-models fuzz-streams fuzz-formats nam soak soak-map bench-map exports exports-write exports-check audio-realtime real-models quality baseline bench bench-models bench-exports bench-threads bench-kernels bench-passes bench-node-pools peers scan-study pyodide npm lint lines clean soak-pool bench-pools
 
 # Everything a checkout needs. Quick the second time: pip is called only when pyproject.toml changed.
 setup: .venv/ready
@@ -50,6 +50,20 @@ fuzz-models: setup
 # 2,000 random stacks of layers over time as streams, natively and on wasmtime: the whole run bit for bit, or refused; N=20000 for more
 fuzz-streams: setup
 	$(PY) -m tests.along_time.fuzz --count $(or $(N),2000) --seed $(or $(SEED),0)
+
+# 20,000 .nam and RTNeural files with changes: read, or refused with a typed error; N=200000 for more
+fuzz-formats: setup
+	WEBRNN_FUZZ_CASES=$(or $(N),20000) WEBRNN_FUZZ_SEED=$(or $(SEED),0) $(PY) -m pytest -q tests/formats/test_fuzz.py
+
+# .nam files of every size that Neural Amp Modeler's trainer makes, beside its package; its environment is below build/
+nam: setup build/nam/ready
+	build/nam/bin/python tests/formats/nam_files.py build/nam/files
+	$(PY) -m tests.formats.nam_compare build/nam/files
+
+build/nam/ready: tests/formats/nam-requirements.txt
+	$(PYTHON) -m venv build/nam
+	build/nam/bin/python -m pip install --quiet --disable-pip-version-check -r $<
+	touch $@
 
 # 10,000 damaged plan files through Python's host, natively under AddressSanitizer and on wasmtime; N=300000 for more
 fuzz-hosts: setup

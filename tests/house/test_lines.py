@@ -21,7 +21,7 @@ BUDGETS = {
     ("webrnn/corpora", "Python"): 2_800,
     ("webrnn/demo", "Python"): 350,
     ("webrnn/engine", "Python"): 7_900,
-    ("webrnn/formats", "Python"): 1_550,
+    ("webrnn/formats", "Python"): 1_900,
     ("webrnn/ir", "Python"): 1_480,
     ("webrnn/models", "Python"): 200,
     ("webrnn/onnx", "Python"): 4_400,
