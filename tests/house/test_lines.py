@@ -7,7 +7,7 @@ from . import lines
 COUNTS = lines.lines()
 
 BUDGETS = {
-    ("bench", "Python"): 2_420,
+    ("bench", "Python"): 2_570,
     ("pyodide_pkg", "Python"): 2_000,
     ("wasm_kernels", "C"): 7_620,
     ("wasm_kernels", "Python"): 1_880,
@@ -17,7 +17,7 @@ BUDGETS = {
     ("webrnn/audio", "Python"): 1_060,
     ("webrnn/bench", "Python"): 4_300,
     ("webrnn/checks", "Python"): 2_150,
-    ("webrnn/cli", "Python"): 1_890,
+    ("webrnn/cli", "Python"): 1_910,
     ("webrnn/corpora", "Python"): 2_800,
     ("webrnn/demo", "Python"): 350,
     ("webrnn/engine", "Python"): 7_900,
