@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import webrnn
+from tests.backends import BACKENDS, UNFUSED
 from webrnn.formats import read
 
 from .whole_and_parts import encoded, run_both
@@ -31,7 +32,7 @@ def test_gives_what_the_package_gives(name: str) -> None:
     np.testing.assert_allclose(got, recorded["y"], atol=2e-6)
 
 
-@pytest.mark.parametrize("backend", ["numpy", "wasm", "wasm:scalar"])
+@pytest.mark.parametrize("backend", [*BACKENDS, UNFUSED])
 @pytest.mark.parametrize("name", ["wavenet_condition", "lstm_two_layers"])
 def test_on_other_backends(name: str, backend: str) -> None:
     recorded = np.load(RECORDED / f"{name}.npz")
