@@ -2,7 +2,7 @@ PYTHON ?= python3
 PY := .venv/bin/python
 OXLINT := build/oxlint-1.93.0
 
-.PHONY: pictures setup demo test test-exhaustive fuzz-plans fuzz-hosts fuzz-node fuzz-passes fuzz-models fuzz-streams fuzz-formats nam soak soak-map bench-map exports exports-write exports-check audio-realtime real-models quality baseline bench bench-models bench-exports bench-threads bench-kernels bench-passes bench-node-pools peers scan-study pyodide npm lint lines clean soak-pool bench-pools
+.PHONY: pictures setup demo test test-exhaustive fuzz-plans fuzz-hosts fuzz-node fuzz-passes fuzz-models fuzz-streams soak soak-map bench-map exports exports-write exports-check audio-realtime real-models quality baseline bench bench-models bench-exports bench-threads bench-kernels bench-passes bench-node-pools peers scan-study pyodide npm wheels foreign lint lines clean soak-pool bench-pools
 
 # Everything a checkout needs. Quick the second time: pip is called only when pyproject.toml changed.
 setup: .venv/ready
@@ -26,6 +26,14 @@ pictures: setup
 # The npm package, packed, in build/npm; nothing is published
 npm: setup
 	$(PY) -m web_demo.packaging.npm_package
+
+# Wheels for Linux, macOS, Windows and Pyodide, and the sources, in dist/; zig compiles for all of them. Ten minutes the first time
+wheels: setup
+	$(PY) -m wasm_kernels.wheels
+
+# The libraries of other systems under qemu and wine: plans, kernels and models give the bits of this machine
+foreign: setup
+	$(PY) -m tests.foreign
 
 test: setup
 	$(PY) -m pytest -n 2 --dist worksteal -m "not exhaustive"
@@ -52,6 +60,7 @@ fuzz-streams: setup
 	$(PY) -m tests.along_time.fuzz --count $(or $(N),2000) --seed $(or $(SEED),0)
 
 # 20,000 .nam and RTNeural files with changes: read, or refused with a typed error; N=200000 for more
+.PHONY: fuzz-formats nam
 fuzz-formats: setup
 	WEBRNN_FUZZ_CASES=$(or $(N),20000) WEBRNN_FUZZ_SEED=$(or $(SEED),0) $(PY) -m pytest -q tests/formats/test_fuzz.py
 
