@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,6 +17,8 @@ HOP = 128
 RATE = 48000
 """Of a file that does not say its own."""
 INPUT, OUTPUT, TIME = "x", "y", "time"
+MOST_NESTED = 8
+"""How deep metadata are kept."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,11 +83,11 @@ def scaled(b: GraphBuilder, value: Value, gain: float) -> Value:
     return value if gain == 1 else b.op("Mul", value, b.constant(np.float32(gain), "gain"))
 
 
-def finished(b: GraphBuilder, result: Value, *sizes: int) -> Graph:
-    """The graph with its output, [time] or [time, sizes...]."""
+def finished(b: GraphBuilder, result: Value, *sizes: int, pace: int = 1) -> Graph:
+    """The graph with its output, [time] or [time, sizes...]; `pace` samples of the input make one of it."""
     while sizes and sizes[-1] == 1:
         sizes = sizes[:-1]
-    output = b.value(OUTPUT, DType.FLOAT, (None, *sizes))
+    output = b.value(OUTPUT, DType.FLOAT, (Symbol(TIME) if pace == 1 else None, *sizes))
     b.op("Reshape", result, b.ints(-1, *sizes), output=output)
     b.graph.outputs = [output]
     b.graph.drop_unused_constants()
@@ -97,7 +100,7 @@ def about(
     """What a plan of the model says about itself; with "audio" an AudioWorklet knows how to run it."""
     said: dict[str, Any] = {"format": form, "architecture": architecture}
     if metadata:
-        said["metadata"] = dict(metadata)
+        said["metadata"] = _plain(metadata)
     sample_rate = RATE if rate is None else rate
     if is_filter and all(len(value.shape or ()) == 1 for value in (*graph.inputs, *graph.outputs)):
         said["audio"] = {
@@ -109,6 +112,15 @@ def about(
             "output": OUTPUT,
         }
     return said
+
+
+def _plain(value: Any, depth: int = 0) -> Any:
+    """Metadata as JSON for any reader: numbers that are not finite are null, and what is nested deep is left out."""
+    if isinstance(value, dict):
+        return {key: _plain(item, depth + 1) for key, item in value.items()} if depth < MOST_NESTED else {}
+    if isinstance(value, list):
+        return [_plain(item, depth + 1) for item in value] if depth < MOST_NESTED else []
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def sample_rate_of(value: Any, what: str) -> float | None:

@@ -6,14 +6,15 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from webrnn.errors import ModelError
 from webrnn.ir import Graph
 from webrnn.onnx import reader as onnx_reader
 
-from .effects import Effect, Fixed
-from .entries import parsed
+# Imported where they are needed: a page that runs ONNX need not wait for them, and each file has one format.
+if TYPE_CHECKING:
+    from .effects import Effect
 
 _SPACES = b"\xef\xbb\xbf \t\r\n"
 _SUFFIXES = (".nam", ".json", ".aidax")
@@ -40,7 +41,7 @@ def read(model: str | os.PathLike[str] | bytes, fixed: Mapping[str, Any] | None 
     if data is None:
         return Source(onnx_reader.read_model(model, fixed), {}, False)
     with onnx_reader.collector_paused():
-        effect = _effect(parsed(data), Fixed(fixed))
+        effect = _effect(data, fixed)
     return Source(effect.graph, effect.about, True)
 
 
@@ -63,8 +64,11 @@ def _json_bytes(model: str | os.PathLike[str] | bytes) -> bytes | None:
         return None
 
 
-def _effect(data: Any, fixed: Fixed) -> Effect:
-    # A page waits for what is imported, and each file has one format.
+def _effect(content: bytes, given: Mapping[str, Any] | None) -> Effect:
+    from .effects import Fixed
+    from .entries import parsed
+
+    data, fixed = parsed(content), Fixed(given)
     if not isinstance(data, dict):
         raise ModelError("the JSON file is no model: it is no object, {...}")
     if "architecture" in data:

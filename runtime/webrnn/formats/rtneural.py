@@ -40,7 +40,7 @@ def read_rtneural(data: dict[str, Any], fixed: Fixed) -> Effect:
             raise layer.unsupported(f"layers of this type are not known; it knows {', '.join(LAYERS)}", "type")
         frames = LAYERS[kind](frames, layer)
     y = _with_skip(b, model, frames, signal)
-    graph = finished(b, y, *frames.sizes)
+    graph = finished(b, y, *frames.sizes, pace=frames.pace)
     rate, metadata = _metadata(model)
     return Effect(graph, about(FORM, "+".join(_kinds(layers)), graph, rate, metadata, frames.pace == 1))
 
