@@ -1,0 +1,30 @@
+"""Models from weights: a file of PyTorch's or Keras's and a few lines become a graph. See docs/building.md.
+
+>>> import numpy as np
+>>> from webrnn import build
+>>> net = build.torch({"out.weight": np.float32([[1, 2]]), "out.bias": np.float32([3])})
+>>> x = net.input("x", ("time", 2))
+>>> net.output("y", net.sigmoid(net.linear("out", x)))
+>>> net.session().run(None, {"x": np.float32([[-1, -1]])})
+[array([[0.5]], dtype=float32)]
+"""
+
+from __future__ import annotations
+
+from .sources import Source, torch_arrays
+from .tensor import Tensor
+from .torch_recurrent import TorchNet
+from .weights import Weights
+
+__all__ = ["Source", "Tensor", "TorchNet", "Weights", "torch"]
+
+
+def torch(source: Source, *, key: str | None = None, dtype: str = "float32") -> TorchNet:
+    """A model with the weights of PyTorch's: a safetensors file, a file of `torch.save(model.state_dict(), path)`, an .npz,
+    or a dict of arrays or tensors.
+
+    `key` names the state_dict inside of a checkpoint: "state_dict", "model". Weights of other float types are turned
+    into `dtype`, in which the model computes. A file of torch.save is read without executing its pickle.
+    """
+    arrays, origin = torch_arrays(source, key)
+    return TorchNet(Weights(arrays, ".", origin), dtype)
