@@ -11,12 +11,22 @@
 
 from __future__ import annotations
 
-from .sources import Source, torch_arrays
+from typing import Any
+
+from .keras_files import read_keras
+from .keras_recurrent import KerasNet
+from .keras_weights import KerasWeights
+from .sources import Source, is_of_keras, torch_arrays
 from .tensor import Tensor
 from .torch_recurrent import TorchNet
 from .weights import Weights
 
-__all__ = ["Source", "Tensor", "TorchNet", "Weights", "torch"]
+__all__ = ["KerasNet", "Source", "Tensor", "TorchNet", "Weights", "keras", "load", "torch"]
+
+
+def load(source: Source, **options: Any) -> TorchNet | KerasNet:
+    """`torch` or `keras`, by the form of a file. An .npz or a dict may be of either: name the function for these."""
+    return keras(source, **options) if is_of_keras(source) else torch(source, **options)
 
 
 def torch(source: Source, *, key: str | None = None, dtype: str = "float32") -> TorchNet:
@@ -28,3 +38,12 @@ def torch(source: Source, *, key: str | None = None, dtype: str = "float32") -> 
     """
     arrays, origin = torch_arrays(source, key)
     return TorchNet(Weights(arrays, ".", origin), dtype)
+
+
+def keras(source: Source, *, dtype: str = "float32") -> KerasNet:
+    """A model with the weights of Keras's: a .keras file, an .h5 of a whole model, a .weights.h5, an .npz, or a dict of
+    arrays, such as {w.path: w.numpy() for w in model.weights}.
+
+    The first two say of each layer how it was made: options that a call leaves out are those of the file.
+    """
+    return KerasNet(KerasWeights(read_keras(source)), dtype)

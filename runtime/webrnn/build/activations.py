@@ -71,6 +71,10 @@ class Activations(Net):
     def linear_activation(self, x: Tensor) -> Tensor:
         return x
 
+    def leaky_relu_by_name(self, x: Tensor) -> Tensor:
+        """What "leaky_relu" is as the name of an activation of Keras's."""
+        return self.op("LeakyRelu", x, alpha=0.2)
+
     def glu(self, x: Tensor, axis: int = -1) -> Tensor:
         """The first half along an axis, times the sigmoid of the second."""
         first, second = self.split(x, 2, axis)
@@ -82,7 +86,7 @@ NAMES = {
     "hard_sigmoid": "hard_sigmoid", "hard_tanh": "hard_tanh", "elu": "elu", "selu": "selu", "celu": "celu",
     "silu": "silu", "swish": "silu", "mish": "mish", "hard_silu": "hard_silu", "hard_swish": "hard_silu",
     "softplus": "softplus", "softsign": "softsign", "exponential": "exponential", "log_sigmoid": "log_sigmoid",
-    "softmax": "softmax", "log_softmax": "log_softmax", "gelu": "gelu", "leaky_relu": "leaky_relu", "glu": "glu",
+    "softmax": "softmax", "log_softmax": "log_softmax", "gelu": "gelu", "leaky_relu": "leaky_relu_by_name", "glu": "glu",
 }  # fmt: skip
 """Functions by the names that layers of Keras take, and the methods that they are."""
 

@@ -359,6 +359,16 @@ class Net:
         self.core.facts.set(inner, self.core.facts.of(value))
         return inner
 
+    def require_size(self, x: Tensor, axis: int, size: int) -> None:
+        """That an axis is as long as the weights say, or open."""
+        if not isinstance(x, Tensor):
+            self._value(x)
+        if not -x.rank <= axis < x.rank:
+            raise ShapeError(f"the input is {spelled(x.shape)}, it has no axis {axis}")
+        have = (x.shape or ())[axis]
+        if isinstance(have, int) and have != size:
+            raise ShapeError(f"axis {axis} of the input, {spelled(x.shape)}, has {have} elements; the weights take {size}")
+
     def state(self, name: str, shape: Sequence[Dim], dtype: DType) -> Tensor:
         """An input for what a layer remembers; `keep_state` makes its output."""
         if self.core.builder is not self.core.outermost:

@@ -137,3 +137,11 @@ def torch_arrays(source: Source, key: str | None = None) -> tuple[dict[str, np.n
     if form == "npz":
         return read_npz(data), origin
     raise OptionError(f"{origin} has weights of Keras: webrnn.build.keras reads them")
+
+
+def is_of_keras(source: Source) -> bool:
+    """Whether the weights are in a form that only Keras writes."""
+    form = "dict" if isinstance(source, Mapping) else form_of(bytes_of(source)[0])
+    if form in ("dict", "npz"):
+        raise OptionError(f"arrays of a {form} may be of any framework: use webrnn.build.torch or webrnn.build.keras")
+    return form in ("hdf5", "keras")

@@ -254,16 +254,6 @@ class TorchLayers(Activations):
     def gelu(self, x: Tensor, approximate: str = "none") -> Tensor:
         return self.op("Gelu", x, approximate=approximate)
 
-    def require_size(self, x: Tensor, axis: int, size: int) -> None:
-        """That an axis is as long as the weights say, or open."""
-        if not isinstance(x, Tensor):
-            self._value(x)
-        if not -x.rank <= axis < x.rank:
-            raise ShapeError(f"the input is {spelled(x.shape)}, it has no axis {axis}")
-        have = (x.shape or ())[axis]
-        if isinstance(have, int) and have != size:
-            raise ShapeError(f"axis {axis} of the input, {spelled(x.shape)}, has {have} elements; the weights take {size}")
-
 
 def numbers(given: Any, n: int, what: str, least: int) -> list[int]:
     """An option of a convolution: a number for all axes, or one for each.
