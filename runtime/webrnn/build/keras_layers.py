@@ -42,8 +42,9 @@ class KerasLayers(Activations):
             arrays = layer.arrays("kernel", "bias", optional=["bias"])
             kernel = layer.require(arrays, "kernel", None, None)
             self.require_size(x, -1, kernel.shape[0])
-            y = self.op("MatMul", x, kernel, name=name)
-            return self._finished(layer, y, arrays, kernel.shape[1], activation)
+            bias = layer.require(arrays, "bias", kernel.shape[1]) if "bias" in arrays else None
+            y = self.product(x, kernel, bias, name)
+            return activated(self, y, layer.option("activation", activation, None))
 
     def _finished(
         self, layer: Layer, y: Tensor, arrays: dict[str, np.ndarray], size: int, activation: Any

@@ -369,6 +369,12 @@ class Net:
         if isinstance(have, int) and have != size:
             raise ShapeError(f"axis {axis} of the input, {spelled(x.shape)}, has {have} elements; the weights take {size}")
 
+    def product(self, x: Tensor, weight: np.ndarray, bias: np.ndarray | None, name: str) -> Tensor:
+        """x [..., inputs] times weight [inputs, outputs], plus bias; the last op has the name of the layer."""
+        if bias is None:
+            return self.op("MatMul", x, weight, name=name)
+        return self.op("Add", self.op("MatMul", x, weight), bias, name=name)
+
     def state(self, name: str, shape: Sequence[Dim], dtype: DType) -> Tensor:
         """An input for what a layer remembers; `keep_state` makes its output."""
         if self.core.builder is not self.core.outermost:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -49,7 +49,6 @@ class Recurrence:
     """ONNX's name, alpha and beta of each function of one direction; none is the default."""
     linear_before_reset: bool = True
     name: str = ""
-    attrs: dict[str, object] = field(default_factory=dict)
 
     @property
     def hidden(self) -> int:
@@ -64,10 +63,8 @@ class Recurrence:
         hidden], and the last states."""
         if self.is_projected:
             return self._projected(net, x, states)
-        b = net.core.builder
         trace, finals = self._node(net, x, states)
-        joined = self._joined(Tensor(net, trace))
-        return joined, [Tensor(net, final) for final in finals if b is not None]
+        return self._joined(Tensor(net, trace)), [Tensor(net, final) for final in finals]
 
     def _node(self, net: Net, x: Tensor, states: Sequence[Tensor] | None) -> tuple[Value, list[Value]]:
         b = net.core.builder
@@ -155,7 +152,7 @@ class Recurrence:
         node = Node(self.kind, [], [], {"hidden_size": self.hidden})
         cell = LstmCell(outside, body, weights, RecurrentAttributes.of(node, 3), 0)
         whole, c_next = cell.step(element, h, c)
-        h_next = body.op("MatMul", whole, body.capture(outside.constant(part.projection.T, f"{name}_PT")))
+        h_next = body.op("MatMul", whole, body.capture(outside.constant(part.projection.T, f"{name}_PT")), name="projected")
         finals = [outside.value(f"{name}_final_{label}") for label in "hc"]
         for init, before, after, final in zip(inits, (h, c), (h_next, c_next), finals, strict=True):
             scan.add_state(init, before, after, final)

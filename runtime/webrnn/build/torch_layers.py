@@ -32,8 +32,7 @@ class TorchLayers(Activations):
             bias = module.maybe("bias", weight.shape[0])
             module.require_only("weight", "bias", kind="Linear")
             self.require_size(x, -1, weight.shape[1])
-            y = self.op("MatMul", x, weight.T, name=prefix)
-            return y if bias is None else y + bias
+            return self.product(x, weight.T, bias, prefix)
 
     def embedding(self, prefix: str, ids: Tensor) -> Tensor:
         """torch.nn.Embedding: a row of the table for each id; ids are integers, net.input("ids", (1, "time"), "int64")."""
