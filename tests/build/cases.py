@@ -83,7 +83,14 @@ def torch_cases() -> Iterator[Case]:
         make = dict(in_channels=4, out_channels=6, kernel_size=3, **call)
         yield Case(f"ConvTranspose1d_{index}", "ConvTranspose1d", make, [[2, 4, 9]], "conv_transpose1d", call)
     two = dict(stride=[1, 2], padding=[1, 0])
-    yield Case("Conv2d", "Conv2d", dict(in_channels=2, out_channels=3, kernel_size=[3, 2], **two), [[1, 2, 5, 6]], "conv2d", two)
+    yield Case(
+        "Conv2d",
+        "Conv2d",
+        dict(in_channels=2, out_channels=3, kernel_size=[3, 2], **two),
+        [[1, 2, 5, 6]],
+        "conv2d",
+        two,
+    )
     up = dict(stride=[2, 1])
     make = dict(in_channels=2, out_channels=3, kernel_size=[3, 2], **up)
     yield Case("ConvTranspose2d", "ConvTranspose2d", make, [[1, 2, 4, 3]], "conv_transpose2d", up)
@@ -161,14 +168,22 @@ def keras_cases() -> Iterator[Case]:
         ):
             call = {key: value for key, value in options.items() if key != "use_bias"}
             yield Case(f"{method}_{index}", kind, dict(units=4, **options), x, method, call)
-        yield Case(f"{method}_states", kind, dict(units=4, return_state=True), [*x, *states], method, dict(return_state=True))
+        yield Case(
+            f"{method}_states", kind, dict(units=4, return_state=True), [*x, *states], method, dict(return_state=True)
+        )
         if kind != "SimpleRNN":
             hard = dict(recurrent_activation="hard_sigmoid", return_sequences=True)
             yield Case(f"{method}_hard", kind, dict(units=4, **hard), x, method, hard)
-    for index, options in enumerate((dict(reset_after=False), dict(reset_after=False, return_sequences=True, use_bias=False))):
+    for index, options in enumerate(
+        (dict(reset_after=False), dict(reset_after=False, return_sequences=True, use_bias=False))
+    ):
         call = {key: value for key, value in options.items() if key != "use_bias"}
         yield Case(f"gru_reset_{index}", "GRU", dict(units=4, **options), x, "gru", call)
-    inner = (("GRU", dict(units=4, return_sequences=True)), ("LSTM", dict(units=4)), ("SimpleRNN", dict(units=4, return_sequences=True)))
+    inner = (
+        ("GRU", dict(units=4, return_sequences=True)),
+        ("LSTM", dict(units=4)),
+        ("SimpleRNN", dict(units=4, return_sequences=True)),
+    )
     for index, merge in enumerate(("concat", "sum", "ave", "mul")):
         kind, make = inner[index % 3]
         call = dict(merge_mode=merge, return_sequences=make.get("return_sequences", False))
@@ -185,15 +200,21 @@ def keras_cases() -> Iterator[Case]:
     ]  # fmt: skip
     long = [[2, 11, 4]]
     for index, call in enumerate(options):
-        yield Case(f"conv1d_{index}", "Conv1D", dict(filters=6, kernel_size=4 - index % 2, **call), long, "conv1d", call)
+        yield Case(
+            f"conv1d_{index}", "Conv1D", dict(filters=6, kernel_size=4 - index % 2, **call), long, "conv1d", call
+        )
     grouped = dict(groups=2)
-    yield Case("conv1d_groups", "Conv1D", dict(filters=6, kernel_size=3, use_bias=False, **grouped), long, "conv1d", grouped)
+    yield Case(
+        "conv1d_groups", "Conv1D", dict(filters=6, kernel_size=3, use_bias=False, **grouped), long, "conv1d", grouped
+    )
     for index, call in enumerate(({}, dict(padding="same", strides=2), dict(padding="same", activation="relu"))):
         make = dict(kernel_size=3, depth_multiplier=1 + index, **call)
         yield Case(f"depthwise_{index}", "DepthwiseConv1D", make, long, "depthwise_conv1d", call)
         make = dict(filters=5, **make)
         yield Case(f"separable_{index}", "SeparableConv1D", make, long, "separable_conv1d", call)
-    for index, (kernel, call) in enumerate(((3, {}), (4, dict(strides=2, padding="same")), (2, dict(strides=3, padding="same")), (2, dict(strides=3)))):
+    for index, (kernel, call) in enumerate(
+        ((3, {}), (4, dict(strides=2, padding="same")), (2, dict(strides=3, padding="same")), (2, dict(strides=3)))
+    ):
         make = dict(filters=5, kernel_size=kernel, **call)
         yield Case(f"transpose_{index}", "Conv1DTranspose", make, long, "conv1d_transpose", call)
     yield Case("batch_norm", "BatchNormalization", {}, x, "batch_normalization")

@@ -1,6 +1,6 @@
 """Run with Keras: writes down a model of many layers, each with inputs and outputs of its own, in all forms of files.
 
-    python -m tests.build.in_keras [--output tests/build/recorded]
+python -m tests.build.in_keras [--output tests/build/recorded]
 """
 
 from __future__ import annotations
@@ -46,7 +46,10 @@ def main() -> None:
         given = results if isinstance(results, list | tuple) else [results]
         arrays.update({f"{case.name}.out{place}": np.asarray(item) for place, item in enumerate(given)})
     np.savez_compressed(arguments.output / "keras.npz", **arrays)
-    with tempfile.TemporaryDirectory() as folder, zipfile.ZipFile(arguments.output / "keras.zip", "w", zipfile.ZIP_LZMA) as archive:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        zipfile.ZipFile(arguments.output / "keras.zip", "w", zipfile.ZIP_LZMA) as archive,
+    ):
         paths = [Path(folder, name) for name in ("model.keras", "model.h5")]
         for path in paths:
             model.save(path)

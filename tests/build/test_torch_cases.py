@@ -13,7 +13,9 @@ from .cases import Case
 @pytest.mark.parametrize("case", replay.cases("torch"), ids=lambda case: case.name)
 def test_as_in_pytorch(case: Case) -> None:
     start = f"{case.name}."
-    net = build.torch({f"m.{name[len(start) :]}": a for name, a in replay.torch_weights().items() if name.startswith(start)})
+    net = build.torch(
+        {f"m.{name[len(start) :]}": a for name, a in replay.torch_weights().items() if name.startswith(start)}
+    )
     fed = replay.numbers("torch", case, "in")
     x, *states = replay.inputs(net, fed)
     hx = [] if not states else [tuple(states) if len(states) > 1 else states[0]]

@@ -30,8 +30,8 @@ def load(source: Source, **options: Any) -> TorchNet | KerasNet:
 
 
 def torch(source: Source, *, key: str | None = None, dtype: str = "float32") -> TorchNet:
-    """A model with the weights of PyTorch's: a safetensors file, a file of `torch.save(model.state_dict(), path)`, an .npz,
-    or a dict of arrays or tensors.
+    """A model with the weights of PyTorch's: a safetensors file, a file of `torch.save(model.state_dict(), path)`, an
+    .npz, or a dict of arrays or tensors.
 
     `key` names the state_dict inside of a checkpoint: "state_dict", "model". Weights of other float types are turned
     into `dtype`, in which the model computes. A file of torch.save is read without executing its pickle.

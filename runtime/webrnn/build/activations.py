@@ -98,7 +98,7 @@ def activated(net: Any, x: Tensor, function: Any) -> Tensor:
     if callable(function):
         return function(x)
     if function not in NAMES:
-        raise OptionError(f"{function!r} is not an activation; known are {', '.join(NAMES)}, and functions of a tensor")
+        raise OptionError(f"{function!r} is not an activation; known are {', '.join(NAMES)}, or give a function")
     return getattr(net, NAMES[function])(x)
 
 

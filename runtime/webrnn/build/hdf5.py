@@ -1,7 +1,7 @@
 """A reader of HDF5 files as Keras writes them (h5py with its default settings, which any version of HDF5 can read).
 
-Groups are B-trees of names, datasets lie in one piece, attributes are texts or arrays of them. What else HDF5 has, such as
-chunks, filters and the newer form of groups, raises `UnsupportedOp`.
+Groups are B-trees of names, datasets lie in one piece, attributes are texts or arrays of them. What else HDF5 has, such
+as chunks, filters and the newer form of groups, raises `UnsupportedOp`.
 
     superblock ─▶ object header of "/" ─▶ symbol table message ─▶ B-tree of the group, local heap with the names
                                                                      └─▶ nodes (SNOD) ─▶ object headers of members

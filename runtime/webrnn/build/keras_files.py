@@ -1,9 +1,9 @@
 """Files of Keras's: .weights.h5, .h5 and .keras. Weights by the names of layers, and what is known of each layer.
 
-    layers/conv1d/vars/0                    .weights.h5 and .keras: weights have numbers; the group `vars` says the name of
-                                            its layer, "front", so this is front/vars/0
-    model_weights/front/sequential/front/kernel      .h5 of Keras 3: front/kernel
-    model_weights/gru/gru/gru_cell/kernel:0          .h5 of Keras 2: gru/gru_cell/kernel
+layers/conv1d/vars/0                    .weights.h5 and .keras: weights have numbers; the group `vars` says the name of
+                                        its layer, "front", so this is front/vars/0
+model_weights/front/sequential/front/kernel      .h5 of Keras 3: front/kernel
+model_weights/gru/gru/gru_cell/kernel:0          .h5 of Keras 2: gru/gru_cell/kernel
 """
 
 from __future__ import annotations

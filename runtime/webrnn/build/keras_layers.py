@@ -1,7 +1,7 @@
 """Layers of Keras's without recurrence, on tensors with the channels last: [batch, time, channels].
 
-Each method takes the name of the layer. Options that are left out are those of the file, if it is a .keras or an .h5 of a
-whole model, and Keras's defaults otherwise.
+Each method takes the name of the layer. Options that are left out are those of the file, if it is a .keras or an .h5 of
+a whole model, and Keras's defaults otherwise.
 """
 
 from __future__ import annotations
@@ -46,9 +46,7 @@ class KerasLayers(Activations):
             y = self.product(x, kernel, bias, name)
             return activated(self, y, layer.option("activation", activation, None))
 
-    def _finished(
-        self, layer: Layer, y: Tensor, arrays: dict[str, np.ndarray], size: int, activation: Any
-    ) -> Tensor:
+    def _finished(self, layer: Layer, y: Tensor, arrays: dict[str, np.ndarray], size: int, activation: Any) -> Tensor:
         if "bias" in arrays:
             y = y + layer.require(arrays, "bias", size)
         return activated(self, y, layer.option("activation", activation, None))
@@ -174,7 +172,9 @@ class KerasLayers(Activations):
             raise OptionError(f"padding is {mode!r}; it is valid, same or causal")
         self._require_sequence(x, weight.shape[1] * groups)
         around = dilation * (weight.shape[2] - 1)
-        attrs: dict[str, Any] = dict(strides=[stride], dilations=[dilation], group=groups, kernel_shape=[weight.shape[2]])
+        attrs: dict[str, Any] = dict(
+            strides=[stride], dilations=[dilation], group=groups, kernel_shape=[weight.shape[2]]
+        )
         if mode == "same" and stride > 1:  # how much is added depends on the length
             attrs["auto_pad"] = "SAME_UPPER"
         else:
@@ -189,7 +189,9 @@ class KerasLayers(Activations):
             raise ShapeError(f"the input is {spelled(x.shape)}, it has to be [batch, time, channels]")
         self.require_size(x, 2, channels)
 
-    def max_pooling1d(self, x: Tensor, pool_size: int = 2, strides: int | None = None, padding: str = "valid") -> Tensor:
+    def max_pooling1d(
+        self, x: Tensor, pool_size: int = 2, strides: int | None = None, padding: str = "valid"
+    ) -> Tensor:
         """keras.layers.MaxPooling1D."""
         return self._pooled("MaxPool", x, pool_size, strides, padding)
 

@@ -116,7 +116,9 @@ class KerasNet(KerasLayers):
             whole = sides[0].option("return_sequences", return_sequences, False)
             outputs = []
             for side, reverse in zip(sides, (False, True), strict=True):
-                built = _recurrence(side, kind, options, reverse, f"{self.full(name)}_{'backward' if reverse else 'forward'}")
+                built = _recurrence(
+                    side, kind, options, reverse, f"{self.full(name)}_{'backward' if reverse else 'forward'}"
+                )
                 self._require_inputs(x, built)
                 trace, last = built.run(self, sequence, None)
                 outputs.append(trace.permute(1, 0, 2) if whole else last[0].squeeze(0))
@@ -196,7 +198,7 @@ class KerasNet(KerasLayers):
             self._value(state)
             if state.rank != 2:
                 raise ShapeError(f"a state is {spelled(state.shape)}, it has to be [batch, {built.hidden}]")
-            self.require_size(state, 1, built.hidden)
+            self.require_size(state, 1, built.hidden, "a state")
         return [state.unsqueeze(0) for state in found]
 
 
@@ -210,7 +212,9 @@ def _kind(layer: Layer) -> str:
     r = layer.require(arrays, "recurrent_kernel", None, None)
     found = _KINDS.get(r.shape[1] // r.shape[0]) if r.shape[0] and not r.shape[1] % r.shape[0] else None
     if found is None:
-        raise ShapeError(f"tensor {layer.name_of('recurrent_kernel')!r} is {spelled(r.shape)}: no GRU, LSTM or SimpleRNN")
+        raise ShapeError(
+            f"tensor {layer.name_of('recurrent_kernel')!r} is {spelled(r.shape)}: no GRU, LSTM or SimpleRNN"
+        )
     return found
 
 
@@ -262,7 +266,7 @@ def _biases(
     layer.require(arrays, "bias", size)
     if asked:
         raise OptionError(f"reset_after is True, and the bias is {spelled(bias.shape)}, as with reset_after=False")
-    return bias, None, False if kind == "GRU" else True
+    return bias, None, kind != "GRU"
 
 
 def _ordered(kind: str, array: np.ndarray) -> np.ndarray:

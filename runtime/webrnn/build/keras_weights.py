@@ -93,7 +93,9 @@ class Layer:
     def side(self, direction: str) -> Layer:
         """Of a Bidirectional, the layer of one direction, "forward" or "backward"."""
         names = {
-            rest.partition("/")[2]: full for rest, full in self.names.items() if rest.split("/")[0].startswith(direction)
+            rest.partition("/")[2]: full
+            for rest, full in self.names.items()
+            if rest.split("/")[0].startswith(direction)
         }
         if not names:
             raise OptionError(f"layer {self.prefix!r} has no {direction} layer; it has {few(list(self.names))}")
@@ -123,9 +125,8 @@ class Layer:
             others = [full for role, full in by_role.items() if role not in roles]
             missing = [role for role in roles if role not in by_role and role not in optional]
             if others or missing or len(by_role) < len(self.names):
-                raise OptionError(
-                    f"layer {self.prefix!r} has the weights {few(list(self.names.values()))}; needed are {', '.join(roles)}"
-                )
+                have = few(list(self.names.values()))
+                raise OptionError(f"layer {self.prefix!r} has the weights {have}; needed are {', '.join(roles)}")
             found = {role: by_role[role] for role in roles if role in by_role}
         return {role: floats(self.weights[name], name, self.dtype) for role, name in found.items()}
 

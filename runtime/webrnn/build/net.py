@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from webrnn.checks.graphs import check_node
-from webrnn.errors import Error, OptionError, ShapeError
+from webrnn.errors import Error, OptionError, ShapeError, UnsupportedOp
 from webrnn.ir import Dim, DType, Graph, GraphBuilder, Node, Scan, Symbol, SymbolicDim, Value
+from webrnn.reference.registry import lookup
 from webrnn.shapes.facts import Facts, fact_of_array, facts_of_inputs
 from webrnn.shapes.infer import infer_node
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 Self = TypeVar("Self", bound="Net")
 
-FLOAT_TYPES = {"float32": np.dtype(np.float32), "float64": np.dtype(np.float64)}
+FLOAT_TYPES: dict[str, np.dtype] = {"float32": np.dtype(np.float32), "float64": np.dtype(np.float64)}
 
 
 _OURS: tuple[type[Exception], ...] = (Error,)
@@ -193,6 +194,8 @@ class Net:
     def ops(self, op: str, *inputs: Any, results: int = 1, name: str = "", **attrs: Any) -> list[Tensor]:
         """All results of an op that has several: net.ops("TopK", x, net.ints(3), results=2)."""
         with self.layer(op, name or None):
+            if lookup("", op) is None:
+                raise UnsupportedOp("there is no implementation of this op")
             builder = self.core.builder
             operands = [None if item is None else self._value(self.like(item)) for item in inputs]
             outputs: list[Value | None] = [builder.value(op.lower()) for _ in range(results)]
@@ -322,7 +325,7 @@ class Net:
             outside.add(scan.to_node())
             return Tensor(self, result), tuple(Tensor(self, value) for value in finals)
 
-    # -------------------------------------------------------------------------------------------- what layers are made of
+    # ------------------------------------------------------------------------------------- what layers are made of
 
     @contextmanager
     def layer(self, kind: str, name: str | None) -> Iterator[None]:
@@ -345,7 +348,7 @@ class Net:
         if not isinstance(tensor, Tensor):
             if isinstance(tensor, tuple | list):
                 self.constant(tensor)
-            raise OptionError(f"a {type(tensor).__name__} is where a tensor is needed")
+            raise OptionError(f"a {type(tensor).__name__} is where a tensor is needed; net.constant(array) makes one")
         if tensor.net.core is not self.core:
             raise OptionError("the tensor is of another model")
         return self._captured(tensor.value, tensor.owner, self.core.builder)
@@ -359,15 +362,14 @@ class Net:
         self.core.facts.set(inner, self.core.facts.of(value))
         return inner
 
-    def require_size(self, x: Tensor, axis: int, size: int) -> None:
+    def require_size(self, x: Tensor, axis: int, size: int, what: str = "the input") -> None:
         """That an axis is as long as the weights say, or open."""
-        if not isinstance(x, Tensor):
-            self._value(x)
+        self._value(x)
         if not -x.rank <= axis < x.rank:
-            raise ShapeError(f"the input is {spelled(x.shape)}, it has no axis {axis}")
+            raise ShapeError(f"{what} is {spelled(x.shape)}, it has no axis {axis}")
         have = (x.shape or ())[axis]
         if isinstance(have, int) and have != size:
-            raise ShapeError(f"axis {axis} of the input, {spelled(x.shape)}, has {have} elements; the weights take {size}")
+            raise ShapeError(f"{what} is {spelled(x.shape)}: axis {axis} has {have} elements, the weights take {size}")
 
     def product(self, x: Tensor, weight: np.ndarray, bias: np.ndarray | None, name: str) -> Tensor:
         """x [..., inputs] times weight [inputs, outputs], plus bias; the last op has the name of the layer."""
@@ -389,12 +391,12 @@ class Net:
 def _blamed(error: Exception, kind: str, name: str | None) -> Error:
     """An error that says in which layer it came up. Ops inside of a layer have no name of their own."""
     found = type(error) if isinstance(error, Error) else ShapeError
-    message = error.message if isinstance(error, Error) else str(error)
+    message, attribute = (error.message, error.attribute) if isinstance(error, Error) else (str(error), None)
     if name is None:
-        return found(message, op=kind)
+        return found(message, op=kind, attribute=attribute)
     if isinstance(error, Error) and error.op:
         message = f"{error.op}: {message}"
-    blamed = found(message, node=name or None, op=kind)
+    blamed = found(message, node=name or None, op=kind, attribute=attribute)
     blamed.in_layer = True  # type: ignore[attr-defined]
     return blamed
 
@@ -414,4 +416,3 @@ def _element_type(dtype: str) -> DType:
         return DType.of(np.zeros(0, np.dtype(dtype)))
     except TypeError as error:
         raise OptionError(f"{dtype!r} is not a type of tensors: {error}") from None
-

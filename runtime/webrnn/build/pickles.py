@@ -1,5 +1,5 @@
-"""A reader of pickles that runs nothing: a stack machine with the opcodes that data needs, and a table of the names that
-it knows. What a name stands for is decided by the caller; a pickle that names anything else is refused.
+"""A reader of pickles that runs nothing: a stack machine with the opcodes that data needs, and a table of the names
+that it knows. What a name stands for is decided by the caller; a pickle that names anything else is refused.
 
 Objects are plain Python data: None, bool, int, float, str, bytes, lists, tuples, dicts, sets, and what the known names
 make of them. A mapping is a dict, whatever class it was; attributes that a pickle sets on one are left out.
@@ -90,6 +90,10 @@ class PickleReader:
         if item is _MARK:
             raise ValueError("a mark is where a value is needed")
         return item
+
+    def _drop(self, count: int) -> None:
+        if count:
+            self.stack.pop()
 
     def _to_mark(self) -> list[Any]:
         place = len(self.stack) - 1
@@ -187,8 +191,8 @@ _STEPS: Mapping[int, Callable[[PickleReader], None]] = {
     ord("b"): lambda r: r._drop_attributes(),  # BUILD
     ord("Q"): lambda r: r.stack.append(r.load(r._pop())),  # BINPERSID
     ord("("): lambda r: r.stack.append(_MARK),  # MARK
-    ord("0"): lambda r: r.stack.pop() and None,  # POP
-    ord("1"): lambda r: r._to_mark() and None,  # POP_MARK
+    ord("0"): lambda r: r._drop(1),  # POP
+    ord("1"): lambda r: r._drop(len(r._to_mark()) * 0),  # POP_MARK
     ord("N"): _pushes(lambda r: None),
     0x88: _pushes(lambda r: True),
     0x89: _pushes(lambda r: False),

@@ -1,4 +1,4 @@
-"""Recurrent layers, whatever framework they are from: weights in ONNX's order of gates become the Scans of `webrnn.onnx`."""
+"""Recurrent layers of any framework: weights in ONNX's order of gates become the Scans of `webrnn.onnx`."""
 
 from __future__ import annotations
 
@@ -59,8 +59,8 @@ class Recurrence:
         return self.directions[0].projection is not None
 
     def run(self, net: Net, x: Tensor, states: Sequence[Tensor] | None) -> tuple[Tensor, list[Tensor]]:
-        """x [steps, batch, inputs] and states [directions, batch, hidden] to the trace of h, [steps, batch, directions *
-        hidden], and the last states."""
+        """x [steps, batch, inputs] and states [directions, batch, hidden] to the trace of h, [steps, batch,
+        directions * hidden], and the last states."""
         if self.is_projected:
             return self._projected(net, x, states)
         trace, finals = self._node(net, x, states)
@@ -152,7 +152,9 @@ class Recurrence:
         node = Node(self.kind, [], [], {"hidden_size": self.hidden})
         cell = LstmCell(outside, body, weights, RecurrentAttributes.of(node, 3), 0)
         whole, c_next = cell.step(element, h, c)
-        h_next = body.op("MatMul", whole, body.capture(outside.constant(part.projection.T, f"{name}_PT")), name="projected")
+        h_next = body.op(
+            "MatMul", whole, body.capture(outside.constant(part.projection.T, f"{name}_PT")), name="projected"
+        )
         finals = [outside.value(f"{name}_final_{label}") for label in "hc"]
         for init, before, after, final in zip(inits, (h, c), (h_next, c_next), finals, strict=True):
             scan.add_state(init, before, after, final)

@@ -1,7 +1,7 @@
 """Files of safetensors: a length of 8 bytes, a header of JSON, and the bytes of the tensors.
 
-The header says of each tensor its type, its shape and where its bytes begin and end. As the format wants it, tensors lie
-one behind the other, without gaps, from the first byte behind the header to the last one of the file.
+The header says of each tensor its type, its shape and where its bytes begin and end. As the format wants it, tensors
+lie one behind the other, without gaps, from the first byte behind the header to the last one of the file.
 """
 
 from __future__ import annotations

@@ -46,7 +46,8 @@ def form_of(data: bytes) -> str:
     if looks_like_safetensors(data):
         return "safetensors"
     raise ModelError(
-        f"this is no file of weights: neither safetensors nor torch.save, HDF5, .keras or .npz; it begins with {data[:8]!r}"
+        "this is no file of weights: neither safetensors nor torch.save, HDF5, .keras or .npz; it begins with "
+        f"{data[:8]!r}"
     )
 
 

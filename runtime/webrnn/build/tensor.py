@@ -54,7 +54,9 @@ class Tensor:
         return f"<Tensor {self.value.name} {self.dtype} {self.shape}>"
 
     def __bool__(self) -> bool:
-        raise OptionError("a tensor has no value before the model runs; to choose between two, use net.op('Where', ...)")
+        raise OptionError(
+            "a tensor has no value before the model runs; to choose between two, use net.op('Where', ...)"
+        )
 
     def __iter__(self) -> Any:
         raise OptionError("a tensor is one value; a recurrent layer of PyTorch's gives two: y, h = net.gru(...)")
@@ -117,7 +119,10 @@ class Tensor:
             raise OptionError(f"{named} indices for a tensor of shape {self.shape}")
         place = items.index(Ellipsis) if Ellipsis in items else len(items)
         items[place : place + 1] = [slice(None)] * (self.rank - named)
-        axis, dropped, added, slices = 0, [], [], []
+        axis = 0
+        dropped: list[int] = []
+        added: list[int] = []
+        slices: list[tuple[int, int, int, int]] = []
         for position, item in enumerate(items):
             if item is None:
                 added.append(position - len(dropped))
@@ -174,8 +179,11 @@ class Tensor:
     def flatten(self, start: int = 0) -> Tensor:
         """All axes from `start` on as one."""
         self._require_axis(start)
-        kept = self.value.shape[: start % self.rank] if self.value.shape is not None else ()
-        return self.net.reshaped(self, (*(str(d) if isinstance(d, SymbolicDim) else d for d in kept), -1))
+        kept = (self.shape or ())[: start % self.rank]
+        known = tuple(size for size in kept if size is not None)
+        if len(known) < len(kept):
+            raise ShapeError(f"sizes of {self.shape} are not known before the model runs")
+        return self.net.reshaped(self, (*known, -1))
 
     def mean(self, *axes: int, keepdims: bool = False) -> Tensor:
         return self._reduced("ReduceMean", axes, keepdims)

@@ -138,7 +138,9 @@ def _rebuild_tensor(storage: Any, offset: Any, sizes: Any, strides: Any, *_: Any
     return storage.view(offset, sizes, strides)
 
 
-def _rebuild_with_type(storage: Any, offset: Any, sizes: Any, strides: Any, grad: Any, hooks: Any, dtype: Any, *_: Any):
+def _rebuild_with_type(
+    storage: Any, offset: Any, sizes: Any, strides: Any, grad: Any, hooks: Any, dtype: Any, *_: Any
+) -> np.ndarray:
     """torch._utils._rebuild_tensor_v3: the storage is untyped, the type is said beside it."""
     element = dtype.make if isinstance(dtype, Name) else None
     if not isinstance(storage, _Storage) or not isinstance(element, _Type):

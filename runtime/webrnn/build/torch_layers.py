@@ -35,7 +35,7 @@ class TorchLayers(Activations):
             return self.product(x, weight.T, bias, prefix)
 
     def embedding(self, prefix: str, ids: Tensor) -> Tensor:
-        """torch.nn.Embedding: a row of the table for each id; ids are integers, net.input("ids", (1, "time"), "int64")."""
+        """torch.nn.Embedding: a row of the table for each id: net.input("ids", (1, "time"), "int64")."""
         with self.layer("Embedding", self.full(prefix)):
             table = self.module(prefix).get("weight", None, None)
             if not ids.dtype.startswith(("int", "uint")):
@@ -105,7 +105,7 @@ class TorchLayers(Activations):
             weight = module.get("weight", *(None,) * (n + 2))
             bias = module.maybe("bias", weight.shape[0])
             strides, dilations = numbers(stride, n, "stride", 1), numbers(dilation, n, "dilation", 1)
-            groups = self._groups(groups, weight.shape[0], f"tensor {module.full('weight')!r} has filters")
+            groups = self._groups(groups, weight.shape[0], f"filters of {module.full('weight')!r} are")
             self._require_channels(x, n, weight.shape[1] * groups)
             pads = _pads(padding, weight.shape[2:], strides, dilations)
             if mode != "zeros":
@@ -131,7 +131,13 @@ class TorchLayers(Activations):
         flat = [*(before for before, _ in pads), *(after for _, after in pads)]
         attrs = dict(strides=list(strides), pads=flat, dilations=list(dilations), group=groups)
         return self.op(
-            "Conv", x, weight, *([] if bias is None else [bias]), kernel_shape=list(weight.shape[2:]), name=name, **attrs
+            "Conv",
+            x,
+            weight,
+            *([] if bias is None else [bias]),
+            kernel_shape=list(weight.shape[2:]),
+            name=name,
+            **attrs,
         )
 
     def _conv_transpose(
@@ -142,7 +148,7 @@ class TorchLayers(Activations):
             weight = module.get("weight", *(None,) * (n + 2))
             strides, dilations = numbers(stride, n, "stride", 1), numbers(dilation, n, "dilation", 1)
             pads, output_padding = numbers(padding, n, "padding", 0), numbers(more, n, "output_padding", 0)
-            groups = self._groups(groups, weight.shape[0], f"tensor {module.full('weight')!r} has channels")
+            groups = self._groups(groups, weight.shape[0], f"channels of {module.full('weight')!r} are")
             bias = module.maybe("bias", weight.shape[1] * groups)
             self._require_channels(x, n, weight.shape[0])
             for axis, extra in enumerate(output_padding):
@@ -160,7 +166,9 @@ class TorchLayers(Activations):
 
     def _require_channels(self, x: Tensor, n: int, channels: int) -> None:
         if x.rank != n + 2:
-            raise ShapeError(f"the input is {spelled(x.shape)}, it has to be [batch, channels, {'time' if n == 1 else '...'}]")
+            raise ShapeError(
+                f"the input is {spelled(x.shape)}, it has to be [batch, channels, {'time' if n == 1 else '...'}]"
+            )
         self.require_size(x, 1, channels)
 
     def max_pool1d(self, x: Tensor, kernel: int, stride: int | None = None, padding: int = 0) -> Tensor:
@@ -171,7 +179,7 @@ class TorchLayers(Activations):
         """torch.nn.AvgPool1d, zeros of the padding counted."""
         return self._pooled("AveragePool", x, kernel, stride, padding, count_include_pad=1)
 
-    def _pooled(self, op: str, x: Tensor, kernel: int, stride: int | None, padding: int, **attrs: int) -> Tensor:
+    def _pooled(self, op: str, x: Tensor, kernel: int, stride: int | None, padding: int, **attrs: Any) -> Tensor:
         with self.layer(op, None):
             (size,), (pad,) = numbers(kernel, 1, "kernel", 1), numbers(padding, 1, "padding", 0)
             strides = numbers(size if stride is None else stride, 1, "stride", 1)
@@ -223,9 +231,7 @@ class TorchLayers(Activations):
             bias = module.get("bias", weight.shape[0])
             self.require_size(x, 1, weight.shape[0])
             groups = self._groups(groups, weight.shape[0], "channels are")
-            return self.op(
-                "GroupNormalization", x, weight, bias, num_groups=groups, epsilon=positive(eps), name=prefix
-            )
+            return self.op("GroupNormalization", x, weight, bias, num_groups=groups, epsilon=positive(eps), name=prefix)
 
     def instance_norm(self, prefix: str, x: Tensor, eps: float = 1e-5) -> Tensor:
         """torch.nn.InstanceNorm1d and 2d with affine=True, which keep no statistics."""
@@ -262,7 +268,9 @@ def numbers(given: Any, n: int, what: str, least: int) -> list[int]:
     """
     found = list(given) if isinstance(given, tuple | list) else [given] * n
     if len(found) != n or not all(type(item) is int and item >= least for item in found):
-        raise OptionError(f"{what} is {given!r}; it is a number from {least} on" + (f", or {n} of them" if n > 1 else ""))
+        raise OptionError(
+            f"{what} is {given!r}; it is a number from {least} on" + (f", or {n} of them" if n > 1 else "")
+        )
     return found
 
 

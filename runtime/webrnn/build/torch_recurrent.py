@@ -111,7 +111,7 @@ class TorchNet(TorchLayers):
         self._value(state)
         if state.rank != rank:
             raise ShapeError(f"a state is {spelled(state.shape)}, it needs {rank} axes, as the input has")
-        self.require_size(state, -1, size)
+        self.require_size(state, -1, size, "a state")
         return state
 
     # -------------------------------------------------------------------------------------------------------- layers
@@ -141,7 +141,11 @@ class TorchNet(TorchLayers):
             count = sum(len(layer) for layer in layers)
             if states:
                 hx = self._state_inputs(prefix, hx, x, sizes, layers)
-            given = None if hx is None else [self._given(item, count, x, size, is_single) for item, size in zip(hx, sizes)]
+            given = (
+                None
+                if hx is None
+                else [self._given(item, count, x, size, is_single) for item, size in zip(hx, sizes, strict=True)]
+            )
             y, last = self._stacked(kind, prefix, x, layers, given, nonlinearity)
             if states:
                 for label, state in zip("hc", last, strict=False):
@@ -189,8 +193,8 @@ class TorchNet(TorchLayers):
             state = state.unsqueeze(1)
         if state.rank != 3:
             raise ShapeError(f"a state is {spelled(state.shape)}, it has to be [layers * directions, batch, hidden]")
-        self.require_size(state, 0, count)
-        self.require_size(state, 2, size)
+        self.require_size(state, 0, count, "a state")
+        self.require_size(state, 2, size, "a state")
         return state
 
 
@@ -220,9 +224,15 @@ def _recurrence(kind: str, directions: list[Direction], nonlinearity: str, name:
 def _layers(module: Module, kind: str) -> list[list[Direction]]:
     """The weights of all layers, for each of them those of its directions."""
     names = module.weights.below(module.prefix)
-    numbers = sorted({int(found[1]) for name in names if (found := re.fullmatch(r"weight_hh_l(\d{1,6})(?:_.*)?", name))})
+    numbers = sorted(
+        {int(found[1]) for name in names if (found := re.fullmatch(r"weight_hh_l(\d{1,6})(?:_.*)?", name))}
+    )
     numbers = numbers or sorted(
-        {int(found[1]) for name in names if (found := re.fullmatch(r"parametrizations\.weight_hh_l(\d{1,6})\..*", name))}
+        {
+            int(found[1])
+            for name in names
+            if (found := re.fullmatch(r"parametrizations\.weight_hh_l(\d{1,6})\..*", name))
+        }
     )
     if not numbers:
         raise module.weights.missing(module.prefix, "weight_hh_l0")
@@ -233,7 +243,10 @@ def _layers(module: Module, kind: str) -> list[list[Direction]]:
     inputs: int | None = None
     for index in numbers:
         suffixes = (f"_l{index}", f"_l{index}_reverse")[: 1 + is_double]
-        layer = [_direction(module, kind, suffix, "_reverse" if place else "", inputs) for place, suffix in enumerate(suffixes)]
+        layer = [
+            _direction(module, kind, suffix, "_reverse" if place else "", inputs)
+            for place, suffix in enumerate(suffixes)
+        ]
         if len(layer) == 2:
             for name, one, other in (("weight_ih", layer[0].w, layer[1].w), ("weight_hh", layer[0].r, layer[1].r)):
                 require_shape(other, module.full(f"{name}{suffixes[1]}"), one.shape)

@@ -54,7 +54,7 @@ class Module:
         for original in (f"{name}_orig", f"parametrizations.{name}.original"):
             if self.full(original) in self.weights:
                 raise UnsupportedOp(
-                    f"{self.full(original)!r}: only weight norm is folded; remove the parametrization of {name!r} before "
+                    f"{self.full(original)!r}: only weight norm is folded; remove what makes {name!r} before "
                     "the weights are saved (torch.nn.utils.parametrize.remove_parametrizations)"
                 )
         raise self.weights.missing(self.prefix, name)

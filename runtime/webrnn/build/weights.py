@@ -60,15 +60,17 @@ class Weights(Mapping[str, np.ndarray]):
         """What to raise for a name that is not there: it says which ones are."""
         there = self.below(prefix)
         if there:
-            return OptionError(f"{self.origin} has no {self.full(prefix, name)!r}; below {prefix!r} it has {few(there)}")
+            return OptionError(
+                f"{self.origin} has no {self.full(prefix, name)!r}; below {prefix!r} it has {few(there)}"
+            )
         return self.unknown(prefix)
 
     def unknown(self, prefix: str) -> OptionError:
         """What to raise for a prefix that no name has."""
         prefixes = self.prefixes()
         near = difflib.get_close_matches(prefix, prefixes, 1)
-        hint = f", did you mean {near[0]!r}?" if near else ""
-        return OptionError(f"{self.origin} has no weights below {prefix!r}{hint} It has {few(prefixes)}".replace("?,", "?"))
+        hint = f"; did you mean {near[0]!r}?" if near else "."
+        return OptionError(f"{self.origin} has no weights below {prefix!r}{hint} It has {few(prefixes)}")
 
 
 def few(names: list[str]) -> str:
@@ -85,8 +87,8 @@ def floats(array: np.ndarray, name: str, dtype: np.dtype) -> np.ndarray:
     """An array of weights in the type that the model computes in."""
     if array.dtype.kind != "f":
         raise UnsupportedOp(
-            f"tensor {name!r} is of type {array.dtype}, not of floats: weights that were quantized by the framework are "
-            "not read; load the float ones and make them small with webrnn.InferenceSession(..., weights='int8')"
+            f"tensor {name!r} is of type {array.dtype}, not of floats: weights that the framework quantized are not "
+            "read; load the float ones and make them small with webrnn.InferenceSession(..., weights='int8')"
         )
     return np.ascontiguousarray(array, dtype)
 
@@ -99,10 +101,14 @@ def require_shape(array: np.ndarray, name: str, needed: tuple[int | None, ...]) 
         ...
     webrnn.errors.ShapeError: tensor 'out.weight' is [3, 2], it needs to be [2, 3]: it is transposed
     """
-    if len(array.shape) == len(needed) and all(want in (None, have) for have, want in zip(array.shape, needed)):
+    if len(array.shape) == len(needed) and all(
+        want in (None, have) for have, want in zip(array.shape, needed, strict=True)
+    ):
         return array
     turned = array.T.shape
-    is_turned = len(turned) == len(needed) > 1 and all(want in (None, have) for have, want in zip(turned, needed))
+    is_turned = len(turned) == len(needed) > 1 and all(
+        want in (None, have) for have, want in zip(turned, needed, strict=True)
+    )
     raise ShapeError(
         f"tensor {name!r} is {spelled(array.shape)}, it needs to be {spelled(needed)}{': it is transposed' * is_turned}"
     )
