@@ -86,7 +86,8 @@ NAMES = {
     "hard_sigmoid": "hard_sigmoid", "hard_tanh": "hard_tanh", "elu": "elu", "selu": "selu", "celu": "celu",
     "silu": "silu", "swish": "silu", "mish": "mish", "hard_silu": "hard_silu", "hard_swish": "hard_silu",
     "softplus": "softplus", "softsign": "softsign", "exponential": "exponential", "log_sigmoid": "log_sigmoid",
-    "softmax": "softmax", "log_softmax": "log_softmax", "gelu": "gelu", "leaky_relu": "leaky_relu_by_name", "glu": "glu",
+    "softmax": "softmax", "log_softmax": "log_softmax", "gelu": "gelu", "leaky_relu": "leaky_relu_by_name",
+    "glu": "glu",
 }  # fmt: skip
 """Functions by the names that layers of Keras take, and the methods that they are."""
 
@@ -98,7 +99,8 @@ def activated(net: Any, x: Tensor, function: Any) -> Tensor:
     if callable(function):
         return function(x)
     if function not in NAMES:
-        raise OptionError(f"{function!r} is not an activation; known are {', '.join(NAMES)}, or give a function")
+        known = ", ".join(NAMES)
+        raise OptionError(f"{function!r} is not an activation; known are {known}, and functions of tensors")
     return getattr(net, NAMES[function])(x)
 
 

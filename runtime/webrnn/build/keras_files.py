@@ -8,10 +8,7 @@ model_weights/gru/gru/gru_cell/kernel:0          .h5 of Keras 2: gru/gru_cell/ke
 
 from __future__ import annotations
 
-import io
 import json
-import zipfile
-import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -19,12 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from webrnn.errors import Error, ModelError, OptionError
+from webrnn.errors import ModelError, OptionError
 
+from .archives import Archive
 from .hdf5 import Hdf5, read_hdf5
 from .sources import Source, arrays_of, bytes_of, form_of, read_npz
-
-LARGEST_ENTRY = 2**32
 
 
 @dataclass
@@ -65,24 +61,9 @@ def read_keras(source: Source) -> KerasFile:
 
 
 def _of_archive(data: bytes, origin: str) -> KerasFile:
-    try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            weights, config = (_entry(archive, name) for name in ("model.weights.h5", "config.json"))
-    except (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError, ValueError) as error:
-        if isinstance(error, Error):
-            raise
-        raise ModelError(f"the .keras file is damaged: {error}") from None
-    if weights is None:
-        raise ModelError("the .keras file has no model.weights.h5")
-    return _of_hdf5(read_hdf5(weights), origin, config)
-
-
-def _entry(archive: zipfile.ZipFile, name: str) -> bytes | None:
-    if name not in archive.namelist():
-        return None
-    if archive.getinfo(name).file_size > LARGEST_ENTRY:
-        raise ModelError(f"{name!r} is of {archive.getinfo(name).file_size} bytes")
-    return archive.read(name)
+    archive = Archive(data)
+    config = archive.read("config.json") if "config.json" in archive.names else None
+    return _of_hdf5(read_hdf5(archive.read("model.weights.h5")), origin, config)
 
 
 def _of_hdf5(file: Hdf5, origin: str, config: bytes | None) -> KerasFile:

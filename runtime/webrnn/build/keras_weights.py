@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -58,10 +59,14 @@ def _behind(name: str, parts: Sequence[str], at: int) -> str | None:
     return "/".join(pieces[at + len(parts) :])
 
 
+_IS_INSIDE = re.compile(r"cell$|.*_cell(_\d+)?$|(forward|backward)_")
+"""Parts of names that are parts of layers: cells, and the directions of a Bidirectional."""
+
+
 def _layer_of(name: str) -> str:
     pieces = name.split("/")
     end = len(pieces) - (2 if "vars" in pieces else 1)
-    while end > 1 and (pieces[end - 1] == "cell" or pieces[end - 1].split("_cell")[0] != pieces[end - 1]):
+    while end > 1 and _IS_INSIDE.match(pieces[end - 1]):
         end -= 1
     return "/".join(pieces[:end]) or name
 

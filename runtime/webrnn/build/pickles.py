@@ -91,10 +91,6 @@ class PickleReader:
             raise ValueError("a mark is where a value is needed")
         return item
 
-    def _drop(self, count: int) -> None:
-        if count:
-            self.stack.pop()
-
     def _to_mark(self) -> list[Any]:
         place = len(self.stack) - 1
         while self.stack[place] is not _MARK:
@@ -174,6 +170,14 @@ def _tuple(count: int) -> Callable[[PickleReader], None]:
     return step
 
 
+def _drop(reader: PickleReader) -> None:
+    reader.stack.pop()
+
+
+def _drop_to_mark(reader: PickleReader) -> None:
+    reader._to_mark()
+
+
 def _stack_name(reader: PickleReader) -> None:
     name, module = reader._pop(), reader._pop()
     if not isinstance(name, str) or not isinstance(module, str):
@@ -191,8 +195,8 @@ _STEPS: Mapping[int, Callable[[PickleReader], None]] = {
     ord("b"): lambda r: r._drop_attributes(),  # BUILD
     ord("Q"): lambda r: r.stack.append(r.load(r._pop())),  # BINPERSID
     ord("("): lambda r: r.stack.append(_MARK),  # MARK
-    ord("0"): lambda r: r._drop(1),  # POP
-    ord("1"): lambda r: r._drop(len(r._to_mark()) * 0),  # POP_MARK
+    ord("0"): _drop,  # POP
+    ord("1"): _drop_to_mark,  # POP_MARK
     ord("N"): _pushes(lambda r: None),
     0x88: _pushes(lambda r: True),
     0x89: _pushes(lambda r: False),

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import io
 import os
-import zipfile
-import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from webrnn.errors import Error, ModelError, OptionError
+from webrnn.errors import ModelError, OptionError
 
-from .elements import count_of
+from .archives import Archive
+from .elements import count_of, shaped
 from .hdf5 import SIGNATURE
 from .safetensors import looks_like_safetensors, read_safetensors
 from .torch_files import looks_like_torch, read_torch
@@ -42,7 +41,7 @@ def form_of(data: bytes) -> str:
     if looks_like_torch(data):
         return "torch"
     if data.startswith(b"PK"):
-        return _form_of_zip(data)
+        return _form_of_zip(Archive(data).names)
     if looks_like_safetensors(data):
         return "safetensors"
     raise ModelError(
@@ -51,12 +50,7 @@ def form_of(data: bytes) -> str:
     )
 
 
-def _form_of_zip(data: bytes) -> str:
-    try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            names = archive.namelist()
-    except (zipfile.BadZipFile, EOFError, OSError, ValueError, NotImplementedError) as error:
-        raise ModelError(f"the zip file is damaged: {error}") from None
+def _form_of_zip(names: list[str]) -> str:
     if any(name == "data.pkl" or name.endswith("/data.pkl") for name in names):
         return "torch"
     if "model.weights.h5" in names:
@@ -68,33 +62,25 @@ def _form_of_zip(data: bytes) -> str:
 
 def read_npz(data: bytes) -> dict[str, np.ndarray]:
     """The arrays of an .npz; none of them may need pickle."""
-    found = {}
+    archive = Archive(data)
+    return {name.removesuffix(".npy"): _read_npy(name, archive.read(name)) for name in archive.names}
+
+
+def _read_npy(name: str, data: bytes) -> np.ndarray:
+    form, file = np.lib.format, io.BytesIO(data)
     try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            for info in archive.infolist():
-                with archive.open(info) as member:
-                    found[info.filename.removesuffix(".npy")] = _read_npy(member, info)
-    except (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, NotImplementedError, RuntimeError) as error:
-        if isinstance(error, Error):
-            raise
-        raise ModelError(f"the .npz file is damaged: {error}") from None
-    return found
-
-
-def _read_npy(member: Any, info: zipfile.ZipInfo) -> np.ndarray:
-    form = np.lib.format
-    version = form.read_magic(member)
-    if version not in ((1, 0), (2, 0)):
-        raise ModelError(f"{info.filename!r} is of version {version}")
-    shape, is_fortran, dtype = (form.read_array_header_1_0 if version == (1, 0) else form.read_array_header_2_0)(member)
-    if dtype.hasobject:
-        raise ModelError(f"{info.filename!r} holds Python objects, not numbers")
-    needed = count_of(shape) * dtype.itemsize
-    if needed > info.file_size:
-        raise ModelError(f"{info.filename!r} of shape {list(shape)} needs {needed} bytes, it has {info.file_size}")
-    raw = member.read(needed)
-    array = np.frombuffer(raw, dtype, count_of(shape))
-    return array.reshape(shape[::-1]).T if is_fortran else array.reshape(shape)
+        version = form.read_magic(file)
+        read_header = {(1, 0): form.read_array_header_1_0, (2, 0): form.read_array_header_2_0}[version]
+        shape, is_fortran, dtype = read_header(file)
+    except (ValueError, LookupError, TypeError, EOFError, SyntaxError, RecursionError, MemoryError) as error:
+        raise ModelError(f"{name!r} of the .npz file is damaged: {error}") from None
+    if dtype.kind not in "fiub":
+        raise ModelError(f"{name!r} holds {dtype}, not numbers")
+    needed, raw = count_of(shape) * dtype.itemsize, data[file.tell() :]
+    if min(shape, default=0) < 0 or needed > len(raw):
+        raise ModelError(f"{name!r} of shape {list(shape)} needs {needed} bytes, it has {len(raw)}")
+    array = np.frombuffer(raw, dtype, count_of(shape)).astype(dtype.newbyteorder("="))
+    return shaped(array, shape[::-1], name).T if is_fortran else shaped(array, shape, name)
 
 
 def arrays_of(given: Mapping[str, Any]) -> dict[str, np.ndarray]:

@@ -5,8 +5,6 @@ A tensor is a view of a storage: an offset, sizes and strides, counted in elemen
 
 from __future__ import annotations
 
-import io
-import zipfile
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +12,7 @@ import numpy as np
 
 from webrnn.errors import ModelError, OptionError, UnsupportedOp
 
+from .archives import Archive
 from .elements import BFLOAT16, MOST_AXES, TYPES_OF_TORCH, Element, count_of, widened
 from .pickles import Maker, Name, PickleReader
 
@@ -40,28 +39,19 @@ def read_torch(data: bytes, key: str | None = None) -> dict[str, np.ndarray]:
         raise UnsupportedOp(
             "this file is of the form that torch wrote before 1.6: load it with torch.load and save it again"
         )
-    try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            return state_dict_of(_Archive(archive, data).read(), key)
-    except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError, OSError, ValueError, KeyError) as error:
-        if isinstance(error, OptionError):
-            raise
-        raise ModelError(f"the zip file is damaged: {error}") from None
+    return state_dict_of(_TorchArchive(data).read(), key)
 
 
-class _Archive:
+class _TorchArchive:
     """The entries of the zip, below the folder that torch puts them in."""
 
-    def __init__(self, archive: zipfile.ZipFile, data: bytes):
-        self.archive, self.data = archive, data
-        names = archive.namelist()
-        if len(set(names)) != len(names):
-            raise ModelError("an entry of the zip file is there twice")
+    def __init__(self, data: bytes):
+        self.archive = Archive(data)
+        names = self.archive.names
         pickles = [name for name in names if name == "data.pkl" or name.endswith("/data.pkl")]
         if len(pickles) != 1:
             raise ModelError(f"a file of torch.save has one data.pkl, this zip file has {len(pickles)}")
-        self.pickle = pickles[0]
-        self.folder = self.pickle[: -len("data.pkl")]
+        self.folder = pickles[0][: -len("data.pkl")]
         if any(name.startswith(f"{self.folder}code/") or name == f"{self.folder}constants.pkl" for name in names):
             raise UnsupportedOp(f"this is a TorchScript archive. {_SAVE_STATE_DICT}")
         if f"{self.folder}byteorder" in names and self._entry("byteorder").strip() != b"little":
@@ -72,14 +62,7 @@ class _Archive:
         return PickleReader(self._entry("data.pkl"), _maker, self._storage).read()
 
     def _entry(self, name: str) -> bytes:
-        full = self.folder + name
-        try:
-            info = self.archive.getinfo(full)
-        except KeyError:
-            raise ModelError(f"{full!r} is not in the zip file") from None
-        if info.compress_type != zipfile.ZIP_STORED or info.file_size > len(self.data):
-            raise UnsupportedOp(f"{full!r} is compressed; torch.save stores it as it is")
-        return self.archive.read(info)
+        return self.archive.read(self.folder + name, only_stored=True)
 
     def _storage(self, persistent: Any) -> _Storage:
         if not (isinstance(persistent, tuple) and len(persistent) == 5 and persistent[0] == "storage"):
