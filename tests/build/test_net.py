@@ -34,7 +34,7 @@ def test_an_input_may_be_an_output() -> None:
 def test_what_is_left_over_is_named() -> None:
     net = build.torch(WEIGHTS)
     net.output("y", net.linear("out", net.input("x", (1, 4))))
-    with pytest.raises(webrnn.OptionError, match="2 of 3 weights of the dict are not used: 'cell.weight_ih', 'cell"):
+    with pytest.raises(webrnn.OptionError, match=r"2 of 3 weights of the dict are not used: 'cell\.weight_ih', 'cell"):
         net.graph()
     assert net.graph(strict=False).outputs[0].name == "y"
 

@@ -96,7 +96,7 @@ def test_layout(function: Callable[[Any], Any], expected: np.ndarray) -> None:
         (lambda x: x.mean(5), "no axis"),
         (lambda x: x + "a", "a str cannot be combined"),
         (lambda x: x + np.ones(5), "cannot be broadcast"),
-        (lambda x: x if x else x, "no value before the model runs"),
+        (lambda x: x * 2 if x else x, "no value before the model runs"),
         (lambda x: [*x], "a tensor is one value"),
     ],
 )
