@@ -2,7 +2,7 @@ PYTHON ?= python3
 PY := .venv/bin/python
 OXLINT := build/oxlint-1.93.0
 
-.PHONY: pictures setup demo test test-exhaustive fuzz-plans fuzz-hosts fuzz-node fuzz-passes fuzz-models fuzz-streams soak soak-map bench-map exports exports-write exports-check audio-realtime real-models quality baseline bench bench-models bench-exports bench-threads bench-kernels bench-passes bench-node-pools peers scan-study pyodide npm lint lines clean soak-pool bench-pools
+.PHONY: pictures setup demo test test-exhaustive fuzz-plans fuzz-hosts fuzz-node fuzz-passes fuzz-models fuzz-streams soak soak-map bench-map build-check build-record exports exports-write exports-check audio-realtime real-models quality baseline bench bench-models bench-exports bench-threads bench-kernels bench-passes bench-node-pools peers scan-study pyodide npm lint lines clean soak-pool bench-pools
 
 # Everything a checkout needs. Quick the second time: pip is called only when pyproject.toml changed.
 setup: .venv/ready
@@ -104,6 +104,18 @@ build/exports/%/ready: tests/exports/%-requirements.txt
 # Fails if a model is wrong or if the list of what is not whole, tests/exports/expected.txt, is not exact
 exports-check: setup
 	$(PY) -m tests.exports.judge
+
+# Layers of PyTorch and Keras, 300 random ones too, in the frameworks and in webrnn.build; then 50,000 damaged files of weights. Needs `make exports`' environments
+build-check: setup build/exports/torch/ready build/exports/keras/ready
+	build/exports/torch/bin/python -m tests.build.in_torch --output build/recorded --random $(or $(N),300) --seed $(or $(SEED),0)
+	build/exports/keras/bin/python -m tests.build.in_keras --output build/recorded
+	WEBRNN_RECORDED=build/recorded $(PY) -m pytest -q tests/build/test_torch_cases.py tests/build/test_keras_cases.py
+	$(PY) -m tests.build.damage --files $(or $(FILES),50000)
+
+# Write down anew what tests/build compares with
+build-record: build/exports/torch/ready build/exports/keras/ready
+	build/exports/torch/bin/python -m tests.build.in_torch
+	build/exports/keras/bin/python -m tests.build.in_keras
 
 # Take the counts and sizes of now as those that tests compare with
 baseline: setup

@@ -48,13 +48,11 @@ def main() -> None:
     np.savez_compressed(arguments.output / "keras.npz", **arrays)
     with (
         tempfile.TemporaryDirectory() as folder,
-        zipfile.ZipFile(arguments.output / "keras.zip", "w", zipfile.ZIP_LZMA) as archive,
+        zipfile.ZipFile(arguments.output / "keras.zip", "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive,
     ):
         paths = [Path(folder, name) for name in ("model.keras", "model.h5")]
         for path in paths:
             model.save(path)
-        paths.append(Path(folder, "model.weights.h5"))
-        model.save_weights(paths[-1])
         for path in paths:
             archive.write(path, path.name)
 

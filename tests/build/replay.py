@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import zipfile
 from functools import cache
@@ -35,7 +36,10 @@ def torch_weights() -> dict[str, np.ndarray]:
 
 @cache
 def keras_file(form: str) -> bytes:
-    """A file of Keras's: "model.keras", "model.h5" or "model.weights.h5"."""
+    """A file of Keras's: "model.keras", "model.h5" or "model.weights.h5", which is inside of the first."""
+    if form == "model.weights.h5":
+        with zipfile.ZipFile(io.BytesIO(keras_file("model.keras"))) as archive:
+            return archive.read(form)
     with zipfile.ZipFile(FOLDER / "keras.zip") as archive:
         return archive.read(form)
 
@@ -53,10 +57,10 @@ def flat(item: Any) -> list[build.Tensor]:
     return [part for one in item for part in flat(one)] if isinstance(item, tuple) else [item]
 
 
-def results(net: build.TorchNet | build.KerasNet, made: Any, fed: list[np.ndarray], backend: str) -> list[np.ndarray]:
+def results(net: build.TorchNet | build.KerasNet, made: Any, fed: list[np.ndarray]) -> list[np.ndarray]:
     for place, tensor in enumerate(flat(made)):
         net.output(f"out{place}", tensor)
-    session = net.session(strict=False, backend=backend)
+    session = net.session(strict=False)
     assert "in numpy" not in session.report()
     return session.run(None, {f"in{place}": array for place, array in enumerate(fed)})
 

@@ -27,7 +27,7 @@ def test_as_in_keras(case: Case, weights: tuple[str, build.Weights]) -> None:
     hx = [states] if states else []
     call = case.call if form == "model.weights.h5" else {}
     made = getattr(net, case.method)(case.name, x, *hx, **call)
-    replay.require_equal(replay.results(net, made, fed, "native"), replay.numbers("keras", case, "out"))
+    replay.require_equal(replay.results(net, made, fed), replay.numbers("keras", case, "out"))
 
 
 @pytest.mark.parametrize("form", FORMS)

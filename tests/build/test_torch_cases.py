@@ -20,5 +20,5 @@ def test_as_in_pytorch(case: Case) -> None:
     x, *states = replay.inputs(net, fed)
     hx = [] if not states else [tuple(states) if len(states) > 1 else states[0]]
     made = getattr(net, case.method)("m", x, *hx, **case.call)
-    replay.require_equal(replay.results(net, made, fed, "native"), replay.numbers("torch", case, "out"))
+    replay.require_equal(replay.results(net, made, fed), replay.numbers("torch", case, "out"))
     assert not net.weights.unused()
