@@ -45,6 +45,10 @@ def main() -> None:
         arrays.update({f"{case.name}.in{place}": item for place, item in enumerate(fed)})
         given = results if isinstance(results, list | tuple) else [results]
         arrays.update({f"{case.name}.out{place}": np.asarray(item) for place, item in enumerate(given)})
+    whole = sequential()
+    shape = [1, 12, 8]
+    arrays["sequential.in0"] = numbers.normal(size=shape).astype("f")
+    arrays["sequential.out0"] = np.asarray(whole(arrays["sequential.in0"]))
     np.savez_compressed(arguments.output / "keras.npz", **arrays)
     with (
         tempfile.TemporaryDirectory() as folder,
@@ -53,8 +57,39 @@ def main() -> None:
         paths = [Path(folder, name) for name in ("model.keras", "model.h5")]
         for path in paths:
             model.save(path)
+        paths += [Path(folder, "sequential.keras")]
+        whole.save(paths[-1])
         for path in paths:
             archive.write(path, path.name)
+
+
+def sequential() -> Any:
+    """The model of docs/building.md, with more kinds of layers."""
+    layers = keras.layers
+    inner = keras.Sequential([layers.Dense(6), layers.LeakyReLU(), layers.ReLU(6.0)], name="inner")
+    return keras.Sequential(
+        [
+            keras.Input((None, 8)),
+            layers.Conv1D(6, 3, padding="causal", activation="relu", name="front"),
+            layers.BatchNormalization(),
+            layers.Dropout(0.2),
+            layers.GRU(5, return_sequences=True, name="memory"),
+            layers.TimeDistributed(layers.Dense(4, activation="tanh")),
+            layers.MaxPooling1D(2, padding="same"),
+            layers.ZeroPadding1D((1, 0)),
+            inner,
+            layers.Bidirectional(layers.LSTM(3, return_sequences=True), merge_mode="ave"),
+            layers.Activation("hard_sigmoid"),
+            layers.GlobalAveragePooling1D(),
+            layers.Reshape((3, 1)),
+            layers.Permute((2, 1)),
+            layers.Flatten(),
+            layers.Rescaling(2.0, offset=-1.0),
+            layers.Dense(3, name="words"),
+            layers.Softmax(),
+        ],
+        name="keywords",
+    )
 
 
 def made(case: Case) -> Any:

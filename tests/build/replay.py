@@ -49,7 +49,7 @@ def numbers(framework: str, case: Case, side: str) -> list[np.ndarray]:
     return [found[name] for place in range(9) if (name := f"{case.name}.{side}{place}") in found]
 
 
-def inputs(net: build.TorchNet | build.KerasNet, fed: list[np.ndarray]) -> list[build.Tensor]:
+def inputs(net: build.TorchNet | build.KerasModel, fed: list[np.ndarray]) -> list[build.Tensor]:
     return [net.input(f"in{place}", array.shape, str(array.dtype)) for place, array in enumerate(fed)]
 
 
@@ -57,7 +57,7 @@ def flat(item: Any) -> list[build.Tensor]:
     return [part for one in item for part in flat(one)] if isinstance(item, tuple) else [item]
 
 
-def results(net: build.TorchNet | build.KerasNet, made: Any, fed: list[np.ndarray]) -> list[np.ndarray]:
+def results(net: build.TorchNet | build.KerasModel, made: Any, fed: list[np.ndarray]) -> list[np.ndarray]:
     for place, tensor in enumerate(flat(made)):
         net.output(f"out{place}", tensor)
     session = net.session(strict=False)

@@ -21,7 +21,7 @@ def weights(request: pytest.FixtureRequest) -> tuple[str, build.Weights]:
 def test_as_in_keras(case: Case, weights: tuple[str, build.Weights]) -> None:
     """A file of a whole model says how its layers were made, one of weights alone does not."""
     form, found = weights
-    net = build.KerasNet(found)
+    net = build.KerasModel(found)
     fed = replay.numbers("keras", case, "in")
     x, *states = replay.inputs(net, fed)
     hx = [states] if states else []

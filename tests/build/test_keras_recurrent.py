@@ -48,7 +48,7 @@ def test_lstm_by_its_formula() -> None:
     ("kind", "gates", "bias"), [("simple_rnn", 1, ()), ("gru", 3, (2,)), ("gru", 3, ()), ("lstm", 4, ())]
 )
 def test_a_stream_is_the_whole_run(kind: str, gates: int, bias: tuple[int, ...]) -> None:
-    def model(states: bool) -> build.KerasNet:
+    def model(states: bool) -> build.KerasModel:
         net = build.keras(layer(gates, bias=bias))
         x = net.input("x", (1, "time", 3))
         net.output("y", getattr(net, kind)("rnn", x, return_sequences=True, states=states))

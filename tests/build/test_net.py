@@ -108,7 +108,7 @@ def in_numpy(x: np.ndarray, h: np.ndarray, gain: np.ndarray) -> tuple[np.ndarray
 
 
 @pytest.mark.parametrize("axis", [0, 1])
-@pytest.mark.parametrize("backend", ["native", "numpy"])
+@pytest.mark.parametrize("backend", ["auto", "numpy"])
 def test_a_cell_in_a_loop(axis: int, backend: str) -> None:
     """With a value from outside of the loop, and weights inside."""
     net = build.torch(WEIGHTS)

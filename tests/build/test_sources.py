@@ -37,7 +37,7 @@ def test_forms(data: bytes, form: str) -> None:
 
 def test_load_goes_by_the_form() -> None:
     assert isinstance(build.load(RECORDED / "torch.safetensors"), build.TorchNet)
-    assert isinstance(build.load(replay.keras_file("model.h5")), build.KerasNet)
+    assert isinstance(build.load(replay.keras_file("model.h5")), build.KerasModel)
     for source in ({}, npz(a=[1.0])):
         with pytest.raises(webrnn.OptionError, match="any framework"):
             build.load(source)

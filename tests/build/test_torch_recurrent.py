@@ -33,7 +33,7 @@ def of(weights: dict[str, np.ndarray], index: int = 0) -> list[np.ndarray]:
     return [weights[f"rnn.{name}_l{index}"] for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")]
 
 
-@pytest.mark.parametrize("backend", ["native", "numpy"])
+@pytest.mark.parametrize("backend", ["auto", "numpy"])
 @pytest.mark.parametrize(("inputs", "hidden", "time", "batch"), [(1, 1, 1, 1), (5, 33, 7, 3)])
 def test_gru_by_its_formula(backend: str, inputs: int, hidden: int, time: int, batch: int) -> None:
     weights = layer("gru", inputs, hidden, layers=2)

@@ -14,17 +14,17 @@ from __future__ import annotations
 from typing import Any
 
 from .keras_files import read_keras
-from .keras_recurrent import KerasNet
+from .keras_models import KerasModel
 from .keras_weights import KerasWeights
 from .sources import Source, is_of_keras, torch_arrays
 from .tensor import Tensor
 from .torch_recurrent import TorchNet
 from .weights import Weights
 
-__all__ = ["KerasNet", "Source", "Tensor", "TorchNet", "Weights", "keras", "load", "torch"]
+__all__ = ["KerasModel", "Source", "Tensor", "TorchNet", "Weights", "keras", "load", "torch"]
 
 
-def load(source: Source, **options: Any) -> TorchNet | KerasNet:
+def load(source: Source, **options: Any) -> TorchNet | KerasModel:
     """`torch` or `keras`, by the form of a file. An .npz or a dict may be of either: name the function for these."""
     return keras(source, **options) if is_of_keras(source) else torch(source, **options)
 
@@ -40,10 +40,10 @@ def torch(source: Source, *, key: str | None = None, dtype: str = "float32") -> 
     return TorchNet(Weights(arrays, ".", origin), dtype)
 
 
-def keras(source: Source, *, dtype: str = "float32") -> KerasNet:
+def keras(source: Source, *, dtype: str = "float32") -> KerasModel:
     """A model with the weights of Keras's: a .keras file, an .h5 of a whole model, a .weights.h5, an .npz, or a dict of
     arrays, such as {w.path: w.numpy() for w in model.weights}.
 
     The first two say of each layer how it was made: options that a call leaves out are those of the file.
     """
-    return KerasNet(KerasWeights(read_keras(source)), dtype)
+    return KerasModel(KerasWeights(read_keras(source)), dtype)

@@ -8,7 +8,6 @@ model_weights/gru/gru/gru_cell/kernel:0          .h5 of Keras 2: gru/gru_cell/ke
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -21,6 +20,7 @@ from webrnn.errors import ModelError, OptionError
 from .archives import Archive
 from .hdf5 import Hdf5, read_hdf5
 from .sources import Source, arrays_of, bytes_of, form_of, read_npz
+from .texts import read_json
 
 
 @dataclass
@@ -31,6 +31,8 @@ class KerasFile:
     """The name of each array with the names of the file's folders instead of those of layers, where they differ."""
     layers: dict[str, LayerConfig] = field(default_factory=dict)
     """What the file says of its layers, by their names; empty for files of weights alone."""
+    model: LayerConfig | None = None
+    """What it says of the whole model."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,7 @@ class LayerConfig:
     @property
     def inner(self) -> LayerConfig:
         """Of a wrapper (Bidirectional, TimeDistributed), the layer inside."""
-        return _layer(self.options.get("layer")) or LayerConfig("", {})
+        return layer_of(self.options.get("layer")) or LayerConfig("", {})
 
 
 def read_keras(source: Source) -> KerasFile:
@@ -78,11 +80,14 @@ def _of_hdf5(file: Hdf5, origin: str, config: bytes | None) -> KerasFile:
     if len(set(names.values())) < len(names):
         names = {path: path for path in stored}
     text = config if config is not None else file.attributes.get("", {}).get("model_config")
+    text = text.encode() if isinstance(text, str) else text
+    model = read_json(text, "the description of the model") if isinstance(text, bytes) else None
     return KerasFile(
         {names[path]: array for path, array in stored.items()},
         origin,
         {names[path]: folder for path, folder in folders.items() if is_numbered and folder != names[path]},
-        _layers(text) if isinstance(text, str | bytes) else {},
+        _all_layers(model),
+        layer_of(model),
     )
 
 
@@ -116,27 +121,32 @@ def _by_kernel(path: str) -> str:
     return "/".join((parts[0], *parts[again + 1 :]))
 
 
-def _layers(text: str | bytes) -> dict[str, LayerConfig]:
-    try:
-        model = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise ModelError(f"the description of the model is not JSON: {error}") from None
-    return dict(_all_layers(model, 0))
+def _all_layers(model: Any) -> dict[str, LayerConfig]:
+    """The layers of a model and of models inside it, by their paths and, where it is clear, by their names."""
+    by_path = dict(_layers_below(model, (), 0))
+    by_name: dict[str, LayerConfig] = {}
+    counts = Counter(path[-1] for path in by_path)
+    for path, layer in by_path.items():
+        if counts[path[-1]] == 1 or len(path) == 1:
+            by_name[path[-1]] = layer
+    return {**by_name, **{"/".join(path): layer for path, layer in by_path.items()}}
 
 
-def _all_layers(model: Any, depth: int) -> Iterator[tuple[str, LayerConfig]]:
-    found = _layer(model)
+def _layers_below(model: Any, above: tuple[str, ...], depth: int) -> Iterator[tuple[tuple[str, ...], LayerConfig]]:
+    found = layer_of(model)
     if found is None or depth > 32:
         return
-    name = found.options.get("name")
-    if isinstance(name, str):
-        yield name, found
     inner = found.options.get("layers")
     for one in [*(inner if isinstance(inner, list) else ()), found.options.get("layer")]:
-        yield from _all_layers(one, depth + 1)
+        layer = layer_of(one)
+        if layer is not None and isinstance(layer.options.get("name"), str):
+            path = (*above, layer.options["name"])
+            yield path, layer
+            yield from _layers_below(one, path, depth + 1)
 
 
-def _layer(item: Any) -> LayerConfig | None:
+def layer_of(item: Any) -> LayerConfig | None:
+    """What a part of the description says of one layer, or of a model; None if it is of something else."""
     if not isinstance(item, dict) or not isinstance(item.get("config"), dict):
         return None
     return LayerConfig(str(item.get("class_name", "")), item["config"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,29 +22,36 @@ class KerasWeights(Weights):
 
     def __init__(self, file: KerasFile):
         super().__init__(file.arrays, "/", file.origin)
-        self.folders, self.layers = file.folders, file.layers
+        self.folders, self.layers, self.model = file.folders, file.layers, file.model
 
     def layer_names(self, prefix: str) -> dict[str, str]:
         """{what follows the name of the layer: the full name of the weight}"""
         parts = tuple(part for part in prefix.split("/") if part)
         for names in ({name: name for name in self.arrays}, self.folders):
-            found = {name: _behind(spelled, parts, 0) for name, spelled in names.items()}
-            if any(rest is not None for rest in found.values()):
-                return {rest: name for name, rest in found.items() if rest is not None}
-        for names in ({name: name for name in self.arrays}, self.folders):
-            groups: dict[tuple[str, ...], dict[str, str]] = {}
-            for name, spelled in names.items():
-                pieces = spelled.split("/")
-                start = next((at for at in range(1, len(pieces)) if _behind(spelled, parts, at) is not None), None)
-                if start is not None:
-                    rest = _behind(spelled, parts, start)
-                    groups.setdefault(tuple(pieces[:start]), {})[rest or ""] = name
-            if len(groups) > 1:
-                places = ["/".join((*above, prefix)) for above in groups]
-                raise OptionError(f"{self.origin} has several layers {prefix!r}: {few(places)}")
-            if groups:
-                return next(iter(groups.values()))
+            found = self._below(names, parts) or self._inside(names, parts, prefix)
+            if found:
+                return found
         raise self.unknown(prefix)
+
+    def _below(self, names: Mapping[str, str], parts: tuple[str, ...]) -> dict[str, str]:
+        """The weights whose names begin with these parts."""
+        found = {name: _behind(spelled, parts, 0) for name, spelled in names.items()}
+        return {rest: name for name, rest in found.items() if rest is not None}
+
+    def _inside(self, names: Mapping[str, str], parts: tuple[str, ...], prefix: str) -> dict[str, str]:
+        """The weights of the one model inside of the model that has such a layer."""
+        groups: dict[tuple[str, ...], dict[str, str]] = {}
+        for name, spelled in names.items():
+            pieces = spelled.split("/")
+            for start in range(1, len(pieces)):
+                rest = _behind(spelled, parts, start)
+                if rest is not None:
+                    groups.setdefault(tuple(pieces[:start]), {})[rest] = name
+                    break
+        if len(groups) > 1:
+            places = ["/".join((*above, prefix)) for above in groups]
+            raise OptionError(f"{self.origin} has several layers {prefix!r}: {few(places)}")
+        return next(iter(groups.values()), {})
 
     def prefixes(self) -> list[str]:
         """The layers, in the order of the file."""
@@ -80,16 +87,14 @@ class Layer:
         self.config = self._config()
 
     def _config(self) -> LayerConfig | None:
-        """What the file says of the layer: under its name, whatever the caller calls it."""
-        for name in (self.prefix.split("/")[-1], *self._own_names()):
+        """What the file says of the layer: under its path or its name, whatever the caller calls it."""
+        (rest, full), *_ = self.names.items()
+        path = full[: len(full) - len(rest)].strip("/") if full.endswith(rest) else full
+        parts = full.split("/")
+        for name in (path, self.prefix, path.split("/")[-1], *reversed(parts[:-2])):
             if name in self.weights.layers:
                 return self.weights.layers[name]
         return None
-
-    def _own_names(self) -> list[str]:
-        (rest, full), *_ = self.names.items()
-        above = full[: len(full) - len(rest)].strip("/") if full.endswith(rest) else full
-        return [above.split("/")[-1], *reversed(full.split("/")[:-2])]
 
     def option(self, name: str, given: Any, default: Any) -> Any:
         """An option as it was given, or as the file has it, or Keras's default."""

@@ -6,7 +6,6 @@ lie one behind the other, without gaps, from the first byte behind the header to
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -15,6 +14,7 @@ import numpy as np
 from webrnn.errors import ModelError, UnsupportedOp
 
 from .elements import TYPES_OF_SAFETENSORS, count_of, shaped, widened
+from .texts import read_json
 
 LONGEST_HEADER = 100_000_000
 """What safetensors' own reader takes at most."""
@@ -54,21 +54,10 @@ def read_safetensors(data: bytes) -> dict[str, np.ndarray]:
 
 
 def _header(text: bytes) -> dict[str, Any]:
-    try:
-        header = json.loads(text.decode(), object_pairs_hook=_without_duplicates)
-    except (ValueError, RecursionError) as error:
-        raise ModelError(f"the header of the safetensors file is not JSON: {error}") from None
+    header = read_json(text, "the header of the safetensors file")
     if not isinstance(header, dict):
         raise ModelError("the header of the safetensors file is not a JSON object")
     return header
-
-
-def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        names = [name for name, _ in pairs]
-        raise ValueError(f"{next(name for name in names if names.count(name) > 1)!r} is there twice")
-    return found
 
 
 class _Entry:
