@@ -115,9 +115,7 @@ class PickleReader:
             raise ValueError("a key has no value")
         target = self._top(dict)
         for key, value in zip(items[::2], items[1::2], strict=True):
-            if not isinstance(key, str | int | float | bool | bytes | tuple | None):
-                raise ValueError(f"a {type(key).__name__} is a key")
-            target[key] = value
+            target[plain_key(key)] = value
 
     def _call(self) -> None:
         arguments, name = self._pop(), self._pop()
@@ -139,15 +137,22 @@ class PickleReader:
         if isinstance(target, list):
             target.extend(items)
         else:
-            target.update(items)
+            target.update(plain_key(item) for item in items)
+
+
+def plain_key(key: Any) -> Any:
+    """A key of a dict or an element of a set. Tuples could be nested so deep that hashing them ends the process."""
+    if not isinstance(key, str | int | float | bool | bytes | None):
+        raise ValueError(f"a {type(key).__name__} is a key")
+    return key
 
 
 def _pushes(value: Callable[[PickleReader], Any]) -> Callable[[PickleReader], None]:
     return lambda reader: reader.stack.append(value(reader))
 
 
-def _long(reader: PickleReader, width: int) -> int:
-    return int.from_bytes(reader._bytes(reader._number(width)), "little", signed=True)
+def _long(reader: PickleReader) -> int:
+    return int.from_bytes(reader._bytes(reader._number(1)), "little", signed=True)
 
 
 def _signed(reader: PickleReader) -> int:
@@ -203,8 +208,7 @@ _STEPS: Mapping[int, Callable[[PickleReader], None]] = {
     ord("K"): _pushes(lambda r: r._number(1)),  # BININT1
     ord("M"): _pushes(lambda r: r._number(2)),  # BININT2
     ord("J"): _pushes(_signed),  # BININT
-    0x8A: _pushes(lambda r: _long(r, 1)),  # LONG1
-    0x8B: _pushes(lambda r: _long(r, 4)),  # LONG4
+    0x8A: _pushes(_long),  # LONG1
     ord("G"): _pushes(lambda r: struct.unpack(">d", r._bytes(8))[0]),  # BINFLOAT
     ord("X"): _pushes(_text(4)),  # BINUNICODE
     0x8C: _pushes(_text(1)),  # SHORT_BINUNICODE

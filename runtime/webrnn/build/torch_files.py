@@ -5,7 +5,6 @@ A tensor is a view of a storage: an offset, sizes and strides, counted in elemen
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from webrnn.errors import ModelError, OptionError, UnsupportedOp
 
 from .archives import Archive
 from .elements import BFLOAT16, MOST_AXES, TYPES_OF_TORCH, Element, count_of, widened
-from .pickles import Maker, Name, PickleReader
+from .pickles import Maker, Name, PickleReader, plain_key
 
 _STORAGES = {
     "DoubleStorage": "float64", "FloatStorage": "float32", "HalfStorage": "float16", "BFloat16Storage": "bfloat16",
@@ -95,7 +94,7 @@ class _Storage:
     def view(self, offset: Any, sizes: Any, strides: Any) -> np.ndarray:
         """The tensor, copied: its strides are counted in elements."""
         if not (_are_sizes((offset,)) and _are_sizes(sizes) and _are_sizes(strides) and len(sizes) == len(strides)):
-            raise ModelError(f"a tensor has offset {offset!r}, sizes {sizes!r} and strides {strides!r}")
+            raise ModelError("offset, sizes or strides of a tensor are damaged")
         if len(sizes) > MOST_AXES:
             raise ModelError(f"a tensor has {len(sizes)} axes")
         flat = np.frombuffer(self.data, self.element.stored)
@@ -140,7 +139,8 @@ def _rebuild_parameter(tensor: Any, *_: Any) -> np.ndarray:
 def _mapping(items: Any = (), *_: Any) -> dict[Any, Any]:
     if isinstance(items, Name):  # defaultdict(list)
         return {}
-    return dict(items)
+    pairs = items.items() if isinstance(items, dict) else items
+    return {plain_key(key): value for key, value in pairs}
 
 
 class _Type:
@@ -153,11 +153,9 @@ class _Type:
         raise ModelError(f"torch.{self.name} is called")
 
 
-def _plain(kind: type) -> Callable[..., Any]:
-    def make(*arguments: Any) -> Any:
-        return kind(*arguments)
-
-    return make
+def _items(items: Any = ()) -> list[Any]:
+    """A list or a set: nobody asks for its elements."""
+    return list(items)
 
 
 _MAKERS: dict[str, Maker] = {
@@ -168,15 +166,15 @@ _MAKERS: dict[str, Maker] = {
     "torch._utils._rebuild_parameter_with_state": _rebuild_parameter,
     "torch.nn.parameter.Parameter": _rebuild_parameter,
     "torch.Size": lambda items=(): tuple(items),
-    "torch.device": lambda *parts: ":".join(str(part) for part in parts),
+    "torch.device": lambda *_: "device",
     "collections.OrderedDict": _mapping,
     "collections.defaultdict": _mapping,
     "collections.Counter": _mapping,
     "builtins.dict": _mapping,
-    "builtins.list": _plain(list),
-    "builtins.set": _plain(set),
-    "__builtin__.set": _plain(set),
-    "__builtin__.list": _plain(list),
+    "builtins.list": _items,
+    "builtins.set": _items,
+    "__builtin__.set": _items,
+    "__builtin__.list": _items,
     "__builtin__.dict": _mapping,
     **{f"torch.{name}": _StorageKind(element) for name, element in _STORAGES.items()},
     "torch.storage.UntypedStorage": _StorageKind("uint8"),
