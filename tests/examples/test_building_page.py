@@ -1,33 +1,26 @@
 """The code in docs/building.md runs as it stands, from top to bottom."""
 
-import json
 import re
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 import webrnn
 from tests.build import replay
+from tests.build.writing import gru, safetensors
 from webrnn import build
 
 PAGE = (Path(__file__).parents[2] / "docs" / "building.md").read_text()
 SHAPES = {
-    "rnn.weight_ih_l0": (192, 40), "rnn.weight_hh_l0": (192, 64), "rnn.bias_ih_l0": (192,), "rnn.bias_hh_l0": (192,),
-    "norm.weight": (64,), "norm.bias": (64,), "skip.weight": (64, 40), "out.weight": (40, 64), "out.bias": (40,),
+    **gru(40, 64), "norm.weight": (64,), "norm.bias": (64,), "skip.weight": (64, 40), "out.weight": (40, 64),
+    "out.bias": (40,),
 }  # fmt: skip
 
 
 @pytest.fixture(autouse=True)
 def files(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    header, data = {}, b""
-    for name, shape in SHAPES.items():
-        array = np.full(shape, 0.01, np.float32).tobytes()
-        header[name] = {"dtype": "F32", "shape": shape, "data_offsets": [len(data), len(data) + len(array)]}
-        data += array
-    text = json.dumps(header).encode()
-    Path("denoiser.safetensors").write_bytes(len(text).to_bytes(8, "little") + text + data)
+    Path("denoiser.safetensors").write_bytes(safetensors(SHAPES))
     Path("keywords.keras").write_bytes(replay.keras_file("sequential.keras"))
 
 
