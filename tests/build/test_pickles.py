@@ -85,13 +85,27 @@ def test_damaged_pickles(data: bytes) -> None:
         read(data)
 
 
-def test_tuples_that_are_nested_deep_are_no_keys() -> None:
-    """Hashing one would call itself for each level."""
-    deep = b")" + b"\x85" * 1_000_000
-    for data in (b"}" + deep + b"Ns.", b"\x8f(" + deep + b"\x90."):
+NESTED = {
+    "tuples": b")" + b"\x85" * 50_000 + b".",
+    "tuples as keys": b"})" + b"\x85" * 50_000 + b"Ns.",
+    "lists": b"]" * 50_000 + b"a" * 49_999 + b".",
+    "dicts": b"}" + b"K\x01}" * 50_000 + b"s" * 50_000 + b".",
+    "lists that are filled once they are inside": b"]" + b"]q\x00ah\x00" * 50_000 + b"Na.",
+    "lists that contain each other": b"]q\x00]q\x01h\x00a0h\x01a.",
+    "a list that contains itself": b"]q\x00h\x00a.",
+}
+
+
+@pytest.mark.parametrize("data", NESTED.values(), ids=NESTED)
+def test_how_deep_data_are_nested_is_bounded(data: bytes) -> None:
+    with pytest.raises(webrnn.ModelError, match=r"nested too deep|something is added to a list"):
+        read(data)
+
+
+def test_tuples_are_no_keys() -> None:
+    for data in (b"})\x85Ns.", b"\x8f()\x90."):
         with pytest.raises(webrnn.ModelError, match="a tuple is a key"):
             read(data)
-    assert isinstance(read(deep + b"."), tuple)
 
 
 @pytest.mark.parametrize("code", [b"i", b"o", b"I", b"F", b"P", b"\x82", b"\x92", b"\x97", b"2", b"V", b"\x8b"])

@@ -106,6 +106,6 @@ def test_what_cannot_be(function: Callable[[Any], Any], words: str) -> None:
 
 
 def test_integers_stay_integers() -> None:
-    found = run(lambda x: x * 2 + 1, (3,), np.array([1, 2, 3]))
+    found = run(lambda x: x * 2 + 1, (3,), np.array([1, 2, 3], np.int64))
     assert found.dtype == np.int64
     assert found.tolist() == [3, 5, 7]

@@ -94,6 +94,7 @@ def test_a_stream_is_the_whole_run(kind: str, projected: int, batch_first: bool,
     net = model(True)
     assert net.carry == {f"rnn_{label}": f"rnn_{label}_next" for label in ("hc" if kind == "lstm" else "h")}
     assert net.session().find_states().carry() == net.carry
+    assert net.session().get_outputs()[0].name == "y"
     net.session().export(tmp_path / "model.rnn", carry=net.carry)
     streams = [net.stream(), model(False).stream(), webrnn.InferenceSession(tmp_path / "model.rnn").stream()]
     for stream in streams:

@@ -170,6 +170,7 @@ class Net:
                 "strict=False leaves them out"
             )
         graph = core.builder.graph.copy()
+        graph.outputs.sort(key=lambda value: value.name in core.carry.values())  # states behind the others
         graph.drop_unused_constants()
         return graph
 

@@ -19,11 +19,21 @@ Maker = Callable[..., Any]
 MOST_OBJECTS = 20_000_000
 
 
-class _Mark:
-    pass
+DEEPEST = 64
+"""How deep data may be nested. Python frees and hashes a tuple by calls that are nested as deep, and in a browser the
+stack ends soon. So that the depth is known, nothing is added to a container that is part of another one already."""
 
 
-_MARK = _Mark()
+class _Slot:
+    """A value on the stack."""
+
+    __slots__ = ("is_open", "level", "value")
+
+    def __init__(self, value: Any, level: int = 0, is_open: bool = False):
+        self.value, self.level, self.is_open = value, level, is_open
+
+
+_MARK = _Slot(None)
 
 
 class Name:
@@ -47,8 +57,8 @@ class PickleReader:
     def __init__(self, data: bytes, resolve: Callable[[str], Maker], load: Callable[[Any], Any]):
         self.data, self.resolve, self.load = data, resolve, load
         self.at = 0
-        self.stack: list[Any] = []
-        self.memo: dict[int, Any] = {}
+        self.stack: list[_Slot] = []
+        self.memo: dict[int, _Slot] = {}
         self.n_objects = 0
 
     def read(self) -> Any:
@@ -85,13 +95,23 @@ class PickleReader:
 
     # ------------------------------------------------------------------------------------------------------- the stack
 
-    def _pop(self) -> Any:
-        item = self.stack.pop()
-        if item is _MARK:
-            raise ValueError("a mark is where a value is needed")
-        return item
+    def _push(self, value: Any, level: int = 0, is_open: bool = False) -> None:
+        if level > DEEPEST:
+            raise ValueError("its data are nested too deep")
+        self.stack.append(_Slot(value, level, is_open))
 
-    def _to_mark(self) -> list[Any]:
+    def _take(self) -> _Slot:
+        """The last value, which nothing is added to from now on."""
+        slot = self.stack.pop()
+        if slot is _MARK:
+            raise ValueError("a mark is where a value is needed")
+        slot.is_open = False
+        return slot
+
+    def _pop(self) -> Any:
+        return self._take().value
+
+    def _to_mark(self) -> list[_Slot]:
         place = len(self.stack) - 1
         while self.stack[place] is not _MARK:
             place -= 1
@@ -99,45 +119,68 @@ class PickleReader:
                 raise ValueError("there is no mark")
         found = self.stack[place + 1 :]
         del self.stack[place:]
+        for slot in found:
+            slot.is_open = False
         return found
 
-    def _top(self, kind: type) -> Any:
-        if not isinstance(self.stack[-1], kind):
-            raise ValueError(f"a {type(self.stack[-1]).__name__} is where a {kind.__name__} is needed")
-        return self.stack[-1]
+    def _open(self, kind: type | tuple[type, ...], items: list[_Slot]) -> Any:
+        """The container that is last on the stack, to which items are added."""
+        slot = self.stack[-1]
+        if not slot.is_open or not isinstance(slot.value, kind):
+            raise ValueError(f"something is added to a {type(slot.value).__name__}")
+        slot.level = max(slot.level, _level(items))
+        if slot.level > DEEPEST:
+            raise ValueError("its data are nested too deep")
+        return slot.value
 
     def _push_name(self, module: str, name: str) -> None:
         full = f"{module}.{name}"
-        self.stack.append(Name(full, self.resolve(full)))
+        self._push(Name(full, self.resolve(full)))
 
-    def _set_items(self, items: list[Any]) -> None:
+    def _push_tuple(self, items: list[_Slot]) -> None:
+        self._push(tuple(slot.value for slot in items), _level(items))
+
+    def _set_items(self, items: list[_Slot]) -> None:
         if len(items) % 2:
             raise ValueError("a key has no value")
-        target = self._top(dict)
+        target = self._open(dict, items)
         for key, value in zip(items[::2], items[1::2], strict=True):
-            target[plain_key(key)] = value
+            target[plain_key(key.value)] = value.value
 
     def _call(self) -> None:
-        arguments, name = self._pop(), self._pop()
-        if not isinstance(name, Name) or not isinstance(arguments, tuple):
+        arguments, name = self._take(), self._pop()
+        if not isinstance(name, Name) or not isinstance(arguments.value, tuple):
             raise ValueError(f"a {type(name).__name__} is called")
-        self.stack.append(name.make(*arguments))
+        made = name.make(*arguments.value)
+        self._push(made, arguments.level + 1, isinstance(made, dict | list))
 
     def _memoize(self, index: int) -> None:
+        if self.stack[-1] is _MARK:
+            raise ValueError("a mark is kept")
         self.memo[index] = self.stack[-1]
+
+    def _push_again(self, index: int) -> None:
+        slot = self.memo[index]
+        slot.is_open = False
+        self._push(slot.value, slot.level)
 
     def _drop_attributes(self) -> None:
         """BUILD: the attributes of an object, such as the `_metadata` of a state_dict."""
         self._pop()
-        if not isinstance(self.stack[-1], dict):
-            raise ValueError(f"attributes of a {type(self.stack[-1]).__name__} are set")
+        if not isinstance(self.stack[-1].value, dict):
+            raise ValueError(f"attributes of a {type(self.stack[-1].value).__name__} are set")
 
-    def _add_items(self, kind: type, items: list[Any]) -> None:
-        target = self._top(kind)
+    def _add_items(self, kind: type | tuple[type, ...], items: list[_Slot]) -> None:
+        target = self._open(kind, items)
         if isinstance(target, list):
-            target.extend(items)
+            target.extend(slot.value for slot in items)
         else:
-            target.update(plain_key(item) for item in items)
+            target.update(plain_key(slot.value) for slot in items)
+
+
+def _level(items: list[_Slot]) -> int:
+    """How deep a container of these is nested."""
+    return 1 + max((slot.level for slot in items), default=0)
 
 
 def plain_key(key: Any) -> Any:
@@ -148,7 +191,11 @@ def plain_key(key: Any) -> Any:
 
 
 def _pushes(value: Callable[[PickleReader], Any]) -> Callable[[PickleReader], None]:
-    return lambda reader: reader.stack.append(value(reader))
+    return lambda reader: reader._push(value(reader))
+
+
+def _opens(kind: type) -> Callable[[PickleReader], None]:
+    return lambda reader: reader._push(kind(), 1, True)
 
 
 def _long(reader: PickleReader) -> int:
@@ -169,8 +216,8 @@ def _raw(width: int) -> Callable[[PickleReader], bytes]:
 
 def _tuple(count: int) -> Callable[[PickleReader], None]:
     def step(reader: PickleReader) -> None:
-        items = [reader._pop() for _ in range(count)]
-        reader.stack.append(tuple(reversed(items)))
+        items = [reader._take() for _ in range(count)]
+        reader._push_tuple(items[::-1])
 
     return step
 
@@ -198,7 +245,7 @@ _STEPS: Mapping[int, Callable[[PickleReader], None]] = {
     ord("R"): lambda r: r._call(),  # REDUCE
     0x81: lambda r: r._call(),  # NEWOBJ
     ord("b"): lambda r: r._drop_attributes(),  # BUILD
-    ord("Q"): lambda r: r.stack.append(r.load(r._pop())),  # BINPERSID
+    ord("Q"): lambda r: r._push(r.load(r._pop())),  # BINPERSID
     ord("("): lambda r: r.stack.append(_MARK),  # MARK
     ord("0"): _drop,  # POP
     ord("1"): _drop_to_mark,  # POP_MARK
@@ -218,24 +265,24 @@ _STEPS: Mapping[int, Callable[[PickleReader], None]] = {
     0x8E: _pushes(_raw(8)),  # BINBYTES8
     ord("T"): _pushes(_raw(4)),  # BINSTRING
     ord("U"): _pushes(_raw(1)),  # SHORT_BINSTRING
-    ord("}"): _pushes(lambda r: {}),  # EMPTY_DICT
-    ord("]"): _pushes(lambda r: []),  # EMPTY_LIST
+    ord("}"): _opens(dict),  # EMPTY_DICT
+    ord("]"): _opens(list),  # EMPTY_LIST
     ord(")"): _pushes(lambda r: ()),  # EMPTY_TUPLE
-    0x8F: _pushes(lambda r: set()),  # EMPTY_SET
-    ord("t"): lambda r: r.stack.append(tuple(r._to_mark())),  # TUPLE
+    0x8F: _opens(set),  # EMPTY_SET
+    ord("t"): lambda r: r._push_tuple(r._to_mark()),  # TUPLE
     0x85: _tuple(1),
     0x86: _tuple(2),
     0x87: _tuple(3),
-    ord("a"): lambda r: r._add_items(list, [r._pop()]),  # APPEND
+    ord("a"): lambda r: r._add_items(list, [r._take()]),  # APPEND
     ord("e"): lambda r: r._add_items(list, r._to_mark()),  # APPENDS
     0x90: lambda r: r._add_items(set, r._to_mark()),  # ADDITEMS
-    ord("s"): lambda r: r._set_items([r._pop(), r._pop()][::-1]),  # SETITEM
+    ord("s"): lambda r: r._set_items([r._take(), r._take()][::-1]),  # SETITEM
     ord("u"): lambda r: r._set_items(r._to_mark()),  # SETITEMS
     ord("q"): lambda r: r._memoize(r._number(1)),  # BINPUT
     ord("r"): lambda r: r._memoize(r._number(4)),  # LONG_BINPUT
     0x94: lambda r: r._memoize(len(r.memo)),  # MEMOIZE
-    ord("h"): _pushes(lambda r: r.memo[r._number(1)]),  # BINGET
-    ord("j"): _pushes(lambda r: r.memo[r._number(4)]),  # LONG_BINGET
+    ord("h"): lambda r: r._push_again(r._number(1)),  # BINGET
+    ord("j"): lambda r: r._push_again(r._number(4)),  # LONG_BINGET
 }
 
 
