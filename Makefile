@@ -2,7 +2,7 @@ PYTHON ?= python3
 PY := .venv/bin/python
 OXLINT := build/oxlint-1.93.0
 
-.PHONY: pictures setup demo test test-exhaustive fuzz-plans fuzz-hosts fuzz-node fuzz-passes fuzz-models fuzz-streams soak soak-map bench-map build-check build-record exports exports-write exports-check audio-realtime real-models quality baseline bench bench-models bench-exports bench-threads bench-kernels bench-passes bench-node-pools peers scan-study pyodide npm lint lines clean soak-pool bench-pools
+.PHONY: pictures setup demo test test-exhaustive fuzz-plans fuzz-hosts fuzz-node fuzz-passes fuzz-models fuzz-streams soak soak-map bench-map exports exports-write exports-check audio-realtime real-models quality baseline bench bench-models bench-exports bench-threads bench-kernels bench-passes bench-node-pools peers scan-study pyodide npm wheels foreign lint lines clean soak-pool bench-pools
 
 # Everything a checkout needs. Quick the second time: pip is called only when pyproject.toml changed.
 setup: .venv/ready
@@ -26,6 +26,14 @@ pictures: setup
 # The npm package, packed, in build/npm; nothing is published
 npm: setup
 	$(PY) -m web_demo.packaging.npm_package
+
+# Wheels for Linux, macOS, Windows and Pyodide, and the sources, in dist/; zig compiles for all of them. Ten minutes the first time
+wheels: setup
+	$(PY) -m wasm_kernels.wheels
+
+# The libraries of other systems under qemu and wine: plans, kernels and models give the bits of this machine
+foreign: setup
+	$(PY) -m tests.foreign
 
 test: setup
 	$(PY) -m pytest -n 2 --dist worksteal -m "not exhaustive"
@@ -105,7 +113,9 @@ build/exports/%/ready: tests/exports/%-requirements.txt
 exports-check: setup
 	$(PY) -m tests.exports.judge
 
-# Layers of PyTorch and Keras, 300 random ones too, in the frameworks and in webrnn.build; then 50,000 damaged files of weights. Needs `make exports`' environments
+.PHONY: build-check build-record
+# Layers of PyTorch and Keras, 300 random ones too, in the frameworks and in webrnn.build; then 50,000 damaged files of weights.
+# The frameworks, about 3 GB, get the environments of `make exports`
 build-check: setup build/exports/torch/ready build/exports/keras/ready
 	build/exports/torch/bin/python -m tests.build.in_torch --output build/recorded --random $(or $(N),300) --seed $(or $(SEED),0)
 	build/exports/keras/bin/python -m tests.build.in_keras --output build/recorded
