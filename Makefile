@@ -59,6 +59,21 @@ fuzz-models: setup
 fuzz-streams: setup
 	$(PY) -m tests.along_time.fuzz --count $(or $(N),2000) --seed $(or $(SEED),0)
 
+# 20,000 .nam and RTNeural files with changes: read, or refused with a typed error; N=200000 for more
+.PHONY: fuzz-formats nam
+fuzz-formats: setup
+	WEBRNN_FUZZ_CASES=$(or $(N),20000) WEBRNN_FUZZ_SEED=$(or $(SEED),0) $(PY) -m pytest -q tests/formats/test_fuzz.py
+
+# .nam files of every size that Neural Amp Modeler's trainer makes, beside its package; its environment is below build/
+nam: setup build/nam/ready
+	build/nam/bin/python tests/formats/nam_files.py build/nam/files
+	$(PY) -m tests.formats.nam_compare build/nam/files
+
+build/nam/ready: tests/formats/nam-requirements.txt
+	$(PYTHON) -m venv build/nam
+	build/nam/bin/python -m pip install --quiet --disable-pip-version-check -r $<
+	touch $@
+
 # 10,000 damaged plan files through Python's host, natively under AddressSanitizer and on wasmtime; N=300000 for more
 fuzz-hosts: setup
 	$(PY) -m tests.plan.host_fuzzing --plans $(or $(N),10000)

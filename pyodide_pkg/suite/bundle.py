@@ -26,6 +26,7 @@ SOURCES = (  # of runtime/ what wasm_kernels reads; the package itself is in the
     "tests/**/*.py",
     "tests/**/*.txt",
     "tests/build/recorded/*",
+    "tests/formats/recorded/*",
     "wasm_kernels/*.py",
     "wasm_kernels/*.[ch]",
     "runtime/webrnn/plan/*.py",
