@@ -2,7 +2,7 @@ PYTHON ?= python3
 PY := .venv/bin/python
 OXLINT := build/oxlint-1.93.0
 
-.PHONY: pictures setup demo test test-exhaustive fuzz-plans fuzz-hosts fuzz-node fuzz-passes fuzz-models fuzz-streams soak soak-map bench-map exports exports-write exports-check audio-realtime real-models quality baseline bench bench-models bench-exports bench-threads bench-kernels bench-passes bench-node-pools peers scan-study pyodide npm wheels foreign lint lines clean soak-pool bench-pools
+.PHONY: pictures setup demo test test-exhaustive fuzz-plans fuzz-hosts fuzz-node fuzz-passes fuzz-models fuzz-streams soak soak-map bench-map exports exports-write exports-check audio-realtime bench-sound silero real-models quality baseline bench bench-models bench-exports bench-threads bench-kernels bench-passes bench-node-pools peers scan-study pyodide npm wheels foreign lint lines clean soak-pool bench-pools bench-resampler bundlers
 
 # Everything a checkout needs. Quick the second time: pip is called only when pyproject.toml changed.
 setup: .venv/ready
@@ -12,7 +12,7 @@ setup: .venv/ready
 
 .venv/ready: pyproject.toml wasm_kernels/hatch_hook.py
 	$(PYTHON) -m venv .venv
-	$(PY) -m pip install --quiet --disable-pip-version-check --editable '.[wasm,audio,onnx,bench,dev]'
+	$(PY) -m pip install --quiet --disable-pip-version-check --editable '.[wasm,onnx,bench,dev]'
 	touch $@
 
 demo: setup
@@ -34,6 +34,9 @@ wheels: setup
 # The libraries of other systems under qemu and wine: plans, kernels and models give the bits of this machine
 foreign: setup
 	$(PY) -m tests.foreign
+# The packed package in every bundler that docs/web.md names, Next too: three minutes, and 400 MB the first time
+bundlers: setup
+	$(PY) -m pytest tests/browser/test_bundlers.py
 
 test: setup
 	$(PY) -m pytest -n 2 --dist worksteal -m "not exhaustive"
@@ -82,6 +85,22 @@ fuzz-hosts: setup
 # 10,000 damaged plan files through webrnn.js in Node; N=100000 for more
 fuzz-node: setup
 	$(PY) -m tests.browser.fuzz_plans --plans $(or $(N),10000)
+
+# What silero-vad itself finds in a minute of speech, recorded anew, and webrnn beside it. torch gets an environment of its own below build/
+silero: setup build/silero/ready
+	$(PY) -c "from tests.models.fetch import speech_path; speech_path()"
+	build/silero/bin/python -W ignore -m tests.audio.silero_record .cache/models/speech.wav
+	git diff --exit-code tests/audio/silero_segments.json
+	$(PY) -m pytest -q tests/audio/test_speech.py
+
+build/silero/ready: tests/audio/silero-requirements.txt
+	$(PYTHON) -m venv build/silero
+	build/silero/bin/python -m pip install --quiet --disable-pip-version-check -r $<
+	touch $@
+
+# From the press of a button to the first clean sample in Chromium, and what a page loads for it. Needs an idle machine
+bench-sound: setup
+	$(PY) -m bench.sound_start
 
 # DTLN and Silero on the audio thread for half a minute; fails if a quantum is missed. Needs an idle machine
 audio-realtime: setup
@@ -169,6 +188,10 @@ bench-kernels: setup
 bench-pools: setup
 	$(PY) -m bench.pools
 	$(PY) -m bench.pools --alone --streams 256 4096 --rounds 9
+
+# What resampling costs in each quantum of audio, in Node
+bench-resampler: setup
+	$(PY) -m bench.resampler
 
 bench-passes: .venv/ready
 	$(PY) -m bench.passes

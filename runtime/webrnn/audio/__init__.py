@@ -14,10 +14,12 @@ changes the result, bit for bit.
 
 from .errors import AudioError
 from .fifo import Fifo
-from .filters import FrameFilter, SpectrumFilter
+from .filters import ChannelFilter, FrameFilter, RateFilter, SpectrumFilter
 from .frames import Framer, OverlapAdd
 from .resampling import Resampler, resample
 from .samples import mono
+from .speech import probabilities as speech_probabilities
+from .speech import segments, segments_of
 from .stft import STFT, InverseSTFT, istft, stft
 from .wav import WavReader, WavWriter, read_wav, write_wav
 from .windows import window
@@ -25,11 +27,13 @@ from .windows import window
 __all__ = [
     "STFT",
     "AudioError",
+    "ChannelFilter",
     "Fifo",
     "FrameFilter",
     "Framer",
     "InverseSTFT",
     "OverlapAdd",
+    "RateFilter",
     "Resampler",
     "SpectrumFilter",
     "WavReader",
@@ -38,6 +42,9 @@ __all__ = [
     "mono",
     "read_wav",
     "resample",
+    "segments",
+    "segments_of",
+    "speech_probabilities",
     "stft",
     "window",
     "write_wav",
