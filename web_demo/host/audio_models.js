@@ -7,7 +7,7 @@
 //   source.connect(audio.node).connect(context.destination);
 //   audio.addEventListener("result", ({ detail: { name, sample, values } }) => ...);
 
-import { warmUp, warmUpResampler } from "./audio_warmup.js";
+import { warmUp, warmUpResamplers } from "./audio_warmup.js";
 import { fileUrl, notLoaded } from "./files.js";
 import { bytesOf, chooseVariant, compile, moduleUrl, planBytes } from "./instance.js";
 import { ModelError, otherModule } from "./plan_file.js";
@@ -93,10 +93,8 @@ export class AudioModels extends EventTarget {
 
   async #warmUp(plan, wasm) {
     const { sampleRate } = this.context;
-    const { sample_rate, kind } = await warmUp(plan, wasm, sampleRate);
-    if (sample_rate === sampleRate || !(this.#wasm instanceof WebAssembly.Module)) return;
-    warmUpResampler(this.#wasm, sampleRate, sample_rate);
-    if (kind === "filter") warmUpResampler(this.#wasm, sample_rate, sampleRate);
+    const audio = await warmUp(plan, wasm, sampleRate);
+    if (this.#wasm instanceof WebAssembly.Module) warmUpResamplers(this.#wasm, audio, sampleRate);
   }
 
   remove(name) {
