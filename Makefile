@@ -2,7 +2,7 @@ PYTHON ?= python3
 PY := .venv/bin/python
 OXLINT := build/oxlint-1.93.0
 
-.PHONY: pictures setup demo test test-exhaustive fuzz-plans fuzz-hosts fuzz-node fuzz-passes fuzz-models fuzz-streams soak soak-map bench-map exports exports-write exports-check audio-realtime bench-sound silero real-models quality baseline bench bench-models bench-exports bench-threads bench-kernels bench-passes bench-node-pools peers scan-study pyodide npm bundlers lint lines clean soak-pool bench-pools
+.PHONY: pictures setup demo test test-exhaustive fuzz-plans fuzz-hosts fuzz-node fuzz-passes fuzz-models fuzz-streams soak soak-map bench-map exports exports-write exports-check audio-realtime bench-sound silero real-models quality baseline bench bench-models bench-exports bench-threads bench-kernels bench-passes bench-node-pools peers scan-study pyodide npm bundlers wheels foreign lint lines clean soak-pool bench-pools
 
 # Everything a checkout needs. Quick the second time: pip is called only when pyproject.toml changed.
 setup: .venv/ready
@@ -30,6 +30,14 @@ npm: setup
 # The packed package in every bundler that docs/web.md names, Next too: three minutes, and 400 MB the first time
 bundlers: setup
 	$(PY) -m pytest tests/browser/test_bundlers.py
+
+# Wheels for Linux, macOS, Windows and Pyodide, and the sources, in dist/; zig compiles for all of them. Ten minutes the first time
+wheels: setup
+	$(PY) -m wasm_kernels.wheels
+
+# The libraries of other systems under qemu and wine: plans, kernels and models give the bits of this machine
+foreign: setup
+	$(PY) -m tests.foreign
 
 test: setup
 	$(PY) -m pytest -n 2 --dist worksteal -m "not exhaustive"
