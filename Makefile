@@ -27,6 +27,10 @@ pictures: setup
 npm: setup
 	$(PY) -m web_demo.packaging.npm_package
 
+# The packed package in every bundler that docs/web.md names, Next too: three minutes, and 400 MB the first time
+bundlers: setup
+	$(PY) -m pytest tests/browser/test_bundlers.py
+
 # Wheels for Linux, macOS, Windows and Pyodide, and the sources, in dist/; zig compiles for all of them. Ten minutes the first time
 wheels: setup
 	$(PY) -m wasm_kernels.wheels

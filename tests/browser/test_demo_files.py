@@ -30,7 +30,7 @@ def test_everything_that_is_imported_is_there(demo: Path) -> None:
     for file in demo.rglob("*.js"):
         for name in IMPORT.findall(file.read_text()):
             target = (file.parent / name).resolve()
-            is_made_for_the_site = name.startswith(("../pyodide/", "../onnxruntime-web/", "../site.json"))
+            is_made_for_the_site = name.startswith(("../pyodide/", "../onnxruntime-web/", "../site.json", "./plans/"))
             assert target.exists() or is_made_for_the_site or name == "./", f"{file.name} imports {name}"
             checked += 1
     assert checked > 40
@@ -67,7 +67,7 @@ def test_what_is_not_there_is_left_out_and_said(tmp_path: Path) -> None:
     description = json.loads((tmp_path / "site" / "site.json").read_text())
     assert (description["pyodide"], description["peer"], description["listen"]) == (None, None, None)
     assert description["bundled"] == []
-    assert 20_000 < description["runtime_bytes"] < 83_500
+    assert 20_000 < description["runtime_bytes"] < 84_500
     assert len(said) == 2
     assert said[0] == "the page goes without Python in the page: no network"
     assert "onnxruntime-web" in said[1]
