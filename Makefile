@@ -2,7 +2,7 @@ PYTHON ?= python3
 PY := .venv/bin/python
 OXLINT := build/oxlint-1.93.0
 
-.PHONY: pictures setup demo test test-exhaustive fuzz-plans fuzz-hosts fuzz-node fuzz-passes fuzz-models fuzz-streams soak soak-map bench-map exports exports-write exports-check audio-realtime real-models quality baseline bench bench-models bench-exports bench-threads bench-kernels bench-passes bench-node-pools peers scan-study pyodide npm lint lines clean soak-pool bench-pools
+.PHONY: browsers pictures setup demo test test-exhaustive fuzz-plans fuzz-hosts fuzz-node fuzz-passes fuzz-models fuzz-streams soak soak-map bench-map exports exports-write exports-check audio-realtime real-models quality baseline bench bench-models bench-exports bench-threads bench-kernels bench-passes bench-node-pools peers scan-study pyodide npm lint lines clean soak-pool bench-pools
 
 # Everything a checkout needs. Quick the second time: pip is called only when pyproject.toml changed.
 setup: .venv/ready
@@ -28,7 +28,7 @@ npm: setup
 	$(PY) -m web_demo.packaging.npm_package
 
 test: setup
-	$(PY) -m pytest -n 2 --dist worksteal -m "not exhaustive"
+	$(PY) -m pytest -n 2 --dist worksteal -m "not exhaustive and not browsers"
 
 # exp, tanh and sigmoid over all 2^32 floats: about 20 minutes
 test-exhaustive: setup
@@ -59,6 +59,10 @@ fuzz-hosts: setup
 # 10,000 damaged plan files through webrnn.js in Node; N=100000 for more
 fuzz-node: setup
 	$(PY) -m tests.browser.fuzz_plans --plans $(or $(N),10000)
+
+# The host, pools, workers, the audio thread and the page in Firefox and WebKitGTK; `make test` has a shorter form. Two minutes
+browsers: setup
+	$(PY) -m pytest tests/browser/test_other_browsers.py tests/browser/test_other_browsers_demo.py -v
 
 # DTLN and Silero on the audio thread for half a minute; fails if a quantum is missed. Needs an idle machine
 audio-realtime: setup
