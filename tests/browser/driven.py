@@ -41,6 +41,11 @@ class Driven(ABC):
         wrapped = f"(async () => JSON.stringify({{ value: await ({expression}) }}))()"
         return json.loads(self._text(wrapped)).get("value")
 
+    def scroll_to(self, selector: str) -> None:
+        """At once, whatever the page's style says."""
+        options = "{ block: 'center', behavior: 'instant' }"
+        self.evaluate(f"void document.querySelector({json.dumps(selector)}).scrollIntoView({options})")
+
     def run(self, module: str, call: str) -> Any:
         """What a function of a module of the site gives: `run("/page.js", "speech()")`."""
         return self.evaluate(f"import(new URL({json.dumps(module)}, location).href).then((tests) => tests.{call})")

@@ -76,7 +76,7 @@ class Firefox(Driven):
         )["nodes"]
         if not found:
             raise PageError(f"there is no {selector}")
-        self.evaluate(f"void document.querySelector({json.dumps(selector)}).scrollIntoView({{ block: 'center' }})")
+        self.scroll_to(selector)
         origin = {"type": "element", "element": {"sharedId": found[0]["sharedId"]}}
         moves = [
             {"type": "pointerMove", "x": 0, "y": 0, "origin": origin},

@@ -47,9 +47,16 @@ def part_is(page: Driven, part: str, *states: str) -> None:
 
 def press(page: Driven, part: str, text: str) -> None:
     """The button with this text."""
-    found = f"""[...document.querySelectorAll("#{part}-app button")].find((b) => b.innerText.trim().startsWith("{text}"))"""
-    page.wait_for(f"(({found})?.setAttribute('data-to-press', '{text}'), {found} !== undefined)")
-    page.click(f"[data-to-press='{text}']")
+    page.wait_for(
+        f"""(() => {{
+            document.querySelector("[data-to-press]")?.removeAttribute("data-to-press");
+            const buttons = [...document.querySelectorAll("#{part}-app button")];
+            const button = buttons.find((button) => button.innerText.trim().startsWith("{text}"));
+            button?.setAttribute("data-to-press", "");
+            return button !== undefined;
+        }})()"""
+    )
+    page.click("[data-to-press]")
 
 
 def test_listen(page: Driven) -> None:
@@ -62,6 +69,8 @@ def test_listen(page: Driven) -> None:
 
 
 def test_the_microphone(page: Driven) -> None:
+    if page.name == "WebKitGTK":
+        pytest.skip("MiniBrowser asks its user, and WebDriver cannot answer")
     press(page, "listen", "Use the microphone")
     part_is(page, "listen", "playing", "failed")
     page.wait_for("['speech', 'silence'].includes(document.querySelector('#listen-app .speech').innerText)")

@@ -66,6 +66,7 @@ class WebKit(Driven):
 
     def click(self, selector: str) -> None:
         found = self.command("POST", "element", {"using": "css selector", "value": selector})
+        self.scroll_to(selector)
         self.command("POST", f"element/{found[ELEMENT]}/click", {})
 
     def messages(self) -> list[str]:
