@@ -21,7 +21,7 @@ from webrnn.plan import opcodes
 RATE, SECONDS = 16000, 10
 SWAP = 48000
 """The sample from which on a second instance of DTLN hears the recording."""
-PAGE_SCRIPTS = ("audio_page", "audio_live_page", "audio_recorder")
+PAGE_SCRIPTS = ("audio_page", "audio_live_page", "audio_recorder", "audio_soak_page", "audio_soak_probe")
 Build = Callable[[GraphBuilder, Value], Value]
 
 
