@@ -2,7 +2,7 @@ PYTHON ?= python3
 PY := .venv/bin/python
 OXLINT := build/oxlint-1.93.0
 
-.PHONY: browsers pictures setup demo test test-exhaustive fuzz-plans fuzz-hosts fuzz-node fuzz-passes fuzz-models fuzz-streams soak soak-map bench-map exports exports-write exports-check audio-realtime real-models quality baseline bench bench-models bench-exports bench-threads bench-kernels bench-passes bench-node-pools peers scan-study pyodide npm lint lines clean soak-pool bench-pools
+.PHONY: pictures setup demo test test-exhaustive fuzz-plans fuzz-hosts fuzz-node fuzz-passes fuzz-models fuzz-streams soak soak-map bench-map exports exports-write exports-check audio-realtime silero real-models quality baseline bench bench-models bench-exports bench-threads bench-kernels bench-passes bench-node-pools peers scan-study pyodide npm lint lines clean soak-pool bench-pools
 
 # Everything a checkout needs. Quick the second time: pip is called only when pyproject.toml changed.
 setup: .venv/ready
@@ -60,9 +60,27 @@ fuzz-hosts: setup
 fuzz-node: setup
 	$(PY) -m tests.browser.fuzz_plans --plans $(or $(N),10000)
 
+.PHONY: browsers soak-audio sound
+
 # The host, pools, workers, the audio thread and the page in Firefox and WebKitGTK; `make test` has a shorter form. Two minutes
 browsers: setup
 	$(PY) -m pytest tests/browser/test_other_browsers.py tests/browser/test_other_browsers_demo.py -v
+
+# Half an hour of sound on the audio thread of Chromium, Firefox and WebKitGTK: every bit as in Python, and no memory that grows
+soak-audio: setup
+	$(PY) -m tests.browser.audio_soak --minutes $(or $(MINUTES),30)
+
+# What silero-vad itself finds in a minute of speech, recorded anew, and webrnn beside it. torch gets an environment of its own below build/
+silero: setup build/silero/ready
+	$(PY) -c "from tests.models.fetch import speech_path; speech_path()"
+	build/silero/bin/python -W ignore -m tests.audio.silero_record .cache/models/speech.wav
+	git diff --exit-code tests/audio/silero_segments.json
+	$(PY) -m pytest -q tests/audio/test_speech.py
+
+build/silero/ready: tests/audio/silero-requirements.txt
+	$(PYTHON) -m venv build/silero
+	build/silero/bin/python -m pip install --quiet --disable-pip-version-check -r $<
+	touch $@
 
 # DTLN and Silero on the audio thread for half a minute; fails if a quantum is missed. Needs an idle machine
 audio-realtime: setup

@@ -26,7 +26,7 @@ def write(models: Path, folder: Path = OUTPUT) -> None:
     (folder / "plans").mkdir(parents=True)
     for plugin in HERE.glob("*.mjs"):
         shutil.copy(plugin, folder)
-    (folder / "webrnn.js").write_text(npm_package.scripts()["webrnn.js"])
+    (folder / "webrnn.js").write_text(npm_package.scripts()["webrnn.js"].text)
     for name in FILES:
         shutil.copy(kernels.module_file(kernels.FOLDER, name), folder)
     for entry in json.loads((models / "manifest.json").read_text())["models"]:

@@ -41,41 +41,44 @@ def test_modules_that_stay_outside(tmp_path: Path) -> None:
     made = bundle(tmp_path, "main.js", {"a.js": "host.js"})
     assert made.modules == ["main.js"]
     assert made.imported == {"host.js": {"one"}}
-    assert made.text.startswith('import { one } from "./host.js";\n')
+    assert made.text.startswith('import{one}from"./host.js";\n')
 
 
-COMMENTED = """// What it is for
-/** A number,
- * explained. */
-export const all = [
-  "https://a.b/c", // an address
-  'x; // no comment', /* nor is this */
-  `y, // ${1 + 1}`, /^\\/\\/ [;] $/.source,
-];
-
-export function twice(x) {
-  // twice
-  return 2 * x; // it's doubled
-}
-"""
+def test_modules_have_names_for_themselves(tmp_path: Path) -> None:
+    written(
+        tmp_path,
+        main='import { one } from "./a.js";\nimport { two } from "./b.js";\n'
+        'const hidden = [one, two()];\nexport { one } from "./a.js";\nexport const all = () => hidden.join();\n',
+        b="function hidden() {\n  return 2;\n}\nexport const two = () => hidden();\nglobalThis.loaded = true;\n",
+        a="const hidden = 1;\nexport const one = hidden;\n",
+    )
+    (tmp_path / "all.mjs").write_text(bundle(tmp_path, "main.js").text)
+    script = "import(process.argv[1]).then(({ all, one }) => console.log(all(), one, loaded));"
+    assert node("--eval", script, "--", str(tmp_path / "all.mjs")).strip() == "1,2 1 true"
 
 
-def test_comments_go_and_nothing_else(tmp_path: Path) -> None:
-    written(tmp_path, main=COMMENTED)
-    made = bundle(tmp_path, "main.js").text
-    for name, text in (("before", COMMENTED), ("after", made)):
-        (tmp_path / f"{name}.mjs").write_text(text)
-    script = "import(process.argv[1]).then(({ all, twice }) => console.log(JSON.stringify([all, twice(3)])));"
-    before, after = (node("--eval", script, "--", str(tmp_path / f"{name}.mjs")) for name in ("before", "after"))
-    assert before == after
-    assert all(comment not in made for comment in ("What it is", "explained", "an address", "// twice"))
-    assert all(line == line.strip() != "" for line in made.splitlines())
+def test_a_source_map_names_the_lines_of_modules(tmp_path: Path) -> None:
+    written(
+        tmp_path,
+        main='import { fail } from "./a.js";\n\nconst hidden = 2;\n// why\nexport const run = () =>\n  fail(hidden);\n',
+        a="/** Raises,\n * always */\nconst hidden = 1;\nexport function fail(x) {\n\n  throw Error(x + hidden);\n}\n",
+    )
+    made = bundle(tmp_path, "main.js")
+    (tmp_path / "src").mkdir()
+    for name in made.modules:
+        (tmp_path / name).rename(tmp_path / "src" / name)
+    (tmp_path / "all.mjs").write_text(f"{made.text}//# sourceMappingURL=all.mjs.map\n")
+    (tmp_path / "all.mjs.map").write_text(made.source_map("all.mjs", "src"))
+    script = "import(process.argv[1]).then(({ run }) => run()).catch(({ stack }) => console.log(stack));"
+    stack = node("--enable-source-maps", "--eval", script, "--", str(tmp_path / "all.mjs"))
+    assert "src/a.js:6:" in stack
+    assert "src/main.js:6:" in stack
 
 
 @pytest.mark.parametrize(
     ("main", "message"),
     [
-        ('import { one } from "./a.js";\nconst hidden = 2;\n', "several modules declare hidden"),
+        ('import { one } from "./a.js";\nexport const one = 2;\n', "several modules export one"),
         ('import * as a from "./a.js";\n', "form that is not known"),
         ("export default 3;\n", "form that is not known"),
         ('import { one as uno } from "./a.js";\n', "another name"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import tarfile
@@ -16,7 +17,7 @@ from playwright.sync_api import Browser
 
 import webrnn
 from pyodide_pkg import core
-from web_demo.packaging import npm_package
+from web_demo.packaging import npm_package, plans
 from webrnn.engine.kernels.wasm import CORE, FILES, VARIANTS, file_name
 
 from . import webrnn_cases
@@ -28,10 +29,14 @@ LIMIT = 62_500
 """Bytes that a page may load to run plans without anything rare, compressed by brotli."""
 FULL_LIMIT = 74_000
 """The same with the full module instead of the core module."""
+TARBALL_LIMIT = 10_200_000
+"""Nearly all of it are plans, whose weights hardly shrink."""
+SCRIPTS_LIMIT = 900_000
 POLICY = "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; connect-src 'self'; img-src data:"
 SHARED = (
     "README.md",
     "LICENSE",
+    "NOTICE",
     "package.json",
     "webrnn.js",
     "webrnn.d.ts",
@@ -43,6 +48,7 @@ SHARED = (
     "audio.js",
     "audio_processor.js",
     "audio.d.ts",
+    "audio_models.d.ts",
 )
 
 
@@ -93,11 +99,66 @@ def test_what_is_in_it(tarball: Path) -> None:
     with tarfile.open(tarball) as tar:
         names = {name.removeprefix("package/") for name in tar.getnames()}
         described = json.load(tar.extractfile("package/package.json"))  # type: ignore[arg-type]
-    assert names == {*SHARED, *FILES}
+    scripts = {name for name in SHARED if name.endswith(".js")}
+    sources = {name for name in names if name.startswith("src/")}
+    plan_files = {f"plans/{name}" for name in plans.FILES}
+    assert names == {*SHARED, *FILES, *(f"{name}.map" for name in scripts), *sources, *plan_files}
     assert {f"./{name}" for name in FILES} <= described["exports"].keys()
     assert described["version"] == webrnn.__version__
     targets = [target for export in described["exports"].values() for target in _targets(export)]
-    assert {target.removeprefix("./") for target in targets} <= names
+    assert {target.removeprefix("./") for target in targets if "*" not in target} <= names
+
+
+def test_the_tarball_is_no_larger_than_it_needs_to_be(package: Path, tarball: Path) -> None:
+    scripts = [file for file in package.rglob("*") if file.suffix in (".js", ".map", ".ts")]
+    assert tarball.stat().st_size <= TARBALL_LIMIT
+    assert sum(file.stat().st_size for file in scripts) <= SCRIPTS_LIMIT
+
+
+def test_all_licences_of_plans_are_named(package: Path) -> None:
+    notice = (package / "NOTICE").read_text()
+    for row in plans.ROWS:
+        assert row.credit in notice
+        assert f"Licence: {row.licence}" in notice
+        assert all(f"plans/{name}" in notice for name in row.files)
+    assert "The above copyright notice and this permission notice shall be included" in notice
+    assert "Apache License" in (package / "LICENSE").read_text()
+
+
+@pytest.mark.parametrize("name", plans.FILES)
+def test_plans_run(package: Path, name: str) -> None:
+    session = webrnn.InferenceSession(package / "plans" / name, backend="wasm:simd")
+    shape = next(port.shape for port in session.get_inputs() if port.name == "samples")
+    size = shape[-1] if isinstance(shape[-1], int) else 1280
+    stream = session.stream()
+    for _ in range(2):
+        assert all(np.isfinite(part).all() for part in stream.step({"samples": np.ones(size, np.float32)}))
+
+
+def test_maps_name_modules_that_are_there(package: Path) -> None:
+    maps = [json.loads(file.read_text()) for file in package.glob("*.js.map")]
+    sources = {source for each in maps for source in each["sources"]}
+    assert sources == {file.relative_to(package).as_posix() for file in (package / "src").iterdir()}
+    for each in maps:
+        lines = (package / each["file"]).read_text().splitlines()
+        assert lines[-1] == f"//# sourceMappingURL={each['file']}.map"
+        assert len(each["mappings"].split(";")) == len(lines) - 1
+
+
+@pytest.mark.parametrize("name", npm_package.loaded_by_address())
+def test_what_is_loaded_by_its_address_needs_nothing_else(package: Path, name: str) -> None:
+    """Bundlers copy it as it is, under another name."""
+    text = (package / name).read_text()
+    assert not re.search(r"^\s*(import|export)\b|\bimport\(\"|import\.meta", text, re.M)
+
+
+def test_addresses_are_literals(package: Path) -> None:
+    """Each file that is loaded by its address is named once, in the form that bundlers look for."""
+    texts = [(package / name).read_text() for name in npm_package.entries()]
+    named = [name for text in texts for name in re.findall(r'new URL\("\./([^"]+)", import\.meta\.url\)', text)]
+    assert sum(text.count("import.meta") for text in texts) == len(named)
+    files = {*FILES, *npm_package.loaded_by_address(), *(f"plans/{name}" for name in plans.FILES)}
+    assert sorted(named) == sorted(files)
 
 
 def _targets(export: Any) -> list[str]:

@@ -9,7 +9,7 @@ import { readCase } from "./webrnn_cases.mjs";
 
 const base = process.argv[2];
 const { Model, PlanError, ShapeError, StreamError, WebrnnError } = await import(new URL("webrnn.js", base));
-const { Heap } = await import(new URL("instance.js", base));
+const { Heap } = await import(new URL("heap.js", base));
 const { instructions } = JSON.parse(await readFile(new URL("cases/expectations.json", base)));
 
 const read = async (file) => new Uint8Array(await readFile(new URL(`cases/${file}`, base)));

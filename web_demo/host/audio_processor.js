@@ -6,12 +6,13 @@
 import { Load } from "./audio_load.js";
 import { AUDIO_LIMITS, AnalyserRunner, FilterRunner, audioOf } from "./audio_runner.js";
 import { FilterSlot } from "./audio_slot.js";
-import { Model, PlanError } from "./webrnn.js";
+import { Model } from "./model.js";
+import { PlanError } from "./plan_file.js";
+import { described } from "./thread_errors.js";
 
 const QUANTUM = 128;
 
 const moduleOf = (wasm) => (wasm instanceof WebAssembly.Module ? wasm : new WebAssembly.Module(wasm));
-const described = ({ name, message, node, limit }) => ({ name, message, node, limit });
 
 class AudioProcessor extends AudioWorkletProcessor {
   #wasm;
@@ -54,11 +55,11 @@ class AudioProcessor extends AudioWorkletProcessor {
   }
 
   /** `wasm` is another module for this plan alone. */
-  #loadPlan({ name, plan, listens, wasm = this.#wasm }) {
+  #loadPlan({ name, plan, listens, samples, wasm = this.#wasm }) {
     const model = Model.loadSync(plan, { wasm, limits: AUDIO_LIMITS });
     const audio = audioOf(model, sampleRate);
     if (audio.kind === "filter") this.#loadFilter(name, model, audio);
-    else this.#loadAnalyser(name, model, audio, listens);
+    else this.#loadAnalyser(name, model, audio, listens, samples);
     return audio;
   }
 
@@ -73,11 +74,13 @@ class AudioProcessor extends AudioWorkletProcessor {
     row.slot.load(runner);
   }
 
-  #loadAnalyser(name, model, audio, listens) {
+  #loadAnalyser(name, model, audio, listens, withSamples) {
     if (this.#filters.some((row) => row.name === name)) throw new PlanError(`'${name}' is the name of a filter`);
     if (listens !== "input" && listens !== "output") throw new PlanError(`it can listen to "input" or "output", not ${listens}`);
     const message = { type: "result", name, sample: 0, values: new Float32Array(audio.size) };
-    const report = (values, index) => {
+    if (withSamples) message.samples = new Float32Array(audio.hop);
+    const report = (values, index, samples) => {
+      if (withSamples) message.samples.set(samples.subarray(audio.frame - audio.hop));
       if (values.length !== message.values.length) message.values = new Float32Array(values.length); // in a warm-up
       message.values.set(values);
       message.sample = this.#first + index + 1 - (listens === "output" ? this.#latency() : 0);

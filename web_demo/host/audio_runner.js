@@ -205,7 +205,7 @@ export class FilterRunner {
   }
 }
 
-/** A plan whose results are numbers, given to `report(values, i)` when sample i of a block completes a frame. */
+/** A plan whose results are numbers, given to `report(values, i, samples)` when sample i of a block completes a frame. */
 export class AnalyserRunner {
   #frames;
   #report;
@@ -225,6 +225,6 @@ export class AnalyserRunner {
   }
 
   frame(result, index) {
-    if (result?.length) this.#report(result, index - this.audio.delay);
+    if (result?.length) this.#report(result, index - this.audio.delay, this.#frames.samples);
   }
 }

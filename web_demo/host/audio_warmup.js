@@ -8,12 +8,41 @@ const STEPS = 8; // at a time, so that the page stays alive
 const PATIENCE = 4; // times without getting faster
 const MOST = 50;
 
-const pause = () => new Promise((resolve) => setTimeout(resolve));
+/** Lets the page do what it has to; timers would wait 4 ms each. */
+function pause() {
+  if (typeof globalThis.scheduler?.yield === "function") return scheduler.yield();
+  return new Promise((resolve) => {
+    const { port1, port2 } = new MessageChannel();
+    port1.onmessage = () => {
+      port1.close();
+      resolve();
+    };
+    port2.postMessage(null);
+  });
+}
+
+const ahead = new WeakMap(); // module -> WeakMap of plans: promise
+
+/** Does it before the plan is used, once for each module; of bytes that nobody else has. */
+export function warmUpAhead(plan, wasm) {
+  if (!ahead.has(wasm)) ahead.set(wasm, new WeakMap());
+  const known = ahead.get(wasm);
+  if (!known.has(plan)) {
+    const run = runUntilWarm(plan, wasm);
+    run.catch(() => known.delete(plan));
+    known.set(plan, run);
+  }
+  return known.get(plan);
+}
 
 /** Runs a plan in this thread until it gets no faster. Raises if it cannot be run at all. */
-export async function warmUp(plan, wasm, rate) {
+export function warmUp(plan, wasm, rate) {
+  return ahead.get(wasm)?.get(plan) ?? runUntilWarm(plan, wasm, rate);
+}
+
+async function runUntilWarm(plan, wasm, rate) {
   const model = Model.loadSync(plan, { wasm, limits: AUDIO_LIMITS });
-  const audio = audioOf(model, rate);
+  const audio = audioOf(model, rate ?? model.about.audio?.sample_rate);
   const { frame, input } = audio;
   const stream = audioStream(model, audio);
   const feeds = { [input]: Float32Array.from({ length: frame }, (_, i) => Math.sin(i * i) / 10) };

@@ -74,7 +74,6 @@ for (const bits of [2, 4]) {
 export class WebrnnError extends Error {
   constructor(message, node) {
     super(node ? `node '${node}': ${message}` : message);
-    this.name = this.constructor.name;
     this.node = node;
   }
 }
@@ -93,6 +92,10 @@ export class LimitError extends ModelError {
     this.limit = limit;
   }
 }
+
+/** By name; minifiers leave these names as they are, but not those of classes. */
+export const ERROR_KINDS = { LimitError, ModelError, PlanError, ShapeError, StreamError, WebrnnError };
+for (const name of Object.keys(ERROR_KINDS)) ERROR_KINDS[name].prototype.name = name;
 
 /** Which module, {variant, isFull}, runs a plan that another one has refused with this error; raises it if none does. By its
  * text, since the error may come from another thread. */

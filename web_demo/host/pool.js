@@ -11,7 +11,7 @@ import { Alone } from "./pool_alone.js";
 import { NOTHING, Roster } from "./pool_roster.js";
 import { Sizing } from "./sizes.js";
 import { allocated, count, refuseOthers, sameShape } from "./slot.js";
-import { pools } from "./webrnn.js";
+import { pools } from "./model.js";
 
 const MOST_LAYOUTS = 8; // shapes of feeds for which room is kept
 const MOST_BATCHES = 8; // that are kept although the last tick did not use them: their streams may come back

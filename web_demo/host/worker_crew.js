@@ -1,42 +1,16 @@
 // The workers of a WorkerPool: where each stream is, what is under way, and what happens when a worker dies.
 
-import { LimitError, ModelError, PlanError, ShapeError, StreamError, WebrnnError } from "./plan_file.js";
+import { fileUrl } from "./files.js";
+import { StreamError } from "./plan_file.js";
+import { errorOf } from "./thread_errors.js";
 import { Waiting } from "./worker_feeds.js";
+import { startWorker } from "./workers.js";
 
+const SCRIPT = () => new URL("./worker_pool_worker.js", import.meta.url);
 const LOAD_TIMEOUT = 60_000; // ms
 const MOST_DEATHS = 3; // in a row, without anything answered between them
 
 const ASKED = ["flush", "state", "loadState"]; // what somebody waits for
-
-const KINDS = { LimitError, ModelError, PlanError, ShapeError, StreamError, WebrnnError };
-
-/** The error that a worker described. */
-export function errorOf({ name, message, node, limit }) {
-  const Kind = Object.hasOwn(KINDS, name) ? KINDS[name] : Error;
-  return Object.assign(new Kind(message), { node, ...(limit && { limit }) });
-}
-
-const threads = () => globalThis.process?.getBuiltinModule?.("node:worker_threads");
-
-/** A worker: `hears(message)`, and `dies(reason)` once. */
-function startWorker(hears, dies) {
-  if (globalThis.Worker) {
-    // Bundlers look for exactly this form.
-    const worker = new Worker(new URL("./worker_pool_worker.js", import.meta.url), { type: "module" });
-    worker.onmessage = ({ data }) => hears(data);
-    worker.onerror = (event) => {
-      event.preventDefault?.();
-      dies(event.message || "its script could not be loaded");
-    };
-    worker.onmessageerror = () => dies("a message could not be read");
-    return worker;
-  }
-  const worker = new (threads().Worker)(new URL("./worker_pool_worker.js", import.meta.url));
-  worker.on("message", hears);
-  worker.on("error", (error) => dies(error.message));
-  worker.on("exit", () => dies("it has ended"));
-  return worker;
-}
 
 /** One place for a worker; if the worker dies, another one takes the place. */
 class Seat {
@@ -59,6 +33,7 @@ class Seat {
 
   start() {
     const worker = startWorker(
+      fileUrl("worker_pool_worker.js", SCRIPT),
       (message) => worker === this.#worker && this.#hear(message),
       (reason) => worker === this.#worker && this.#die(reason),
     );

@@ -7,7 +7,8 @@
 
 import { bytesOf, chooseVariant, compile, planBytes } from "./instance.js";
 import { ShapeError, StreamError, otherModule, shown, within } from "./plan_file.js";
-import { Crew, errorOf } from "./worker_crew.js";
+import { errorOf } from "./thread_errors.js";
+import { Crew } from "./worker_crew.js";
 import { readFeeds } from "./worker_feeds.js";
 
 const DEFAULTS = { maxStreams: 64, maxBatch: undefined, snapshotEvery: 32, maxTicks: 4, timeout: Infinity };

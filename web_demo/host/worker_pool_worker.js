@@ -1,7 +1,8 @@
 // A worker of a WorkerPool: one model, one pool. Messages come and are answered in their order.
 
 import { openPool } from "./pool.js";
-import { Model } from "./webrnn.js";
+import { Model } from "./model.js";
+import { described } from "./thread_errors.js";
 import { Spare } from "./worker_feeds.js";
 
 const port = globalThis.process?.getBuiltinModule?.("node:worker_threads").parentPort ?? globalThis;
@@ -11,8 +12,6 @@ let snapshotEvery = 0;
 let ticks = 0;
 const spare = new Spare();
 const isChanged = new Set(); // streams that ticked since the last snapshot
-
-const described = ({ name, message, node, limit }) => ({ name, message, node, limit });
 
 function buffersOf(part, found = []) {
   if (ArrayBuffer.isView(part)) found.push(part.buffer);

@@ -18,6 +18,7 @@ from webrnn.engine.kernels import loading as kernels
 from webrnn.engine.kernels.wasm import CORE, FILES, VARIANTS, file_name
 from webrnn.web.folders import modules
 
+from . import plans
 from .bundle import Bundle, bundle
 
 HERE = Path(__file__).resolve().parent
@@ -26,27 +27,35 @@ SOURCES = HERE.parent / "host"
 OUTPUT = ROOT / "build" / "npm"
 HOST = "webrnn.js"
 POOLS = "pool.js"
+MODULES = "src"
+"""The folder of the modules themselves, for source maps."""
 
 
 def write(folder: Path) -> Path:
     """The package, in a folder that is made anew."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    for name, text in scripts().items():
-        (folder / name).write_text(text)
+    (folder / MODULES).mkdir()
+    for name, made in scripts().items():
+        (folder / name).write_text(f"{made.text}//# sourceMappingURL={name}.map\n")
+        (folder / f"{name}.map").write_text(made.source_map(name, MODULES))
+        for module in made.modules:
+            shutil.copyfile(SOURCES / module, folder / MODULES / module)
     for file in (*SOURCES.glob("*.d.ts"), HERE / "npm" / "README.md", ROOT / "LICENSE"):
         shutil.copy(file, folder)
     for name in FILES:
         shutil.copyfile(kernels.module_file(kernels.FOLDER, name), folder / name)
+    plans.write(folder / plans.FOLDER)
+    (folder / plans.NOTICE).write_text(plans.notice())
     package = _description()
     described = {"name": package.pop("name"), "version": webrnn.__version__, **package}
     (folder / "package.json").write_text(json.dumps(described, indent=2) + "\n")
     return folder
 
 
-def scripts() -> dict[str, str]:
-    """The modules that package.json exports, each as one file; what is in the host or in its pools the others import
-    from there."""
+def scripts() -> dict[str, Bundle]:
+    """The modules that package.json exports, each as one file. What is in the host or in its pools the others import
+    from there; but those that are loaded by their address, by workers and audio threads, import nothing."""
     shared: dict[str, str] = {}
     for provider in (HOST, POOLS):
         shared = {**dict.fromkeys(modules(SOURCES, provider), provider), **shared}
@@ -54,20 +63,26 @@ def scripts() -> dict[str, str]:
     def made(name: str, also_export: Collection[str] = ()) -> Bundle:
         return bundle(SOURCES, name, {module: place for module, place in shared.items() if place != name}, also_export)
 
-    found = {name: made(name) for name in _exported()}
+    found = {name: made(name) for name in entries()}
     needed = {name: {each for other in found.values() for each in other.imported.get(name, ())} for name in found}
-    return {name: made(name, needed[name]).text for name in found}
+    imported = {name: made(name, needed[name]) for name in found}
+    return imported | {name: bundle(SOURCES, name) for name in loaded_by_address()}
 
 
 def _description() -> dict[str, Any]:
     return dict(json.loads((HERE / "npm" / "package.json").read_text()))
 
 
-def _exported() -> list[str]:
-    targets = [
-        export if isinstance(export, str) else export["default"] for export in _description()["exports"].values()
-    ]
-    return [target.removeprefix("./") for target in targets if target.endswith(".js")]
+def entries() -> list[str]:
+    """The scripts that are imported by name: those with types."""
+    exports = _description()["exports"].values()
+    return [export["default"].removeprefix("./") for export in exports if not isinstance(export, str)]
+
+
+def loaded_by_address() -> list[str]:
+    exports = _description()["exports"].values()
+    names = [export.removeprefix("./") for export in exports if isinstance(export, str)]
+    return [name for name in names if name.endswith(".js")]
 
 
 def pack(folder: Path) -> Path:

@@ -18,6 +18,8 @@ from .filters import FrameFilter, SpectrumFilter
 from .frames import Framer, OverlapAdd
 from .resampling import Resampler, resample
 from .samples import mono
+from .speech import probabilities as speech_probabilities
+from .speech import segments, segments_of
 from .stft import STFT, InverseSTFT, istft, stft
 from .wav import WavReader, WavWriter, read_wav, write_wav
 from .windows import window
@@ -38,6 +40,9 @@ __all__ = [
     "mono",
     "read_wav",
     "resample",
+    "segments",
+    "segments_of",
+    "speech_probabilities",
     "stft",
     "window",
     "write_wav",

@@ -53,6 +53,25 @@ def _known() -> dict[str, Source]:
 
 MODELS = _known()
 
+PARTS = {
+    name: Source(f"{name}.onnx", "openwakeword==0.4.0", f"openwakeword/resources/models/{member}.onnx", sha256, licence)
+    for name, member, sha256, licence in (
+        (
+            "oww_melspec",
+            "melspectrogram",
+            "ba2b0e0f8b7b875369a2c89cb13360ff53bac436f2895cced9f479fa65eb176f",
+            "Apache-2.0: a fixed transform, part of openWakeWord's code",
+        ),
+        (
+            "oww_embedding",
+            "embedding_model",
+            "ba754db3cd768a524c655ea90655ee5e6055a43b8dfd29366a11e93716ae9e51",
+            "Apache-2.0: Google's speech_embedding, as openWakeWord converted it",
+        ),
+    )
+}
+"""What wake words share: no recurrent models, but parts of plans that have some."""
+
 SPEECH = Source(
     "speech.wav",
     "silero-vad==6.2.3",
@@ -69,10 +88,11 @@ class Unavailable(Error):
 
 
 def fetch(name: str, folder: str | os.PathLike[str] | None = None) -> Path:
-    """The path of a model of `MODELS`, or of the recording "speech", after fetching it if need be."""
-    if name != "speech" and name not in MODELS:
-        raise OptionError(f"no model {name!r}; there are {', '.join(MODELS)}, and the recording 'speech'")
-    return fetch_source(SPEECH if name == "speech" else MODELS[name], folder)
+    """The path of a model of `MODELS` or `PARTS`, or of the recording "speech", after fetching it if need be."""
+    known = {**MODELS, **PARTS, "speech": SPEECH}
+    if name not in known:
+        raise OptionError(f"no model {name!r}; there are {', '.join((*MODELS, *PARTS))}, and the recording 'speech'")
+    return fetch_source(known[name], folder)
 
 
 def fetch_source(source: Source, folder: str | os.PathLike[str] | None = None) -> Path:

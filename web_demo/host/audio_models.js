@@ -1,0 +1,140 @@
+// Audio plans in an AudioWorklet: the page's side. Types: audio_models.d.ts.
+//
+//   const context = new AudioContext({ sampleRate: 16000 });
+//   const audio = await AudioModels.create(context);
+//   await audio.load("denoise", "dtln.rnn");
+//   await audio.load("vad", "silero.rnn");
+//   source.connect(audio.node).connect(context.destination);
+//   audio.addEventListener("result", ({ detail: { name, sample, values } }) => ...);
+
+import { warmUp } from "./audio_warmup.js";
+import { fileUrl } from "./files.js";
+import { bytesOf, chooseVariant, compile, moduleUrl, planBytes } from "./instance.js";
+import { ModelError, otherModule } from "./plan_file.js";
+import { errorOf } from "./thread_errors.js";
+
+const PROCESSOR = () => new URL("./audio_processor.js", import.meta.url);
+
+export class AudioModels extends EventTarget {
+  #requests = new Map(); // id -> {resolve, reject}
+  #lastId = 0;
+  #wasm; // the module or its bytes
+  #chosen; // which one it is, {variant, isFull}
+  #others; // gives another one, unless the page gave a module of its own
+  #isPlayed; // as it is made, so that time matters
+  #underruns = null; // what the context had counted before
+  #failure = null;
+  #stateChanged = () => this.#ask("rebase").catch(() => {});
+
+  /** `interval` is the time in seconds between reports of the load. */
+  static async create(context, { variant, wasm, interval = 0.25, processor, sendBytes = false } = {}) {
+    const chosen = { variant: wasm ? variant : chooseVariant(variant), isFull: false };
+    const url = processor ?? fileUrl("audio_processor.js", PROCESSOR);
+    const [module] = await Promise.all([compile(chosen, { wasm }), context.audioWorklet.addModule(url)]);
+    const isPlayed = typeof context.suspend === "function" && typeof context.startRendering !== "function";
+    const options = { isPlayed, interval };
+    if (!sendBytes) {
+      try {
+        return new AudioModels(context, { ...options, wasm: module }, chosen, wasm ? null : compile);
+      } catch (error) {
+        if (error.name !== "DataCloneError") throw error; // here modules cannot be sent to the audio thread
+      }
+    }
+    const bytes = await bytesOf(wasm ?? moduleUrl(chosen));
+    const others = wasm ? null : (other) => bytesOf(moduleUrl(other));
+    return new AudioModels(context, { ...options, wasm: bytes }, chosen, others);
+  }
+
+  constructor(context, processorOptions, chosen, others) {
+    super();
+    this.#wasm = processorOptions.wasm;
+    this.#chosen = chosen;
+    this.#others = others;
+    this.#isPlayed = processorOptions.isPlayed;
+    this.context = context;
+    this.node = new AudioWorkletNode(context, "webrnn-audio", {
+      numberOfInputs: 1, numberOfOutputs: 1, outputChannelCount: [1], channelCount: 1, channelCountMode: "explicit",
+      processorOptions,
+    });
+    this.node.port.onmessage = ({ data }) => this.#receive(data);
+    this.node.onprocessorerror = () => this.#fail(new ModelError("the audio thread has given up"));
+    context.addEventListener("statechange", this.#stateChanged);
+  }
+
+  async load(name, source, { listens = "input", samples = false } = {}) {
+    const plan = planBytes(await bytesOf(source)); // not on the audio thread
+    for (let chosen = this.#chosen, wasm; ; wasm = await this.#others(chosen)) {
+      try {
+        return await this.#load({ name, plan, listens, samples: Boolean(samples), wasm });
+      } catch (error) {
+        if (!this.#others) throw error;
+        chosen = otherModule(chosen, error);
+      }
+    }
+  }
+
+  async #load(request) {
+    const wasm = request.wasm ?? this.#wasm;
+    // What is compiled of a module here is used by the audio thread too.
+    const isShared = this.#isPlayed && wasm instanceof WebAssembly.Module;
+    if (isShared) await warmUp(request.plan, wasm, this.context.sampleRate);
+    return this.#ask("plan", request);
+  }
+
+  remove(name) {
+    return this.#ask("remove", { name });
+  }
+
+  bypass(name, isOn = true) {
+    return this.#ask("bypass", { name, isOn: Boolean(isOn) });
+  }
+
+  latency() {
+    return this.#ask("latency");
+  }
+
+  async close() {
+    this.context.removeEventListener("statechange", this.#stateChanged);
+    this.node.disconnect();
+    if (this.context.state !== "closed") await this.#ask("close");
+  }
+
+  #ask(type, rest = {}) {
+    const id = ++this.#lastId;
+    return new Promise((resolve, reject) => {
+      if (this.#failure) throw this.#failure;
+      this.#requests.set(id, { resolve, reject });
+      this.node.port.postMessage({ type, id, ...rest });
+    });
+  }
+
+  #receive({ type, id, ...rest }) {
+    const request = this.#requests.get(id);
+    this.#requests.delete(id);
+    if (type === "done") request.resolve(rest.answer);
+    else if (type === "failed") request.reject(errorOf(rest.error));
+    else if (type === "load") this.#emit(type, { ...rest, missed: this.#missed(rest) });
+    else if (type === "error") this.#emit("error", { name: rest.name, error: errorOf(rest.error) });
+    else this.#emit(type, rest);
+  }
+
+  /** What the context counts itself, where it does; otherwise what the audio thread has found. */
+  #missed({ missed, budget }) {
+    const stats = this.context.playbackStats;
+    if (!stats) return missed;
+    this.#underruns ??= { events: stats.underrunEvents, duration: stats.underrunDuration };
+    const events = stats.underrunEvents - this.#underruns.events;
+    return Math.max(events, Math.ceil(((stats.underrunDuration - this.#underruns.duration) * 1000) / budget));
+  }
+
+  #emit(type, detail) {
+    this.dispatchEvent(new CustomEvent(type, { detail }));
+  }
+
+  #fail(error) {
+    this.#failure = error;
+    for (const { reject } of this.#requests.values()) reject(error);
+    this.#requests.clear();
+    this.#emit("error", { name: null, error });
+  }
+}
