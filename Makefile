@@ -70,6 +70,10 @@ browsers: setup
 soak-audio: setup
 	$(PY) -m tests.browser.audio_soak --minutes $(or $(MINUTES),30)
 
+# A denoised microphone from a new Vite project: from the press to the first clean sample, and the bytes that were loaded
+sound: setup
+	$(PY) -m tests.browser.built_site
+
 # What silero-vad itself finds in a minute of speech, recorded anew, and webrnn beside it. torch gets an environment of its own below build/
 silero: setup build/silero/ready
 	$(PY) -c "from tests.models.fetch import speech_path; speech_path()"
