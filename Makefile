@@ -12,7 +12,7 @@ setup: .venv/ready
 
 .venv/ready: pyproject.toml wasm_kernels/hatch_hook.py
 	$(PYTHON) -m venv .venv
-	$(PY) -m pip install --quiet --disable-pip-version-check --editable '.[wasm,audio,onnx,bench,dev]'
+	$(PY) -m pip install --quiet --disable-pip-version-check --editable '.[wasm,onnx,bench,dev]'
 	touch $@
 
 demo: setup

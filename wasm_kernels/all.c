@@ -16,6 +16,7 @@
 #include "channels_last.c"
 #include "copy.c"
 #include "fft.c"
+#include "resample.c"
 
 /* What is rare, or done once for each binding, is compiled for size. */
 #pragma clang attribute push(__attribute__((minsize)), apply_to = function)

@@ -2,10 +2,10 @@
 
 A target is a platform and a variant: `native` (all instruction sets of this machine's architecture in one library),
 `wasm-scalar|simd|relaxed` (standalone modules), `wasm-scalar-core|simd-core|relaxed-core` (the same without what the
-tables of plans call rare, and without exports of kernels: what most pages load) and `pyodide-scalar|simd|relaxed` (side
-modules; their names do not end in .so, or Pyodide would compile them all on installation, also those that its engine
-cannot compile). A build is skipped when sources, table, commands and compiler are the same as last time and the output
-is intact; running it twice gives the same bytes.
+tables of plans call rare, and without exports of kernels but those that hosts call: what most pages load) and
+`pyodide-scalar|simd|relaxed` (side modules; their names do not end in .so, or Pyodide would compile them all on
+installation, also those that its engine cannot compile). A build is skipped when sources, table, commands and compiler
+are the same as last time and the output is intact; running it twice gives the same bytes.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ def _steps_native(tool: Toolchain, work: Path, output: Path, extra: Step) -> lis
 def _steps_wasm(tool: Toolchain, variant: str, work: Path, output: Path, extra: Step) -> list[Step]:
     source, object_ = str(HERE / "all.c"), str(work / "all.o")
     if tool.name == "emcc":
-        functions = table.PLAN_FUNCTIONS if CORE in extra else table.EXPORTS
+        functions = table.CORE_EXPORTS if CORE in extra else table.EXPORTS
         exports = ",".join(f"_{k.symbol}" for k in functions)
         stack = ["-sTOTAL_STACK=65536", "-Wl,--export=__heap_base"]
         memory = ["-sIMPORTED_MEMORY", "-sALLOW_MEMORY_GROWTH", "-sMAXIMUM_MEMORY=4GB"]

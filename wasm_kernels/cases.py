@@ -21,6 +21,7 @@ from wasm_kernels.table import (
     WINDOW_FIELDS,
     Kernel,
     packed_size,
+    resample_taps,
 )
 
 Array = np.ndarray[Any, Any]
@@ -436,6 +437,32 @@ def _fft_grid(kernel: Kernel, rng: np.random.Generator) -> Iterator[Case]:
         yield _fft_case(kernel, rng, 1 + n % 3, n)
 
 
+RATIOS = ((1, 3), (3, 1), (160, 441), (441, 160), (2, 1), (1, 1), (1, 6), (5, 7))
+
+
+def _resample_table_grid(kernel: Kernel, rng: np.random.Generator) -> Iterator[Case]:
+    for up, down in RATIOS:
+        taps = resample_taps(up, down)
+        outputs = {"table": (up * taps, np.float32)}
+        yield Case(f"{up}/{down}", dict(up=up, down=down, taps=taps), outputs, tolerance=2 * EPS)
+
+
+def _resample_case(rng: np.random.Generator, up: int, down: int, count: int, at: int) -> Case:
+    taps = resample_taps(up, down)
+    table = naive.resample_table(up, down, taps).astype(np.float32)
+    x = _normal(rng, (at + down * (count - 1)) // up + taps)
+    arguments = dict(x=x, table=table, count=count, at=at, up=up, down=down, taps=taps)
+    tolerance = 16 * EPS * float(np.abs(x).max())  # sums of the sizes of a row's numbers are below 4
+    flops = 2.0 * count * taps
+    return Case(f"{up}/{down}x{count}", arguments, {"y": (count, np.float32)}, tolerance, flops=flops)
+
+
+def _resample_grid(kernel: Kernel, rng: np.random.Generator) -> Iterator[Case]:
+    for up, down in RATIOS:
+        for count in (1, 2, 5, 43):
+            yield _resample_case(rng, up, down, count, int(rng.integers(up)))
+
+
 Grid = Callable[[Kernel, np.random.Generator], Iterator[Case]]
 GRIDS: dict[str, Grid] = {
     "unary": _unary_grid, "activation": _activation_grid, "activate": _activate_grid, "binary": _broadcast_grid,
@@ -445,7 +472,7 @@ GRIDS: dict[str, Grid] = {
     "reduce": _reduce_grid, "softmax": _softmax_grid, "layer_norm": _norm_grid, "instance_norm": _norm_grid,
     "batch_norm": _norm_grid, "conv": _conv_grid, "max_pool": _pool_grid, "average_pool": _pool_grid, "copy":
     _copy_grid, "gather": _gather_grid, "fill": _fill_grid, "fft": _fft_grid, "round_rows": _round_grid,
-    "small_gemm": _small_grid,
+    "small_gemm": _small_grid, "resample_table": _resample_table_grid, "resample": _resample_grid,
 }  # fmt: skip
 
 
@@ -497,4 +524,6 @@ def bench(kernel: Kernel, rng: np.random.Generator) -> Case:
         return Case("transpose 128x128", arguments, {"dst": (4 * 128 * 128, np.uint8)})
     if kind == "fft":
         return _fft_case(kernel, rng, 1, 512)
+    if kind == "resample":
+        return _resample_case(rng, 3, 1, 128, 0)
     return list(grid(kernel, rng))[-1]

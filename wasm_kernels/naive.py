@@ -15,7 +15,16 @@ from typing import Any
 import numpy as np
 
 from wasm_kernels import plan_header
-from wasm_kernels.table import ACTIVATIONS, BY_NAME, GRAIN, INTEGER_PANEL, PANEL, WINDOW_FIELDS, Kernel
+from wasm_kernels.table import (
+    ACTIVATIONS,
+    BY_NAME,
+    GRAIN,
+    INTEGER_PANEL,
+    PANEL,
+    RESAMPLE_REACH,
+    WINDOW_FIELDS,
+    Kernel,
+)
 
 Array = np.ndarray[Any, Any]
 f32, f64 = np.float32, np.float64
@@ -400,3 +409,19 @@ def fft(x, twiddles, rows, n):
 
 def ifft(x, twiddles, rows, n):
     return _pairs(np.fft.ifft(_complex(x, rows)))
+
+
+# other sample rates
+def resample_table(up, down, taps):
+    wide = up if up > down else down
+    reach = RESAMPLE_REACH * wide
+    half = -(-reach // up)
+    distance = (np.arange(taps) + 1 + half - taps) * up - np.arange(up)[:, None]
+    inside = np.maximum(1 - (distance / reach) ** 2, 0)
+    table = np.sinc(0.95 * distance / wide) * np.i0(2 * np.sqrt(25.3 * inside)) * (inside > 0)
+    return (table / table.sum(axis=1, keepdims=True)).ravel()
+
+
+def resample(x, table, count, at, up, down, taps):
+    places, rows = at + down * np.arange(count), _wide(table).reshape(up, taps)
+    return np.array([_wide(x)[place // up :][:taps] @ rows[place % up] for place in places])

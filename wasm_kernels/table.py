@@ -22,6 +22,8 @@ WINDOW_FIELDS = (
 )  # fmt: skip
 
 PANEL, GRAIN = plan_header.FORMAT.PANEL, plan_header.FORMAT.GRAIN
+#: How far the filter of a resampler reaches to each side, in samples of the lower rate.
+RESAMPLE_REACH = 64
 INTEGER_PANEL, SMALL_ROWS = plan_header.FORMAT.INTEGER_PANEL, plan_header.FORMAT.SMALL_ROWS
 
 _BROADCAST = "i32 rows, i32 cols, i32 a_row, i32 a_col, i32 b_row, i32 b_col"
@@ -65,18 +67,22 @@ SIGNATURES = {
     "gather": "const u8 *src, const i64 *index, u8 *dst, i32 outer, i32 size, i32 inner, i32 count -> i32",
     "fill": "f32 *y, i32 n, f32 value",
     "fft": "const f32 *x, const f32 *twiddles, f32 *y, f32 *scratch, i32 rows, i32 n",
+    "resample_table": "f32 *table, i32 up, i32 down, i32 taps",
+    "resample": "const f32 *x, const f32 *table, f32 *y, i32 count, i32 at, i32 up, i32 down, i32 taps",
 }  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Kernel:
     """A row. `ulp` is the stated error bound in units in the last place (0: exact); None where the error depends on
-    the length of a reduction, from which cases.py then computes a tolerance. `in_place`: an output may be an input."""
+    the length of a reduction, from which cases.py then computes a tolerance. `in_place`: an output may be an input.
+    `is_in_core`: core modules export it too, since hosts call it."""
 
     name: str
     kind: str
     ulp: float | None = None
     in_place: bool = False
+    is_in_core: bool = False
 
     @property
     def symbol(self) -> str:
@@ -138,6 +144,8 @@ KERNELS = (
     Kernel("gather", "gather", 0),
     Kernel("fill", "fill", 0),
     *(Kernel(name, "fft") for name in plan_header.INSTRUCTIONS.FFTS),
+    Kernel("resample_table", "resample_table", is_in_core=True),
+    Kernel("resample", "resample", is_in_core=True),
 )
 
 #: How a host uses plans: check once, bind for given sizes, limit what a run may use, run; set_row_panels suits
@@ -179,8 +187,15 @@ THREAD_FUNCTIONS = tuple(Kernel(name, name) for name in THREAD_SIGNATURES)
 TEAM_FUNCTIONS = tuple(Kernel(name, name) for name in TEAM_SIGNATURES)
 PROFILE_FUNCTIONS = tuple(Kernel(name, name) for name in PROFILE_SIGNATURES)
 EXPORTS = (*KERNELS, *PLAN_FUNCTIONS)
+CORE_EXPORTS = (*(kernel for kernel in KERNELS if kernel.is_in_core), *PLAN_FUNCTIONS)
 
 BY_NAME = {kernel.name: kernel for kernel in KERNELS}
+
+
+def resample_taps(up: int, down: int) -> int:
+    """Numbers in a row of the table of a resampler, filled up to a multiple of 16."""
+    half = -(-RESAMPLE_REACH * max(up, down) // up)
+    return -(-2 * half // 16) * 16
 
 
 def packed_size(n: int, k: int) -> int:
@@ -194,7 +209,8 @@ _C_TYPES = {"f32": "float", "u8": "uint8_t", "i16": "int16_t", "i32": "int32_t",
 def c_header() -> str:
     """kernels.gen.h: the prototypes, to which the compiler holds every C function, and the shared constants.
 
-    A core module exports no kernels, so that those that it does not use go; the others are functions as elsewhere."""
+    A core module exports no kernels but those that hosts call, so that those that it does not use go; the others are
+    functions as elsewhere."""
     lines = [
         "/* Generated from table.py. */",
         "#ifndef WEBRNN_KERNELS_H",
@@ -202,6 +218,7 @@ def c_header() -> str:
         "#include <stdint.h>",
         f"#define PANEL {PANEL}",
         f"#define GRAIN {GRAIN}",
+        f"#define RESAMPLE_REACH {RESAMPLE_REACH}",
         f"enum {{ {', '.join(f'ACT_{name.upper()}' for name in ACTIVATIONS)}, ACT_COUNT }};",
         "#ifdef WEBRNN_SUFFIX",
         "#define WEBRNN_PASTE(a, b) a##_##b",
@@ -219,7 +236,7 @@ def c_header() -> str:
         "#define WEBRNN_KERNEL WEBRNN_EXPORT",
         "#endif",
     ]
-    lines += [_c_prototype(k, "WEBRNN_KERNEL") for k in KERNELS]
+    lines += [_c_prototype(k, "WEBRNN_EXPORT" if k.is_in_core else "WEBRNN_KERNEL") for k in KERNELS]
     lines += [_c_prototype(k) for k in PLAN_FUNCTIONS]
     lines.append(f"#define ACTIVATION_CASES {' '.join(map(_c_case, ACTIVATIONS[1:]))}")
     lines += [_c_kernel_type(k) for k in {k.kind: k for k in _expression_kernels()}.values()]

@@ -13,7 +13,6 @@ MODULES = {
     "wasmtime": "needs wasmtime",
     "playwright": "needs a browser",
     "resource": "needs processes",
-    "soxr": "needs soxr",
     "rich": "needs rich",
     "ziglang": "needs a compiler",
     "bench": "needs the benchmarks",

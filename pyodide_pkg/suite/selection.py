@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from fnmatch import fnmatch
 
 LEFT_OUT = {
-    "tests/audio/test_resampling.py": "soxr",
     "tests/bench": "peers",
     "tests/browser": "a browser and the page",
     "tests/cli/test_profile.py": "profiling builds",

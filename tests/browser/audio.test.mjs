@@ -1,71 +1,9 @@
 // The audio processor in Node, on blocks of any size: node audio.test.mjs <file URL of a folder with the host, and audio/ in it>
 
 import assert from "node:assert/strict";
-import { readFile } from "node:fs/promises";
 import { Session } from "node:inspector/promises";
 import { test } from "node:test";
-
-const base = process.argv[2];
-const bytes = async (file) => new Uint8Array(await readFile(new URL(file, base)));
-const floats = async (file) => new Float32Array((await bytes(file)).buffer);
-const wasm = await WebAssembly.compile(await bytes("wasm_relaxed.wasm"));
-
-// --- an AudioWorklet's global scope -----------------------------------------------------------------------------------
-
-let Processor;
-Object.assign(globalThis, {
-  sampleRate: 16000,
-  currentFrame: 0,
-  registerProcessor: (name, type) => (Processor = type),
-  AudioWorkletProcessor: class {
-    port = { sent: [], postMessage: (data) => this.port.sent.push(structuredClone(data)) };
-  },
-});
-await import(new URL("audio_processor.js", base));
-
-class Worklet {
-  constructor(quantum, { interval = 1000 } = {}) {
-    globalThis.renderQuantumSize = quantum;
-    globalThis.currentFrame = 0;
-    this.processor = new Processor({ processorOptions: { wasm, isPlayed: false, interval } });
-    this.port = this.processor.port;
-  }
-
-  ask(type, rest) {
-    this.port.onmessage({ data: { type, id: 7, ...rest } });
-    const { type: kind, id, answer, error } = this.port.sent.pop();
-    assert.equal(id, 7);
-    if (kind === "failed") throw Object.assign(new Error(error.message), { name: error.name });
-    return answer;
-  }
-
-  async load(name, file = name, rest = {}) {
-    return this.ask("plan", { name, plan: await bytes(`audio/${file}.rnn`), ...rest });
-  }
-
-  /** The output for a signal that comes in blocks of these sizes, in turn. */
-  run(signal, sizes) {
-    const output = new Float32Array(signal.length);
-    for (let from = 0, i = 0; from < signal.length; i++) {
-      const size = Math.min(sizes[i % sizes.length], signal.length - from);
-      const block = new Float32Array(size);
-      assert.equal(this.processor.process([[signal.subarray(from, from + size)]], [[block]]), true);
-      output.set(block, from);
-      from += size;
-      globalThis.currentFrame = from;
-    }
-    return output;
-  }
-}
-
-/** Not deepEqual, which takes minutes to describe how long arrays differ. */
-function assertSame(given, expected) {
-  assert.equal(given.length, expected.length);
-  const at = given.findIndex((sample, i) => !Object.is(sample, expected[i]));
-  assert.equal(at, -1, `[${at}] is ${given[at]}, not ${expected[at]}`);
-}
-
-const results = (worklet) => worklet.port.sent.filter(({ type }) => type === "result");
+import { Worklet, assertSame, base, bytes, floats, results } from "./audio_worklet.mjs";
 
 // --- tests ------------------------------------------------------------------------------------------------------------
 
@@ -215,8 +153,8 @@ const SAMPLING = {
   includeObjectsCollectedByMajorGC: true,
 };
 
-test("a quantum allocates nothing", async () => {
-  const worklet = new Worklet(128);
+for (const rate of [16000, 48000]) test(`a quantum at ${rate} Hz allocates nothing`, async () => {
+  const worklet = new Worklet(128, { rate });
   worklet.port.postMessage = () => {};
   const plans = [["a", "overlapping"], ["b", "double"], ["c", "held"], ["sums", "sums"]];
   for (const [name, file] of plans) {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +14,7 @@ import webrnn
 from examples.denoise_wav import denoise_samples, with_noise
 from tests.engine.streams.timed_models import Averages
 from tests.models.fetch import model_path, speech_path
-from webrnn.audio import plans, read_wav
+from webrnn.audio import FrameFilter, RateFilter, Resampler, mono, plans, read_wav, resample
 from webrnn.engine.kernels import loading as kernels
 from webrnn.ir import WEBRNN, DType, GraphBuilder, Node, Value
 from webrnn.plan import opcodes
@@ -59,6 +60,33 @@ def write(folder: Path, backend: str) -> None:
     for name, small in SMALL.items():
         write_small(folder / f"{name}.rnn", *small)
     write_timed(folder, noisy[:RATE])
+    write_rates(folder, noisy, dtln, silero, backend)
+
+
+RATES, BLOCKS = (44100, 48000), (1, 37, 100, 128, 160, 1000)
+"""Rates of contexts, and sizes of blocks whose latencies are written."""
+
+
+def write_rates(folder: Path, noisy: np.ndarray, dtln: plans.AudioModel, silero: plans.AudioModel, backend: str) -> None:
+    """Of each rate two channels, what DTLN makes of their mean and of each, and Silero of the mean; latencies.json."""
+    latencies: dict[str, dict[str, dict[int, int]]] = {}
+    for rate in RATES:
+        left, right = (resample(noisy[2 * RATE * i :][: 2 * RATE], RATE, rate) for i in range(2))
+        right[::2] += np.float32(0.1)  # what is too high for the models
+        both = np.stack([left, right], axis=1)
+        filters = [dtln.filter(backend, sample_rate=rate), dtln.filter(backend, sample_rate=rate, channels=2)]
+        each = filters[1].push(both)
+        frames = silero.frames(backend)
+        lower = Resampler(rate, RATE).push(mono(both))
+        chunks = lower[: len(lower) // 512 * 512].reshape(-1, 512)
+        results = dict(left=left, right=right, dtln=filters[0].push(mono(both)), left_dtln=each[:, 0])
+        results |= dict(right_dtln=each[:, 1], silero=np.array([frames(chunk) for chunk in chunks]))
+        for name, array in results.items():
+            _save(folder / f"{name}_{rate}.f32", array)
+        copies = RateFilter(FrameFilter(lambda frame: frame, 100, 100), RATE, rate)
+        named = {"dtln": filters[0], "copied": copies}
+        latencies[str(rate)] = {name: {block: each.latency(block) for block in BLOCKS} for name, each in named.items()}
+    (folder / "latencies.json").write_text(json.dumps(latencies))
 
 
 TIMED: dict[str, tuple[Averages, dict[str, Any]]] = {
@@ -133,6 +161,9 @@ SMALL: dict[str, tuple[Build, int, dict[str, Any] | None]] = {
     "choosy": (_element, 8, {"kind": "analyser"}),
     "reciprocal": (lambda b, x: b.op("Reciprocal", x), 8, {}),
     "48k": (_negative, 128, {"sample_rate": 48000}),
+    "8k": (_negative, 8, {"sample_rate": 8000}),
+    "odd_rate": (_negative, 8, {"sample_rate": 15999}),
+    "copied": (lambda b, x: b.op("Identity", x), 100, {}),
     "wrong_frame": (_negative, 128, {"frame": 256}),
     "wrong_hop": (_negative, 128, {"hop": 129}),
     "wrong_output": (_negative, 128, {"output": "z"}),

@@ -166,8 +166,7 @@ def rendered_in_chromium(page: Page, seconds: int, looks: int) -> tuple[dict[str
     """Offline; rendering waits for each look at the memory."""
     thread, heap = Thread(page.context.new_cdp_session(page), page), Heap("rendered")
     pauses = [int(second) for second in np.linspace(seconds / (looks + 1), seconds - 1, looks)]
-    options = json.dumps({"seconds": seconds, "isPlayed": False, "pauses": pauses})
-    page.evaluate(f"import('{MODULE}').then((t) => {{ window.soak = t; window.report = t.soak({options}); }})")
+    begin(page, seconds=seconds, isPlayed=False, pauses=pauses)
     for second in pauses:
         while page.evaluate("soak.progress.waiting") != second:
             page.wait_for_timeout(100)
@@ -183,7 +182,7 @@ def rendered_in_chromium(page: Page, seconds: int, looks: int) -> tuple[dict[str
 def played_in_chromium(page: Page, seconds: int) -> tuple[dict[str, Any], Heap]:
     """In real time: the audio thread answers between quanta."""
     thread, heap = Thread(page.context.new_cdp_session(page), page), Heap("played")
-    begin_playing(page, seconds)
+    begin(page, seconds=seconds, isPlayed=True)
     looks, began = [seconds / 6, seconds * 2 / 3, seconds - 1.0], time.monotonic()
     for second in looks:
         page.wait_for_timeout(max(0.0, 1000 * (second - (time.monotonic() - began))))
@@ -195,9 +194,13 @@ def played_in_chromium(page: Page, seconds: int) -> tuple[dict[str, Any], Heap]:
     return page.evaluate("report"), heap
 
 
-def begin_playing(page: Page | Driven, seconds: int) -> None:
-    options = json.dumps({"seconds": seconds, "isPlayed": True})
-    page.evaluate(f"import(new URL('{MODULE}', location).href).then((t) => void (window.report = t.soak({options})))")
+def begin(page: Page | Driven, **options: Any) -> None:
+    """`report` promises what was found, and `isOver` says whether it has come."""
+    page.evaluate(f"""import(new URL("{MODULE}", location).href).then((tests) => {{
+        window.soak = tests;
+        window.isOver = false;
+        window.report = tests.soak({json.dumps(options)}).finally(() => (window.isOver = true));
+    }})""")
 
 
 @contextmanager
@@ -232,7 +235,7 @@ def play_everywhere(folder: Path, seconds: int) -> dict[str, list[str]]:
             if not missing(name):
                 others[name] = stack.enter_context(open_browser(name)).browser
                 others[name].goto(f"{address[kind.is_fused]}empty.html")
-                begin_playing(others[name], seconds)
+                begin(others[name], seconds=seconds, isPlayed=True)
         page = stack.enter_context(chromium_page(address[True]))
         report, heap = played_in_chromium(page, seconds)
         reports = {name: browser.evaluate("report") for name, browser in others.items()}
@@ -265,8 +268,9 @@ def render_everywhere(folder: Path, seconds: int) -> dict[str, list[str]]:
         with open_browser(name) as started, served(pages[kind.is_fused]) as address:
             began = time.monotonic()
             started.browser.goto(f"{address}empty.html")
-            options = json.dumps({"seconds": seconds, "isPlayed": False})
-            report = started.browser.run(MODULE, f"soak({options})")
+            begin(started.browser, seconds=seconds, isPlayed=False)
+            started.browser.wait_for("isOver", seconds=1200)
+            report = started.browser.evaluate("report")
         found[name] = expected[kind.is_fused].differences(report)
         print(_said(name, report, began))
     return found

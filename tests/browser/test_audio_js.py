@@ -20,13 +20,15 @@ def site(host: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return audio_cases.write_site(host, tmp_path_factory.mktemp("audio") / "site")
 
 
-def test_any_block_size(site: Path) -> None:
-    assert "# fail 0" in node("--test-reporter=tap", str(HERE / "audio.test.mjs"), f"{site.as_uri()}/")
+@pytest.mark.parametrize("file", ["audio.test.mjs", "audio_rates.test.mjs"])
+def test_any_block_size(site: Path, file: str) -> None:
+    assert "# fail 0" in node("--test-reporter=tap", str(HERE / file), f"{site.as_uri()}/")
 
 
-@pytest.mark.parametrize(
-    "what", ["speech", "bypass", "swap", "badPlans", "failingPlans", "notFinite", "chain", "rare", "twoNodes"]
-)
+OFFLINE = "speech bypass mix swap rates badPlans failingPlans notFinite chain rare twoNodes"
+
+
+@pytest.mark.parametrize("what", OFFLINE.split())
 def test_offline(site: Path, browser: Browser, what: str) -> None:
     page = browser.new_page()
     messages: list[str] = []

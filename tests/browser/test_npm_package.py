@@ -25,9 +25,9 @@ from .conftest import CHROMIUM, FLAGS, served
 from .typescript import compiler
 
 HERE = Path(__file__).parent
-LIMIT = 62_500
+LIMIT = 63_000
 """Bytes that a page may load to run plans without anything rare, compressed by brotli."""
-FULL_LIMIT = 74_000
+FULL_LIMIT = 74_900
 """The same with the full module instead of the core module."""
 TARBALL_LIMIT = 10_200_000
 """Nearly all of it are plans, whose weights hardly shrink."""
@@ -49,6 +49,12 @@ SHARED = (
     "audio_processor.js",
     "audio.d.ts",
     "audio_models.d.ts",
+    "audio_source.d.ts",
+    "denoise.d.ts",
+    "speech.d.ts",
+    "wake_word.d.ts",
+    "vad.js",
+    "vad.d.ts",
 )
 
 

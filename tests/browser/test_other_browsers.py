@@ -11,6 +11,7 @@ import pytest
 
 from . import sites
 from .conftest import served
+from .test_audio_js import OFFLINE
 from .other_browsers import KINDS, Started, ask_for, open_browser
 
 
@@ -62,12 +63,11 @@ def test_pools_in_workers(started: Started, pages: Any, what: str) -> None:
     assert found_by(started, pages, "workers", "/worker_pool_page.js", f"{what}()") == []
 
 
-OFFLINE = ["speech", "bypass", "swap", "badPlans", "failingPlans", "notFinite", "chain", "rare", "twoNodes"]
-ASKED_DURING = ("bypass", "swap", "badPlans")
+ASKED_DURING = ("bypass", "mix", "swap", "badPlans")
 """Firefox cannot suspend an OfflineAudioContext; there `live` has the same questions in real time."""
 
 
-@pytest.mark.parametrize("what", OFFLINE)
+@pytest.mark.parametrize("what", OFFLINE.split())
 def test_the_audio_thread_offline(started: Started, pages: Any, what: str) -> None:
     if what in ASKED_DURING and started.browser.name == "Firefox":
         assert found_by(started, pages, "audio", "/audio_page.js", "canSuspend()") is False

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import json
+import shutil
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, sync_playwright
 
+from pyodide_pkg import core
+from web_demo.packaging import npm_package
+
 from . import sound_cases
 from .conftest import CHROMIUM, FLAGS, served
+from .typescript import compiler
+
+HERE = Path(__file__).parent
 
 MICROPHONE = ["--use-fake-ui-for-media-stream", "--autoplay-policy=no-user-gesture-required"]
 
@@ -41,3 +50,22 @@ def test_the_first_sample_comes(page: Page) -> None:
 @pytest.mark.parametrize("what", ["bits", "chained", "live", "ended", "micVAD"])
 def test_speech(page: Page, what: str) -> None:
     assert page.evaluate(f"import('/sound_speech.js').then((tests) => tests.{what}())") == []
+
+
+@pytest.mark.parametrize("what", ["heads", "wholeWord", "misuse"])
+def test_wake_words(page: Page, what: str) -> None:
+    assert page.evaluate(f"import('/sound_wake_word.js').then((tests) => tests.{what}())") == []
+
+
+def test_types(tmp_path: Path) -> None:
+    package = tmp_path / "node_modules" / "webrnn"
+    package.mkdir(parents=True)
+    for file in npm_package.SOURCES.glob("*.d.ts"):
+        shutil.copy(file, package)
+    exports = {f"./{name}": {"types": f"./{name}.d.ts", "default": f"./{name}.js"} for name in ("audio", "vad")}
+    (package / "package.json").write_text(json.dumps({"name": "webrnn", "type": "module", "exports": exports}))
+    shutil.copy(HERE / "sound_types.ts", tmp_path)
+    (tmp_path / "package.json").write_text('{"type": "module"}')
+    options = ["--noEmit", "--strict", "--target", "es2022", "--module", "nodenext", "--lib", "es2022,dom"]
+    command = [core.node(), str(compiler()), *options, "sound_types.ts"]
+    assert subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120).stdout == ""

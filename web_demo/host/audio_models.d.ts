@@ -19,7 +19,7 @@ export interface AudioPlan {
 /** An analyser's result: event "result". */
 export interface AudioResult {
   readonly name: string;
-  /** Where the frame ends, in samples of the input since the context began. */
+  /** Where the frame ends, in samples of the context since it began, rounded down where the plan has another rate. */
   readonly sample: number;
   readonly values: Float32Array;
   /** The new samples of the frame, at the rate of the plan, if they were asked for. */
@@ -65,6 +65,10 @@ export class AudioModels extends EventTarget {
    * `variant` and `wasm` as for Model.load: without `wasm` a plan that needs another module gets it when it is loaded.
    * `interval` is the time between reports of the load, in seconds. `processor` is the address of audio_processor.js if it
    * is not beside this file. `sendBytes` lets the audio thread compile the VM.
+   *
+   * The context may have any rate: plans of another one are resampled. `channels` is "mono" (the default: the mean of all
+   * channels goes through the filters, and all channels of the output are the result) or "each": each of `channelCount`
+   * channels, by default 2, goes through filters with states of its own. Analysers always listen to the mean.
    */
   static create(
     context: BaseAudioContext,
@@ -74,11 +78,13 @@ export class AudioModels extends EventTarget {
       interval?: number;
       processor?: string | URL;
       sendBytes?: boolean;
+      channels?: "mono" | "each";
+      channelCount?: number;
     },
   ): Promise<AudioModels>;
 
   readonly context: BaseAudioContext;
-  /** One channel in, one channel out. */
+  /** As many channels out as in, or `channelCount`. */
   readonly node: AudioWorkletNode;
 
   /**
@@ -97,7 +103,9 @@ export class AudioModels extends EventTarget {
   remove(name: string): Promise<void>;
   /** Hear the signal instead of the filter's result, with the same latency, or the filter again; faded over 256 samples. */
   bypass(name: string, isOn?: boolean): Promise<void>;
-  /** Samples by which the output is later than the input. */
+  /** How much of the filter is heard beside the signal as it was, both with the same latency: 0 to 1; faded over 256 samples. */
+  mix(name: string, share: number): Promise<void>;
+  /** Samples of the context by which the output is later than the input, what resampling takes included. */
   latency(): Promise<number>;
   /** Ends the processor. */
   close(): Promise<void>;

@@ -1,13 +1,13 @@
 // Audio plans in an AudioWorklet: the page's side. Types: audio_models.d.ts.
 //
-//   const context = new AudioContext({ sampleRate: 16000 });
+//   const context = new AudioContext(); // of any rate: plans of other rates are resampled
 //   const audio = await AudioModels.create(context);
 //   await audio.load("denoise", "dtln.rnn");
 //   await audio.load("vad", "silero.rnn");
 //   source.connect(audio.node).connect(context.destination);
 //   audio.addEventListener("result", ({ detail: { name, sample, values } }) => ...);
 
-import { warmUp } from "./audio_warmup.js";
+import { warmUp, warmUpResampler } from "./audio_warmup.js";
 import { fileUrl } from "./files.js";
 import { bytesOf, chooseVariant, compile, moduleUrl, planBytes } from "./instance.js";
 import { ModelError, otherModule } from "./plan_file.js";
@@ -27,22 +27,27 @@ export class AudioModels extends EventTarget {
   #stateChanged = () => this.#ask("rebase").catch(() => {});
 
   /** `interval` is the time in seconds between reports of the load. */
-  static async create(context, { variant, wasm, interval = 0.25, processor, sendBytes = false } = {}) {
+  static async create(context, options = {}) {
+    const { variant, wasm, interval = 0.25, processor, sendBytes = false, channels = "mono", channelCount = 2 } = options;
+    if (channels !== "mono" && channels !== "each") throw new TypeError(`channels is "mono" or "each", not ${channels}`);
+    if (!Number.isInteger(channelCount) || channelCount < 1 || channelCount > 32) {
+      throw new TypeError(`channelCount is a number from 1 to 32, not ${channelCount}`);
+    }
     const chosen = { variant: wasm ? variant : chooseVariant(variant), isFull: false };
     const url = processor ?? fileUrl("audio_processor.js", PROCESSOR);
     const [module] = await Promise.all([compile(chosen, { wasm }), context.audioWorklet.addModule(url)]);
     const isPlayed = typeof context.suspend === "function" && typeof context.startRendering !== "function";
-    const options = { isPlayed, interval };
+    const shared = { isPlayed, interval, channels: channels === "each" ? channelCount : 0 };
     if (!sendBytes) {
       try {
-        return new AudioModels(context, { ...options, wasm: module }, chosen, wasm ? null : compile);
+        return new AudioModels(context, { ...shared, wasm: module }, chosen, wasm ? null : compile);
       } catch (error) {
         if (error.name !== "DataCloneError") throw error; // here modules cannot be sent to the audio thread
       }
     }
     const bytes = await bytesOf(wasm ?? moduleUrl(chosen));
     const others = wasm ? null : (other) => bytesOf(moduleUrl(other));
-    return new AudioModels(context, { ...options, wasm: bytes }, chosen, others);
+    return new AudioModels(context, { ...shared, wasm: bytes }, chosen, others);
   }
 
   constructor(context, processorOptions, chosen, others) {
@@ -52,10 +57,11 @@ export class AudioModels extends EventTarget {
     this.#others = others;
     this.#isPlayed = processorOptions.isPlayed;
     this.context = context;
-    this.node = new AudioWorkletNode(context, "webrnn-audio", {
-      numberOfInputs: 1, numberOfOutputs: 1, outputChannelCount: [1], channelCount: 1, channelCountMode: "explicit",
-      processorOptions,
-    });
+    // Without a count of its own the output has as many channels as the input.
+    const count = processorOptions.channels;
+    const each = { outputChannelCount: [count], channelCount: count, channelCountMode: "explicit" };
+    const options = { numberOfInputs: 1, numberOfOutputs: 1, ...(count ? each : { channelCountMode: "max" }), processorOptions };
+    this.node = new AudioWorkletNode(context, "webrnn-audio", options);
     this.node.port.onmessage = ({ data }) => this.#receive(data);
     this.node.onprocessorerror = () => this.#fail(new ModelError("the audio thread has given up"));
     context.addEventListener("statechange", this.#stateChanged);
@@ -77,8 +83,16 @@ export class AudioModels extends EventTarget {
     const wasm = request.wasm ?? this.#wasm;
     // What is compiled of a module here is used by the audio thread too.
     const isShared = this.#isPlayed && wasm instanceof WebAssembly.Module;
-    if (isShared) await warmUp(request.plan, wasm, this.context.sampleRate);
+    if (isShared) await this.#warmUp(request.plan, wasm);
     return this.#ask("plan", request);
+  }
+
+  async #warmUp(plan, wasm) {
+    const { sampleRate } = this.context;
+    const { sample_rate, kind } = await warmUp(plan, wasm, sampleRate);
+    if (sample_rate === sampleRate || !(this.#wasm instanceof WebAssembly.Module)) return;
+    warmUpResampler(this.#wasm, sampleRate, sample_rate);
+    if (kind === "filter") warmUpResampler(this.#wasm, sample_rate, sampleRate);
   }
 
   remove(name) {
@@ -87,6 +101,10 @@ export class AudioModels extends EventTarget {
 
   bypass(name, isOn = true) {
     return this.#ask("bypass", { name, isOn: Boolean(isOn) });
+  }
+
+  mix(name, share) {
+    return this.#ask("mix", { name, share });
   }
 
   latency() {

@@ -6,19 +6,19 @@ import { warmUpAhead } from "./audio_warmup.js";
 
 const PLANS = {
   dtln: {
-    int8: () => new URL("./plans/dtln_int8.rnn", import.meta.url),
-    int16: () => new URL("./plans/dtln_int16.rnn", import.meta.url),
+    int8: () => fileUrl("plans/dtln_int8.rnn", () => new URL("./plans/dtln_int8.rnn", import.meta.url)),
+    int16: () => fileUrl("plans/dtln_int16.rnn", () => new URL("./plans/dtln_int16.rnn", import.meta.url)),
   },
-  gtcrn: { float32: () => new URL("./plans/gtcrn.rnn", import.meta.url) },
-  nsnet2: { int8: () => new URL("./plans/nsnet2_int8.rnn", import.meta.url) },
+  gtcrn: { float32: () => fileUrl("plans/gtcrn.rnn", () => new URL("./plans/gtcrn.rnn", import.meta.url)) },
+  nsnet2: { int8: () => fileUrl("plans/nsnet2_int8.rnn", () => new URL("./plans/nsnet2_int8.rnn", import.meta.url)) },
   silero: {
-    int16: () => new URL("./plans/silero_int16.rnn", import.meta.url),
-    int8: () => new URL("./plans/silero_int8.rnn", import.meta.url),
-    float32: () => new URL("./plans/silero.rnn", import.meta.url),
+    int16: () => fileUrl("plans/silero_int16.rnn", () => new URL("./plans/silero_int16.rnn", import.meta.url)),
+    int8: () => fileUrl("plans/silero_int8.rnn", () => new URL("./plans/silero_int8.rnn", import.meta.url)),
+    float32: () => fileUrl("plans/silero.rnn", () => new URL("./plans/silero.rnn", import.meta.url)),
   },
   wake_word_front: {
-    int16: () => new URL("./plans/wake_word_front_int16.rnn", import.meta.url),
-    int8: () => new URL("./plans/wake_word_front_int8.rnn", import.meta.url),
+    int16: () => fileUrl("plans/wake_word_front_int16.rnn", () => new URL("./plans/wake_word_front_int16.rnn", import.meta.url)),
+    int8: () => fileUrl("plans/wake_word_front_int8.rnn", () => new URL("./plans/wake_word_front_int8.rnn", import.meta.url)),
   },
 };
 

@@ -1,27 +1,32 @@
-// The AudioWorkletProcessor "webrnn-audio": runs audio plans on the audio thread. audio.js is its host.
+// The AudioWorkletProcessor "webrnn-audio": runs audio plans on the audio thread. audio_models.js is its host.
 //
-// The signal, one channel, goes through the filters in the order in which they were loaded; analysers listen to it before or
-// behind them. A bad plan is answered with an error, and audio goes on.
+// The signal goes through the filters in the order in which they were loaded; analysers listen to it before or behind them. All
+// channels are mixed down to one, or each goes through filters of its own. A plan of another rate than the context is resampled.
+// A bad plan is answered with an error, and audio goes on.
 
+import { Analysers } from "./audio_analysers.js";
+import { Filters } from "./audio_filters.js";
 import { Load } from "./audio_load.js";
-import { AUDIO_LIMITS, AnalyserRunner, FilterRunner, audioOf } from "./audio_runner.js";
-import { FilterSlot } from "./audio_slot.js";
+import { mixDown } from "./audio_mixer.js";
+import { ResamplerKernels } from "./audio_resampler.js";
+import { AUDIO_LIMITS, audioOf } from "./audio_runner.js";
 import { Model } from "./model.js";
 import { PlanError } from "./plan_file.js";
 import { described } from "./thread_errors.js";
 
-const QUANTUM = 128;
+const AUDIO_QUANTUM = 128;
 
 const moduleOf = (wasm) => (wasm instanceof WebAssembly.Module ? wasm : new WebAssembly.Module(wasm));
 
 class AudioProcessor extends AudioWorkletProcessor {
   #wasm;
-  #filters = []; // {name, slot}
-  #analysers = []; // {name, listens, runner}
-  #block = globalThis.renderQuantumSize ?? QUANTUM; // the most samples that are taken at a time
-  #input = new Float32Array(this.#block);
-  #signals = [new Float32Array(this.#block), new Float32Array(this.#block)];
-  #first = 0; // of these samples, in the time of the context
+  #kernels = null; // that resample, once they are needed
+  #filters;
+  #analysers;
+  #block = globalThis.renderQuantumSize ?? AUDIO_QUANTUM; // the most samples that are taken at a time
+  #signals; // one of each channel, or one alone
+  #heard = new Float32Array(this.#block); // one channel, for the analysers
+  #areApart; // whether each channel has filters of its own
   #load;
   #interval;
   #untilReport;
@@ -29,18 +34,29 @@ class AudioProcessor extends AudioWorkletProcessor {
   #requests = {
     wasm: ({ wasm }) => (this.#wasm = moduleOf(wasm)),
     plan: (request) => this.#loadPlan(request),
-    bypass: ({ name, isOn }) => this.#slot(name).bypass(isOn),
-    remove: ({ name }) => this.#remove(name),
-    latency: () => this.#latency(),
+    bypass: ({ name, isOn }) => this.#filters.bypass(name, isOn),
+    mix: ({ name, share }) => this.#filters.mix(name, share),
+    remove: ({ name }) => this.#analysers.remove(name) || this.#filters.remove(name),
+    latency: () => this.#filters.latency,
     rebase: () => this.#load.rebase(),
     close: () => (this.#isOpen = false),
   };
 
-  constructor({ processorOptions: { wasm, isPlayed, interval } }) {
+  /** `channels` is how many have filters of their own; 0 if all are mixed down. */
+  constructor({ processorOptions: { wasm, isPlayed, interval, channels = 0 } }) {
     super();
     this.#load = new Load(sampleRate, isPlayed);
     this.#interval = this.#untilReport = Math.round(interval * sampleRate);
     if (wasm) this.#wasm = moduleOf(wasm);
+    this.#areApart = channels > 0;
+    this.#signals = Array.from({ length: channels || 1 }, () => new Float32Array(this.#block));
+    const shared = {
+      rate: sampleRate, block: this.#block,
+      kernels: () => (this.#kernels ??= new ResamplerKernels(this.#wasm)),
+      tell: (name, error) => this.port.postMessage({ type: "error", name, error: described(error) }),
+    };
+    this.#filters = new Filters({ ...shared, channels: channels || 1 });
+    this.#analysers = new Analysers({ ...shared, post: (message) => this.port.postMessage(message) });
     this.port.onmessage = ({ data }) => this.#receive(data);
   }
 
@@ -58,59 +74,12 @@ class AudioProcessor extends AudioWorkletProcessor {
   #loadPlan({ name, plan, listens, samples, wasm = this.#wasm }) {
     const model = Model.loadSync(plan, { wasm, limits: AUDIO_LIMITS });
     const audio = audioOf(model, sampleRate);
-    if (audio.kind === "filter") this.#loadFilter(name, model, audio);
-    else this.#loadAnalyser(name, model, audio, listens, samples);
+    const isFilter = audio.kind === "filter";
+    if (isFilter && this.#analysers.has(name)) throw new PlanError(`'${name}' is the name of an analyser`);
+    if (!isFilter && this.#filters.has(name)) throw new PlanError(`'${name}' is the name of a filter`);
+    if (isFilter) this.#filters.load(name, model, audio);
+    else this.#analysers.load(name, model, audio, listens, samples);
     return audio;
-  }
-
-  #loadFilter(name, model, audio) {
-    if (this.#analysers.some((row) => row.name === name)) throw new PlanError(`'${name}' is the name of an analyser`);
-    const runner = new FilterRunner(model, audio, this.#block);
-    let row = this.#filters.find((each) => each.name === name);
-    if (!row) {
-      row = { name, slot: new FilterSlot(this.#block, (error) => this.#tell(name, error)) };
-      this.#filters.push(row);
-    }
-    row.slot.load(runner);
-  }
-
-  #loadAnalyser(name, model, audio, listens, withSamples) {
-    if (this.#filters.some((row) => row.name === name)) throw new PlanError(`'${name}' is the name of a filter`);
-    if (listens !== "input" && listens !== "output") throw new PlanError(`it can listen to "input" or "output", not ${listens}`);
-    const message = { type: "result", name, sample: 0, values: new Float32Array(audio.size) };
-    if (withSamples) message.samples = new Float32Array(audio.hop);
-    const report = (values, index, samples) => {
-      if (withSamples) message.samples.set(samples.subarray(audio.frame - audio.hop));
-      if (values.length !== message.values.length) message.values = new Float32Array(values.length); // in a warm-up
-      message.values.set(values);
-      message.sample = this.#first + index + 1 - (listens === "output" ? this.#latency() : 0);
-      this.port.postMessage(message);
-    };
-    const runner = new AnalyserRunner(model, audio, report);
-    this.#analysers = [...this.#analysers.filter((row) => row.name !== name), { name, listens, runner }];
-  }
-
-  #remove(name) {
-    const others = this.#analysers.filter((row) => row.name !== name);
-    if (others.length === this.#analysers.length) this.#slot(name).load(null);
-    this.#analysers = others;
-  }
-
-  #slot(name) {
-    const row = this.#filters.find((each) => each.name === name);
-    if (!row) throw new PlanError(`there is no filter '${name}'`);
-    return row.slot;
-  }
-
-  /** Samples by which the output is later than the input. */
-  #latency() {
-    let latency = 0;
-    for (let i = 0; i < this.#filters.length; i++) latency += this.#filters[i].slot.latency;
-    return latency;
-  }
-
-  #tell(name, error) {
-    this.port.postMessage({ type: "error", name, error: described(error) });
   }
 
   // --- audio; nothing here allocates but what is posted -----------------------------------------------------------------
@@ -120,7 +89,7 @@ class AudioProcessor extends AudioWorkletProcessor {
     const length = output[0].length;
     this.#load.begin(currentFrame, length);
     for (let from = 0; from < length; from += this.#block) {
-      this.#processPart(inputs[0][0], output, from, Math.min(this.#block, length - from));
+      this.#processPart(inputs[0], output, from, Math.min(this.#block, length - from));
     }
     this.#load.end();
     this.#untilReport -= length;
@@ -129,41 +98,37 @@ class AudioProcessor extends AudioWorkletProcessor {
   }
 
   #processPart(given, output, from, count) {
-    this.#first = currentFrame + from;
-    let signal = this.#input;
-    for (let i = 0; i < count; i++) signal[i] = given ? given[from + i] : 0;
-    this.#analyse("input", signal, count);
-    for (let i = 0; i < this.#filters.length; i++) {
-      const filtered = this.#signals[i & 1];
-      this.#filters[i].slot.process(signal, filtered, count);
-      signal = filtered;
-    }
-    this.#analyse("output", signal, count);
+    const first = currentFrame + from;
+    if (this.#areApart) this.#takeApart(given, from, count);
+    else mixDown(given, from, this.#signals[0], count);
+    this.#analyse("input", this.#signals, count, first, 0);
+    const filtered = this.#filters.process(this.#signals, count);
+    if (this.#analysers.listensTo("output")) this.#analyse("output", filtered, count, first, this.#filters.latency);
     for (let channel = 0; channel < output.length; channel++) {
+      const signal = filtered[channel < filtered.length ? channel : 0];
       for (let i = 0; i < count; i++) output[channel][from + i] = signal[i];
     }
   }
 
-  #analyse(listens, signal, count) {
-    const analysers = this.#analysers; // as they are now, if one is taken out
-    for (let i = 0; i < analysers.length; i++) {
-      const analyser = analysers[i];
-      if (analyser.listens !== listens) continue;
-      try {
-        analyser.runner.process(signal, count);
-      } catch (error) {
-        this.#remove(analyser.name);
-        this.#tell(analyser.name, error);
-      }
+  /** Channels that do not come are silent. */
+  #takeApart(given, from, count) {
+    for (let channel = 0; channel < this.#signals.length; channel++) {
+      const signal = this.#signals[channel];
+      const samples = given[channel];
+      for (let i = 0; i < count; i++) signal[i] = samples ? samples[from + i] : 0;
     }
+  }
+
+  #analyse(listens, signals, count, first, late) {
+    if (!this.#analysers.listensTo(listens)) return;
+    if (signals.length > 1) mixDown(signals, 0, this.#heard, count);
+    this.#analysers.process(listens, signals.length > 1 ? this.#heard : signals[0], count, first, late);
   }
 
   #report() {
     this.#untilReport += this.#interval;
     const report = this.#load.take();
-    report.restarts = 0;
-    for (const { slot } of this.#filters) report.restarts += slot.runner?.restarts ?? 0;
-    for (const { runner } of this.#analysers) report.restarts += runner.restarts;
+    report.restarts = this.#filters.restarts + this.#analysers.restarts;
     this.port.postMessage(report);
   }
 }

@@ -1,5 +1,6 @@
 // One audio plan on a signal that comes by blocks of any size. Nothing is allocated for a block.
 
+import { gcd, ratioOf } from "./audio_resampler.js";
 import { PlanError, shown } from "./plan_file.js";
 
 const LONGEST_FRAME = 1 << 16;
@@ -13,10 +14,6 @@ const isCount = (number, most) => Number.isInteger(number) && number >= 1 && num
 const sizeOf = ({ shape }, timed, frames) =>
   shape.reduce((a, b, axis) => a * (axis === timed?.axis ? frames : frames && typeof b === "string" ? 1 : b), 1);
 
-export function gcd(a, b) {
-  return b ? gcd(b, a % b) : a;
-}
-
 /** A stream that takes what `audioOf` says. */
 export function audioStream(model, { input, hop }) {
   const sizes = {};
@@ -28,7 +25,7 @@ export function audioStream(model, { input, hop }) {
   return model.stream({ sizes, ...(Object.keys(model.carry).length || model.timing ? {} : { carry: {} }) });
 }
 
-/** What a plan says about the audio that it takes, checked: {kind, sample_rate, frame, hop, input, output, size, delay}. */
+/** What a plan says about the audio that it takes, checked for audio at this rate: {kind, sample_rate, frame, hop, input, output, size, delay}. */
 export function audioOf(model, rate) {
   const audio = model.about.audio;
   if (audio === null || typeof audio !== "object") {
@@ -45,10 +42,8 @@ export function audioOf(model, rate) {
   if (typeof sample_rate !== "number" || typeof input !== "string" || typeof output !== "string") {
     throw new PlanError("the plan does not say what audio it is for: a sample rate, an input and an output");
   }
-  if (sample_rate !== rate) {
-    const remedy = `new AudioContext({ sampleRate: ${sample_rate} })`;
-    throw new PlanError(`the plan is for audio at ${sample_rate} Hz, but this runs at ${rate} Hz: use ${remedy}`);
-  }
+  if (sample_rate !== rate) ratioOf(rate, sample_rate);
+  if (sample_rate !== rate && kind === "filter") ratioOf(sample_rate, rate);
   const fed = model.inputs.filter(({ name }) => !Object.hasOwn(model.carry, name));
   const taken = fed.length === 1 && sizeOf(fed[0], timing?.inputs[0], timing && frame);
   if (fed.length !== 1 || fed[0].name !== input || fed[0].type !== "float32" || taken !== frame) {
@@ -77,6 +72,19 @@ export class Queue {
     const size = 2 ** Math.ceil(Math.log2(Math.max(capacity, 1)));
     this.#buffer = new Float32Array(size);
     this.#mask = size - 1;
+  }
+
+  /** Room for so many. */
+  reserve(capacity) {
+    if (capacity <= this.#buffer.length) return;
+    const larger = new Queue(capacity);
+    for (let i = 0; i < this.length; i++) larger.#buffer[i] = this.#buffer[(this.#first + i) & this.#mask];
+    [this.#buffer, this.#mask, this.#first] = [larger.#buffer, larger.#mask, 0];
+  }
+
+  drop(count) {
+    this.#first = (this.#first + count) & this.#mask;
+    this.length -= count;
   }
 
   push(samples, count) {

@@ -1,12 +1,14 @@
 // Engines compile WebAssembly quickly first and well later, once it has been seen to run: until then a quantum can take several
 // times as long. What is compiled for a module here is there for the audio thread as well.
 
+import { Resampler, ResamplerKernels, ratioOf } from "./audio_resampler.js";
 import { AUDIO_LIMITS, audioOf, audioStream } from "./audio_runner.js";
 import { Model } from "./webrnn.js";
 
 const STEPS = 8; // at a time, so that the page stays alive
 const PATIENCE = 4; // times without getting faster
 const MOST = 50;
+const [QUANTUM, RESAMPLED] = [128, 200];
 
 /** Lets the page do what it has to; timers would wait 4 ms each. */
 function pause() {
@@ -35,7 +37,7 @@ export function warmUpAhead(plan, wasm) {
   return known.get(plan);
 }
 
-/** Runs a plan in this thread until it gets no faster. Raises if it cannot be run at all. */
+/** Runs a plan in this thread until it gets no faster; what it says about audio. Raises if it cannot be run at all. */
 export function warmUp(plan, wasm, rate) {
   return ahead.get(wasm)?.get(plan) ?? runUntilWarm(plan, wasm, rate);
 }
@@ -55,4 +57,12 @@ async function runUntilWarm(plan, wasm, rate) {
     best = Math.min(best, ms);
     await pause();
   }
+  return audio;
+}
+
+/** The same of what resamples. */
+export function warmUpResampler(wasm, from, to) {
+  const resampler = new Resampler(new ResamplerKernels(wasm), ratioOf(from, to), QUANTUM);
+  const samples = new Float32Array(QUANTUM);
+  for (let i = 0; i < RESAMPLED; i++) resampler.push(samples, QUANTUM);
 }

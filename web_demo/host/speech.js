@@ -5,9 +5,9 @@
 //   });
 //   await speech.pause(); // and speech.resume(), speech.stop()
 
-import { AudioModels } from "./audio_models.js";
+import { allResults, listen, tell } from "./audio_listen.js";
 import { choosePlan, planOf, prepare } from "./audio_plans.js";
-import { AudioError, awaitedSource, contextFor, requireFunction, requireOpen, resumeSoon, sourceOf, withDefaults } from "./audio_source.js";
+import { AudioError, requireFunction, requireOpen, withDefaults } from "./audio_source.js";
 import { IN_FRAMES, Message, SPEECH_DEFAULTS, SPEECH_FRAME, SPEECH_RATE, SpeechFrames, speechOptions } from "./speech_frames.js";
 
 export { segments, segmentsOf } from "./speech_segments.js";
@@ -36,17 +36,6 @@ function detectorOptions(given) {
   for (const [other, name] of Object.entries(OTHER_NAMES)) options[name] ??= options[other];
   for (const name of CALLBACKS) requireFunction(SPEECH, name, options[name]);
   return { ...options, rules: speechOptions(SPEECH, options, FRAME_MS), chosen: choosePlan(SPEECH, options.model, options.weights) };
-}
-
-const report = globalThis.reportError ?? ((error) => setTimeout(() => Promise.reject(error)));
-
-/** Calls a function of the page's; if it fails, the page is told, and listening goes on. */
-export function tell(callback, ...values) {
-  try {
-    callback?.(...values)?.catch?.(report);
-  } catch (error) {
-    report(error);
-  }
 }
 
 class SpeechDetector {
@@ -127,7 +116,7 @@ class SpeechDetector {
   }
 
   async #stop() {
-    if (this.context.state !== "closed") await this.#models.latency(); // results come before the answer
+    await allResults(this.#models);
     this.#end();
     await this.#release();
   }
@@ -172,50 +161,3 @@ export async function detectSpeech(source, options = {}) {
 
 /** Loads and compiles what `detectSpeech` with the same options needs. */
 detectSpeech.prefetch = async (options = {}) => prepare(detectorOptions(options).chosen);
-
-/** AudioModels that listen to a source, which is not changed: {models, connect, whenEnded, close}. */
-export async function listen(who, source, { context, audio, chosen }) {
-  const isPromise = typeof source?.then === "function";
-  const known = isPromise ? null : sourceOf(who, source);
-  const own = known?.kind === "node" ? { context: requireOpen(who, known.node.context), isOwn: false } : contextFor(who, context);
-  if (known?.kind === "node" && context && context !== own.context) throw new TypeError(`${who}: the node is of another context`);
-  const early = AudioModels.create(own.context, { variant: audio.wasm ? undefined : chosen.variant, ...audio });
-  const close = async () => {
-    const models = await early;
-    await models.close();
-    if (own.isOwn && own.context.state !== "closed") await own.context.close();
-  };
-  try {
-    const [found, models] = await Promise.all([awaitedSource(who, source), early, prepare(chosen)]);
-    if (found.kind !== "node") return listenTo(found.track, own.context, models, close);
-    if (found.node.context === own.context) return listenTo(found.node, own.context, models, close);
-    await close(); // a promise of a node: its context is another one
-    return await listen(who, found.node, { audio, chosen });
-  } catch (error) {
-    close().catch(() => {});
-    throw error;
-  }
-}
-
-function listenTo(from, context, models, closeModels) {
-  const isTrack = typeof from.readyState === "string";
-  const input = isTrack ? new MediaStreamAudioSourceNode(context, { mediaStream: new MediaStream([from]) }) : from;
-  const silence = new GainNode(context, { gain: 0 }); // some engines run only what leads to a destination
-  let ended = () => {};
-  const connect = () => {
-    resumeSoon(context);
-    input.connect(models.node).connect(silence).connect(context.destination);
-    if (isTrack) from.addEventListener("ended", ended);
-  };
-  const close = async () => {
-    if (isTrack) from.removeEventListener("ended", ended);
-    silence.disconnect();
-    try {
-      input.disconnect(models.node);
-    } catch (error) {
-      if (error.name !== "InvalidAccessError") throw error; // it never was connected, or somebody has done it
-    }
-    await closeModels();
-  };
-  return { models, connect, close, whenEnded: (action) => (ended = action) };
-}

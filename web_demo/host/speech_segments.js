@@ -54,16 +54,14 @@ export function means(samples, step) {
 }
 
 /** Frames of a signal, the last one filled up with zeros. */
-export function* framesOf(samples) {
-  for (let from = 0; from < samples.length; from += SPEECH_FRAME) {
-    const frame = samples.subarray(from, from + SPEECH_FRAME);
-    if (frame.length === SPEECH_FRAME) yield frame;
-    else {
-      const last = new Float32Array(SPEECH_FRAME);
-      last.set(frame);
-      yield last;
-    }
-  }
+export function framesOf(samples) {
+  return Array.from({ length: Math.ceil(samples.length / SPEECH_FRAME) }, (_, i) => {
+    const frame = samples.subarray(SPEECH_FRAME * i, SPEECH_FRAME * (i + 1));
+    if (frame.length === SPEECH_FRAME) return frame;
+    const last = new Float32Array(SPEECH_FRAME);
+    last.set(frame);
+    return last;
+  });
 }
 
 /** A function of one frame after the other: the probability that somebody speaks. */

@@ -5,6 +5,7 @@ import { detectSpeech } from "./speech.js";
 import { IN_FRAMES, Message, SPEECH_DEFAULTS, SPEECH_FRAME, SPEECH_RATE, SpeechFrames, speechOptions } from "./speech_frames.js";
 import { framesOf, means, speechModel } from "./speech_segments.js";
 
+export { AudioError } from "./audio_source.js";
 export { Message } from "./speech_frames.js";
 
 export const DEFAULT_MODEL = "v6";

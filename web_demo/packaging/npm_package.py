@@ -27,6 +27,9 @@ SOURCES = HERE.parent / "host"
 OUTPUT = ROOT / "build" / "npm"
 HOST = "webrnn.js"
 POOLS = "pool.js"
+AUDIO = "audio.js"
+VAD = "vad.js"
+"""It shares what it needs with the rest of audio."""
 MODULES = "src"
 """The folder of the modules themselves, for source maps."""
 
@@ -61,7 +64,8 @@ def scripts() -> dict[str, Bundle]:
         shared = {**dict.fromkeys(modules(SOURCES, provider), provider), **shared}
 
     def made(name: str, also_export: Collection[str] = ()) -> Bundle:
-        return bundle(SOURCES, name, {module: place for module, place in shared.items() if place != name}, also_export)
+        known = {**dict.fromkeys(modules(SOURCES, AUDIO), AUDIO), **shared} if name == VAD else shared
+        return bundle(SOURCES, name, {module: place for module, place in known.items() if place != name}, also_export)
 
     found = {name: made(name) for name in entries()}
     needed = {name: {each for other in found.values() for each in other.imported.get(name, ())} for name in found}

@@ -14,7 +14,7 @@ changes the result, bit for bit.
 
 from .errors import AudioError
 from .fifo import Fifo
-from .filters import FrameFilter, SpectrumFilter
+from .filters import ChannelFilter, FrameFilter, RateFilter, SpectrumFilter
 from .frames import Framer, OverlapAdd
 from .resampling import Resampler, resample
 from .samples import mono
@@ -27,11 +27,13 @@ from .windows import window
 __all__ = [
     "STFT",
     "AudioError",
+    "ChannelFilter",
     "Fifo",
     "FrameFilter",
     "Framer",
     "InverseSTFT",
     "OverlapAdd",
+    "RateFilter",
     "Resampler",
     "SpectrumFilter",
     "WavReader",

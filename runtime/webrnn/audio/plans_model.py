@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from webrnn.engine.session import InferenceSession
-from webrnn.errors import ModelError
+from webrnn.errors import ModelError, OptionError
 from webrnn.ir import DType, Graph, GraphBuilder, Value
 
-from .filters import FrameFilter
+from .filters import ChannelFilter, Filter, FrameFilter, RateFilter
 
 Source = str | os.PathLike[str] | bytes
 Weights = str | Mapping[str, str]
@@ -39,15 +39,32 @@ class AudioModel:
 
     def frames(self, backend: str = "auto", weights: Weights = "f32") -> Callable[[np.ndarray], np.ndarray]:
         """A function of one frame after the other, with the states inside."""
-        stream = self.session(backend, weights).stream(carry=self.carry)
+        return self._frames(self.session(backend, weights))
+
+    def _frames(self, session: InferenceSession) -> Callable[[np.ndarray], np.ndarray]:
+        stream = session.stream(carry=self.carry)
         fed, place = self.audio["input"], stream.output_names.index(self.audio["output"])
         return lambda frame: stream.step({fed: frame})[place]
 
-    def filter(self, backend: str = "auto", weights: Weights = "f32") -> FrameFilter:
-        """A "filter" for signals, by blocks of any size."""
+    def filter(
+        self, backend: str = "auto", weights: Weights = "f32", *, sample_rate: int | None = None, channels: int = 1
+    ) -> Filter:
+        """A "filter" for signals, by blocks of any size, with the bits of the audio thread of a page.
+
+        The signal is resampled if its `sample_rate` is not that of the model. Each of several `channels` of a signal
+        [samples, channels] has a stream of its own; `webrnn.audio.mono` makes one of them.
+        """
         if self.audio["kind"] != "filter":
             raise ModelError("it gives numbers for frames of samples, not samples")
-        return FrameFilter(self.frames(backend, weights), self.audio["frame"], self.audio["hop"])
+        if channels < 1:
+            raise OptionError(f"a signal of {channels} channels")
+        rate, session = self.audio["sample_rate"], self.session(backend, weights)
+
+        def one() -> Filter:
+            frames = FrameFilter(self._frames(session), self.audio["frame"], self.audio["hop"])
+            return frames if sample_rate in (None, rate) else RateFilter(frames, rate, sample_rate)
+
+        return one() if channels == 1 else ChannelFilter([one() for _ in range(channels)])
 
 
 def sizes_of(value: Value) -> tuple[int, ...]:

@@ -22,7 +22,8 @@ def as_samples(samples: Any, channels: int = 1) -> np.ndarray:
 
 
 def mono(samples: Any) -> np.ndarray:
-    """The mean of the channels of [samples, channels]; [samples] stays.
+    """The mean of the channels of [samples, channels]; [samples] stays. Channels are added in their order, in float32,
+    and the sum is divided by their number: the bits of the audio thread (docs/audio-worklet.md).
 
     >>> mono(np.array([[0.5, 0.25], [1.0, 0.0]]))
     array([0.375, 0.5  ], dtype=float32)
@@ -32,4 +33,8 @@ def mono(samples: Any) -> np.ndarray:
         return as_samples(array)
     if array.shape[1] == 1:
         return as_samples(array[:, 0])
-    return as_samples(array, channels=array.shape[1]).mean(axis=1)
+    channels = as_samples(array, channels=array.shape[1]).T
+    total = channels[0].copy()
+    for channel in channels[1:]:
+        total += channel
+    return total / np.float32(len(channels))
