@@ -39,6 +39,26 @@ export async function bits() {
   return found;
 }
 
+/** A share of 0 is the signal as it comes, with the same latency; at another rate too. */
+export async function dry() {
+  const found = [];
+  for (const rate of [RATE, 48000]) {
+    const context = new OfflineAudioContext(1, rate, rate);
+    const sound = context.createBuffer(1, rate, rate);
+    const samples = Float32Array.from({ length: rate }, (_, i) => Math.sin(i / 20) / 2);
+    sound.copyToChannel(samples, 0);
+    const source = new AudioBufferSourceNode(context, { buffer: sound });
+    const node = await denoise(source, { mix: 0 });
+    node.connect(context.destination);
+    source.start();
+    const output = (await context.startRendering()).getChannelData(0);
+    const late = Math.round(node.latency * rate);
+    const at = output.subarray(late + 256).findIndex((sample, i) => sample !== samples[i + 256]);
+    check(found, at === -1, `${rate} Hz: sample ${at} is another one, ${late} samples late`);
+  }
+  return found;
+}
+
 const level = (samples) => Math.sqrt(samples.reduce((sum, sample) => sum + sample * sample, 0) / samples.length);
 
 /** The last samples of a track, once some are not zero. */
@@ -65,8 +85,11 @@ export async function tracks() {
   check(found, clean.latency > 0.02 && clean.latency < 0.2, `latency ${clean.latency}`);
   check(found, level(await heard(clean.track, clean.context)) > 0, "it is silent");
   const { context } = clean;
+  await clean.setMix(0.5);
+  clean.mix = 1;
   await clean.bypass();
   await clean.bypass(false);
+  check(found, clean.mix === 1 && !clean.isBypassed, "what it is set to");
   await Promise.all([clean.stop(), clean.stop()]);
   check(found, clean.track.readyState === "ended" && clean.isStopped, "its track has ended");
   check(found, context.state === "closed", "its context is closed");

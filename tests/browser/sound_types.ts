@@ -39,7 +39,7 @@ export async function sound(track: MediaStreamTrack, node: AudioNode, sender: RT
     if (error instanceof AudioError && error.code === "denied") console.log(error.message);
   }
   // @ts-expect-error: a node has no track
-  (await denoise(node)).track;
+  console.log((await denoise(node)).track);
   // @ts-expect-error: there is no such model
   await detectSpeech(track, { weights: "int4" });
   // @ts-expect-error: words are needed

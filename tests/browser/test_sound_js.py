@@ -37,7 +37,7 @@ def page(host: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]
         browser.close()
 
 
-@pytest.mark.parametrize("what", ["bits", "tracks", "misuse", "liveKit"])
+@pytest.mark.parametrize("what", ["bits", "dry", "tracks", "misuse", "liveKit"])
 def test_denoise(page: Page, what: str) -> None:
     assert page.evaluate(f"import('/sound_denoise.js').then((tests) => tests.{what}())") == []
 

@@ -321,21 +321,26 @@ test("wrong feeds are named and leave the stream as it was", async () => {
     assert.throws(() => stream.step(feeds), { name: "ShapeError", message });
   };
   for (const [index, feeds] of runs.entries()) {
-    wrong({}, /^input 'x' takes a Float32Array, or \{data, shape\} with one, not undefined$/);
+    wrong({}, /^input 'x' is missing; there is 'x'$/);
+    wrong({ x: undefined }, /^input 'x' is missing; there is 'x'$/);
+    wrong({ X: feeds.x }, /^no input 'X'; there is 'x'$/);
+    wrong(feeds.x.data, /^inputs are given by name, not as Float32Array; there is 'x'$/);
+    wrong({ x: null }, /^input 'x' takes a Float32Array, or \{data, shape\} with one, not object$/);
     wrong({ x: new Float64Array(12) }, /takes a Float32Array.* not Float64Array/);
     wrong({ x: [1, 2] }, /takes a Float32Array.* not object/);
     wrong({ x: new Float32Array(11) }, /^input 'x' has 11 elements, but \[1,1,12\] has 12$/);
     wrong({ x: { ...feeds.x, shape: [1, 12] } }, /^input 'x' has shape \[1,12\], the plan takes \[1,1,12\]$/);
-    wrong({ ...feeds, h: new Float32Array(20) }, /^'h' is not expected here, only x$/);
+    wrong({ ...feeds, h: new Float32Array(20) }, /^no input 'h'; there is 'x'$/);
     assert.deepEqual(stream.step(feeds).y, results[index].y.data);
   }
-  assert.throws(() => stream.load({}), /input 'h' takes a Float32Array/);
+  assert.throws(() => stream.load({}), /^ShapeError: input 'h' is missing; there is 'h'$/);
   assert.throws(() => stream.load({ h: new Float32Array(3) }), /input 'h' has 3 elements/);
   assert.deepEqual(stream.state.h, results.at(-1).y_h.data);
   assert.throws(() => model.stream(), /does not say which states are carried: export it with carry, or name them/);
   assert.throws(() => model.stream({ carry: { q: "y_h" } }), /carry: there is no input 'q'/);
   assert.throws(() => model.stream({ carry: { h: "q" } }), /carry: there is no output 'q'/);
   assert.throws(() => model.stream({ carry: { h: "y_h", x: "y_h" } }), /output 'y_h' is carried to two inputs/);
+  assert.throws(() => model.run({ x: runs[0].x, H: runs[0].x }), { name: "ShapeError", message: "no input 'H'; there are 'x', 'h'" });
   const crossed = model.stream({ carry: { x: "y_h" } });
   assert.throws(() => crossed.step({ h: new Float32Array(20) }), /carry: output 'y_h' has shape \[1,1,20\]/);
 });
@@ -490,8 +495,8 @@ test("results in the arrays that are given", async () => {
     [{ y: new Float32Array(19) }, /^out: output 'y' needs a Float32Array of 20 elements, not Float32Array of 19$/],
     [{ y: new Float64Array(20) }, /needs a Float32Array of 20 elements, not Float64Array of 20/],
     [{ y: null }, /not object of undefined/],
-    [{ q: out.y }, /^'q' is not expected here, only y$/],
-    [{ y: out.y, y_h: out.y }, /^'y_h' is not expected here, only y$/],
+    [{ q: out.y }, /^no output 'q'; there is 'y'$/],
+    [{ y: out.y, y_h: out.y }, /^no output 'y_h'; there is 'y'$/],
   ]) assert.throws(() => stream.step(runs[0], { out: wrong }), { name: "ShapeError", message });
   assert.deepEqual(stream.state, before);
   assert.deepEqual(stream.step(runs[0], { out: {} }), {});

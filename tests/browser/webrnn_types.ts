@@ -1,10 +1,12 @@
 // Uses of webrnn that compile, and some that must not.
 
-import { Model, ModelError, PlanError, ShapeError, WebrnnError, supportedVariants } from "webrnn";
+import { Model, ModelError, PlanError, ShapeError, WebrnnError, setFiles, supportedVariants } from "webrnn";
 import type { Data, Feeds, Port, Progress, Results, Stream, Variant } from "webrnn";
 import type { StreamPool } from "webrnn/pool";
 import { openPool } from "webrnn/pool";
 import { WorkerPool } from "webrnn/worker_pool";
+import { ModelWorker } from "webrnn/worker";
+import type { WorkerStream } from "webrnn/worker";
 import { AudioModels } from "webrnn/audio";
 
 export async function use(bytes: ArrayBuffer, file: File): Promise<void> {
@@ -65,6 +67,50 @@ export async function use(bytes: ArrayBuffer, file: File): Promise<void> {
     if (error instanceof WebrnnError) console.log(error.node, error instanceof PlanError, error instanceof ShapeError);
     if (error instanceof ModelError) throw error;
   }
+}
+
+interface Named {
+  y: Float32Array;
+  picked: BigInt64Array;
+}
+
+/** Results have the types of their arrays where somebody says which they are. */
+export async function typed(bytes: ArrayBuffer, x: Float32Array): Promise<void> {
+  setFiles("/webrnn/");
+  setFiles(null);
+  const model = await Model.load<{ y: Float32Array }>("m.rnn");
+  const y: Float32Array = model.stream().step({ x }).y;
+  const named = await Model.load<Named, { x: Float32Array }>("m.rnn");
+  const stream: Stream<Named, { x: Float32Array }> = named.stream();
+  const picked: bigint = stream.step({ x: { data: x, shape: [1, x.length] } }).picked[0];
+  const mine: Float32Array = stream.step({ x }, { out: { y } }).y;
+  const both: Float32Array = named.run({ x, h: x }).y;
+  const last: Float32Array = stream.flush().y;
+  const pooled: Float32Array | undefined = named.pool().tick().get(0)?.y;
+  const opened: Float32Array | undefined = openPool(named).tick().get(0)?.y;
+  const sync: Float32Array = Model.loadSync<Named>(bytes, { wasm: bytes }).run({ x }).y;
+  const pool = await WorkerPool.load<Named>("m.rnn");
+  const ticked: Float32Array | undefined = (await pool.tick()).get(0)?.y;
+  const worker = await ModelWorker.load<Named>("m.rnn", { maxCalls: 4, variant: "simd", limits: { seconds: 1 } });
+  const apart: WorkerStream<Named> = await worker.stream({ sizes: { n: 1 } });
+  const given: Float32Array = (await apart.step({ x }, { transfer: true })).y;
+  const into: Float32Array = (await apart.step({ x }, { out: { y } })).y;
+  const anything: Data = (await (await ModelWorker.load(bytes)).run({ x })).z;
+  await apart.load(await apart.state);
+  await worker.ready();
+  console.log(picked, mine, both, last, pooled, opened, sync, ticked, given, into, anything, worker.about, apart.shapes.y);
+  await apart.dispose();
+  worker.terminate();
+  // @ts-expect-error: there is no such output
+  console.log(named.run({ x }).z);
+  // @ts-expect-error: there is no such input
+  stream.step({ X: x });
+  // @ts-expect-error: it is of another type
+  stream.step({ x: new Float64Array(1) });
+  // @ts-expect-error: outputs are arrays
+  await Model.load<{ y: number }>("m.rnn");
+  // @ts-expect-error: what is in a worker cannot be borrowed
+  await apart.step({ x }, { borrow: true });
 }
 
 export function misuse(model: Model, stream: Stream): void {

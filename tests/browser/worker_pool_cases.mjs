@@ -97,6 +97,10 @@ export async function misuse(load, { ShapeError, StreamError }) {
   await raises(() => pool.open(), StreamError, /the pool is full: 2 streams/);
   await raises(() => pool.submit(7, { x: frame(1) }), StreamError, /no stream 7 is open/);
   await raises(() => pool.submit(first, { x: [1, 2] }), ShapeError, /'x' takes a typed array/);
+  await raises(() => pool.submit(first, { X: frame(1) }), ShapeError, /^no input 'X'; there is 'x'$/);
+  await raises(() => pool.submit(first, {}), ShapeError, /^input 'x' is missing; there is 'x'$/);
+  await raises(() => pool.submit(first, frame(1)), ShapeError, /^inputs are given by name, not as Float32Array; there is 'x'$/);
+  await raises(() => pool.submitMany([first], { x: frame(1), h_in: frame(1) }), ShapeError, /^no input 'h_in'; there is 'x'$/);
   pool.submit(first, { x: frame(1) });
   await raises(() => pool.submit(first, { x: frame(1) }), StreamError, /already/);
   await raises(() => pool.state(first), StreamError, /tick\(\) before/);
@@ -119,7 +123,7 @@ export async function misuse(load, { ShapeError, StreamError }) {
   }
   for (const out of [{ y: new Float32Array(39) }, { y: new Float64Array(20) }, { q: new Float32Array(20) }]) {
     pool.submit(first, { x: frame(1) });
-    await raises(() => pool.tick({ out }), ShapeError, /needs a Float32Array of 20 elements|'q' is not expected/);
+    await raises(() => pool.tick({ out }), ShapeError, /needs a Float32Array of 20 elements|no output 'q'; there is 'y'/);
   }
   // A bounded number of ticks under way
   const ticks = [0, 1].map(() => {

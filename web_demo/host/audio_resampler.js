@@ -1,7 +1,7 @@
 // Other sample rates on the audio thread: the kernels wr_resample of the module that plans run on. They give the bits of
 // webrnn.audio.Resampler in Python. Nothing is allocated for a block.
 
-import { Heap, imports } from "./instance.js";
+import { Heap, imports } from "./heap.js";
 import { PlanError } from "./plan_file.js";
 
 const REACH = 64; // samples of the lower rate that a filter reaches to each side

@@ -1,4 +1,4 @@
-import type { Feeds, Model, Results } from "./webrnn.js";
+import type { Arrays, Feeds, FeedsOf, Model, Results } from "./webrnn.js";
 
 /** Importing this module makes `model.pool()` work. `Model.load` imports it by itself for plans that were exported with
  * pool=True; import it yourself for other plans, and where import() is not allowed: in an AudioWorklet and in a service
@@ -24,21 +24,21 @@ export interface TickOptions {
 
 /** Streams that come and go, one run a tick. What a stream gets does not depend on the others, bit for bit. A call that
  * raises leaves all streams as they were; a tick that raises has dropped what was submitted for it. */
-export interface StreamPool {
+export interface StreamPool<Out extends Arrays<Out> = Results, In extends Arrays<In> = Results> {
   /** A new stream: its handle. Raises StreamError if the pool is full. */
   open(): number;
   /** Ends a stream; what was submitted for it is dropped. */
   close(handle: number): void;
   /** Hands in what a stream gets in the next tick, as for `Stream.step`. It is copied. */
-  submit(handle: number, feeds: Feeds): void;
+  submit(handle: number, feeds: FeedsOf<In>): void;
   /** The same for many streams, which get as many elements each: one array for each input, in which the elements of one
    * stream follow those of another. A shape is that of one stream. */
-  submitMany(handles: Iterable<number>, feeds: Feeds): void;
+  submitMany(handles: Iterable<number>, feeds: FeedsOf<In>): void;
   /** Runs all streams that have feeds: the results of each, in the order of submission, as of `Stream.step`. */
-  tick(options?: { borrow?: boolean; out?: undefined }): Map<number, Results>;
-  tick<Out extends Results>(options: { out: Out }): Out;
+  tick(options?: { borrow?: boolean; out?: undefined }): Map<number, Out>;
+  tick<Target extends Results>(options: { out: Target }): Target;
   /** Ends the sequence of a stream, as `Stream.flush`. The stream stays open, and begins anew. */
-  flush(handle: number): Results;
+  flush(handle: number): Out;
   /** Copies of the states of a stream by the names of their inputs; empty before its first tick, unless loaded. */
   state(handle: number): Results;
   /** Lets a stream go on from these states; from none it begins anew. */
@@ -60,4 +60,7 @@ export interface StreamPool {
 }
 
 /** The same as `model.pool(options)`, for all plans and everywhere: it comes with this module. */
-export function openPool(model: Model, options?: PoolOptions): StreamPool;
+export function openPool<Out extends Arrays<Out> = Results, In extends Arrays<In> = Results>(
+  model: Model<Out, In>,
+  options?: PoolOptions,
+): StreamPool<Out, In>;

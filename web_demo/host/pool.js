@@ -10,7 +10,7 @@ import { Batch, Layout, Ports, checkPool } from "./pool_batch.js";
 import { Alone } from "./pool_alone.js";
 import { NOTHING, Roster } from "./pool_roster.js";
 import { Sizing } from "./sizes.js";
-import { allocated, count, refuseOthers, sameShape } from "./slot.js";
+import { allocated, count, readAll, sameShape } from "./slot.js";
 import { pools } from "./model.js";
 
 const MOST_LAYOUTS = 8; // shapes of feeds for which room is kept
@@ -100,7 +100,7 @@ export class StreamPool {
     this.#roster.enter();
     const { fed } = this.#ports;
     try {
-      this.#read(feeds ?? NOTHING, fed);
+      readAll(feeds ?? NOTHING, fed);
       const stream = this.#roster.unfed(handle);
       const layout = this.#fittingLayout(stream.place);
       for (let i = 0; i < fed.length; i++) if (fed[i].length) layout.put(i, stream.place, fed[i].data);
@@ -116,7 +116,7 @@ export class StreamPool {
       const streams = this.#roster.allUnfed(handles);
       if (!streams.length) return;
       const { fed } = this.#ports;
-      this.#read(feeds ?? NOTHING, fed);
+      readAll(feeds ?? NOTHING, fed);
       const most = streams.reduce((place, stream) => Math.max(place, stream.place), 0);
       const whole = fed.map((slot) => slot.data);
       const lengths = fed.map((slot) => rowLength(slot, streams.length));
@@ -132,11 +132,6 @@ export class StreamPool {
       }
       for (const stream of streams) this.#roster.submitted(stream, layout);
     });
-  }
-
-  #read(given, slots) {
-    for (let i = 0; i < slots.length; i++) slots[i].read(slots[i].of(given));
-    refuseOthers(given, slots, slots.length);
   }
 
   tick(options) {
@@ -178,7 +173,7 @@ export class StreamPool {
     this.#call(() => {
       const { states: slots } = this.#ports;
       const isStart = Object.keys(states ?? NOTHING).length === 0;
-      if (!isStart) this.#read(states, slots);
+      if (!isStart) readAll(states, slots);
       const stream = this.#roster.idle(handle, "load");
       if (isStart) {
         this.#restart(stream);

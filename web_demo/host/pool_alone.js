@@ -2,7 +2,7 @@
 
 import { fillTargets, part, readTargets, rowLength } from "./pool_arrays.js";
 import { NOTHING, Roster } from "./pool_roster.js";
-import { Slot, allocated, refuseOthers } from "./slot.js";
+import { Slot, allocated, readAll } from "./slot.js";
 
 
 export class Alone {
@@ -72,7 +72,7 @@ export class Alone {
 
   submit(handle, feeds) {
     this.#call(() => {
-      this.#read(feeds ?? NOTHING);
+      readAll(feeds ?? NOTHING, this.#fed);
       const member = this.#roster.unfed(handle);
       const copied = (slot) => (slot.given ? { data: slot.copied(), shape: slot.given } : slot.copied());
       this.#roster.submitted(member, allocated(() => Object.fromEntries(this.#fed.map((slot) => [slot.name, copied(slot)]))));
@@ -83,7 +83,7 @@ export class Alone {
     this.#call(() => {
       const members = this.#roster.allUnfed(handles);
       if (!members.length) return;
-      this.#read(feeds ?? NOTHING);
+      readAll(feeds ?? NOTHING, this.#fed);
       const lengths = this.#fed.map((slot) => rowLength(slot, members.length));
       const row = (slot, i, number) => {
         const data = part(slot, number * lengths[i], lengths[i]).slice();
@@ -93,11 +93,6 @@ export class Alone {
         members.map((_, number) => Object.fromEntries(this.#fed.map((slot, i) => [slot.name, row(slot, i, number)]))));
       members.forEach((member, number) => this.#roster.submitted(member, rows[number]));
     });
-  }
-
-  #read(given) {
-    for (const slot of this.#fed) slot.read(slot.of(given));
-    refuseOthers(given, this.#fed, this.#fed.length);
   }
 
   tick(options) {

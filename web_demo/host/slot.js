@@ -34,18 +34,35 @@ export function sameShape(a, b) {
   return a.length === b.length;
 }
 
+/** Reads what is given for each slot; raises if it is not all, or something is given besides. */
+export function readAll(given, slots) {
+  for (let i = 0; i < slots.length; i++) {
+    const feed = slots[i].of(given);
+    if (feed === undefined) throw misnamed(given, slots);
+    slots[i].read(feed);
+  }
+  refuseOthers(given, slots, slots.length);
+}
+
 /** Raises if something is given besides `slots`, `found` of which are. It has no closures, which would be allocated. */
 export function refuseOthers(given, slots, found) {
   let number = 0;
   for (const _ in given) number++;
-  if (number !== found) throw unexpected(given, slots.map(({ name }) => name));
+  if (number !== found) throw misnamed(given, slots);
 }
 
-function unexpected(given, names) {
-  const others = [];
-  for (const name in given) if (!names.includes(name)) others.push(name);
-  return new ShapeError(`'${others[0]}' is not expected here, only ${names.join(", ") || "nothing"}`);
+/** The error for a name that nothing has, or for one that is missing; `names` are those that there are. */
+export function nameError(kind, given, names) {
+  const there = names.length ? `there ${names.length > 1 ? "are" : "is"} '${names.join("', '")}'` : "there is none";
+  if (tagOf(given) !== undefined || typeof given !== "object") {
+    return new ShapeError(`${kind}s are given by name, not as ${kindOf(given)}; ${there}`);
+  }
+  for (const name in given) if (!names.includes(name)) return new ShapeError(`no ${kind} '${name}'; ${there}`);
+  const missing = names.find((name) => !Object.hasOwn(given, name) || given[name] === undefined) ?? names[0];
+  return new ShapeError(`${kind} '${missing}' is missing; ${there}`);
 }
+
+const misnamed = (given, slots) => nameError(slots[0]?.direction ?? "input", given, slots.map(({ name }) => name));
 
 const kindOf = (value) => tagOf(value) ?? typeof value;
 
@@ -75,6 +92,7 @@ export class Slot {
     this.Array = port.Array;
     this.tag = port.Array.name;
     this.type = port.type;
+    this.direction = direction;
     this.label = `${direction} '${port.name}'`;
     this.isInherited = port.name in Object.prototype;
   }

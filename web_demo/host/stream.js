@@ -6,7 +6,7 @@
 import { GROW, ModelError, PlanError, ShapeError, StreamError, shown } from "./plan_file.js";
 import { Frames } from "./frames.js";
 import { Sizing, keptInPlace, neededBytes } from "./sizes.js";
-import { Slot, allocated, count, refuseOthers, sameShape } from "./slot.js";
+import { Slot, allocated, count, readAll, refuseOthers, sameShape } from "./slot.js";
 
 const MOST_RERUNS = 1000; // because memory has to grow: each time some of it is twice as large
 const NOTHING = Object.freeze({});
@@ -159,7 +159,7 @@ export class Stream {
     this.#enter();
     const before = this.#origin;
     try {
-      this.#read(states ?? NOTHING, this.#states);
+      readAll(states ?? NOTHING, this.#states);
       const loaded = allocated(() => this.#states.map((slot) => slot.copied()));
       this.#origin = LOADED;
       this.#checkLoaded(before);
@@ -179,7 +179,7 @@ export class Stream {
     try {
       const { out, borrow, sizes } = options ?? NOTHING;
       const fed = this.#fed;
-      this.#read(feeds ?? NOTHING, fed);
+      readAll(feeds ?? NOTHING, fed);
       if (out) this.#readTargets(out);
       const named = sizes ? { ...this.#sizes, ...sizes } : this.#sizes;
       // From here on no code of the caller runs.
@@ -253,11 +253,6 @@ export class Stream {
     const { heap } = this.#vm;
     for (const block of new Set([...this.#blocks, this.#tables, this.#addresses])) heap.release(block);
     this.#vm = null;
-  }
-
-  #read(given, slots) {
-    for (let i = 0; i < slots.length; i++) slots[i].read(slots[i].of(given));
-    refuseOthers(given, slots, slots.length);
   }
 
   #readTargets(out) {

@@ -12,6 +12,10 @@ export type Data =
 export type Feed = Data | { data: Data; shape?: readonly number[] };
 export type Feeds = Readonly<Record<string, Feed>>;
 export type Results = Record<string, Data>;
+/** Typed arrays by name: what a model gives, or takes, if that is known: `Model.load<{ y: Float32Array }>(...)`. */
+export type Arrays<Named> = { [Name in keyof Named]: Data };
+/** Feeds for inputs with these arrays. */
+export type FeedsOf<In> = { readonly [Name in keyof In]: In[Name] | { data: In[Name]; shape?: readonly number[] } };
 
 /** Where a file is, or what it holds. */
 export type Source = string | URL | ArrayBuffer | ArrayBufferView;
@@ -72,13 +76,14 @@ export interface Timing {
 }
 
 /** A call that raises leaves the stream as it was. */
-export interface Stream {
+export interface Stream<Out extends Arrays<Out> = Results, In extends Arrays<In> = Results> {
   /** One run, from the states that the last one left: the outputs that are not carried. Frames that are not ready are not
    * among them: in the first steps of a stream with a `delay` results are shorter, and may be empty. */
-  step(feeds: Feeds, options?: StepOptions): Results;
+  step<Target extends Partial<Out>>(feeds: FeedsOf<In>, options: StepOptions & { out: Target & Results }): Target;
+  step(feeds: FeedsOf<In>, options?: StepOptions): Out;
   /** Ends the sequence: the frames that are left, new arrays, so that all steps and this are the whole run. The next step
    * begins a new sequence, as after `reset`. Raises StreamError before the first step, and for plans without frames. */
-  flush(): Results;
+  flush(): Out;
   /** By how many frames of the inputs the outputs are behind. */
   readonly delay: number;
   /** A step takes a multiple of so many frames. */
@@ -96,7 +101,8 @@ export interface Stream {
   dispose(): void;
 }
 
-export class Model {
+/** `Out` are the outputs that a stream gives, `In` the inputs that it takes, if you know them. */
+export class Model<Out extends Arrays<Out> = Results, In extends Arrays<In> = Results> {
   private constructor();
 
   /**
@@ -108,7 +114,7 @@ export class Model {
    * downloaded.
    * `limits` are those of each run of the model and each step of its streams.
    */
-  static load(
+  static load<Out extends Arrays<Out> = Results, In extends Arrays<In> = Results>(
     source: Source | Blob | Response,
     options?: {
       variant?: Variant;
@@ -116,13 +122,13 @@ export class Model {
       onProgress?: (progress: Progress) => void;
       limits?: Limits;
     },
-  ): Promise<Model>;
+  ): Promise<Model<Out, In>>;
 
   /** The same without waiting, for the constructor of an AudioWorkletProcessor. */
-  static loadSync(
+  static loadSync<Out extends Arrays<Out> = Results, In extends Arrays<In> = Results>(
     plan: ArrayBuffer | ArrayBufferView,
     options: { wasm: WebAssembly.Module | ArrayBuffer | ArrayBufferView; variant?: Variant; limits?: Limits },
-  ): Model;
+  ): Model<Out, In>;
 
   /** The variant that runs the plan; undefined if only `wasm` was given. */
   readonly variant: Variant | undefined;
@@ -135,20 +141,28 @@ export class Model {
   /** What the exporter said about the model (`session.export(..., about={...})`); empty if nothing. */
   readonly about: Readonly<Record<string, unknown>>;
   /** One run that keeps no state. */
-  run(feeds: Feeds, options?: StepOptions): Results;
+  run<Target extends Partial<Out>>(feeds: FeedsOf<In> & Feeds, options: StepOptions & { out: Target & Results }): Target;
+  run(feeds: FeedsOf<In> & Feeds, options?: StepOptions): Out;
   /** The shapes of the last run's results. */
   readonly shapes: Record<string, number[]>;
 
   /** Runs in which outputs become inputs of the next one, in the VM's memory: those of `carry`, { name of an input:
    * name of an output }, by default the plan's. `sizes` gives numbers for named sizes, so that feeds need no shapes. */
-  stream(options?: { carry?: Readonly<Record<string, string>>; sizes?: Readonly<Record<string, number>> }): Stream;
+  stream(options?: {
+    carry?: Readonly<Record<string, string>>;
+    sizes?: Readonly<Record<string, number>>;
+  }): Stream<Out, In>;
 
   /** Whether the plan runs many streams side by side: it was exported with pool=True. */
   readonly isPool: boolean;
   /** Many streams, one run a tick. If the plan is for one stream, they run one after the other; then, and where import() is
    * not allowed, "webrnn/pool" has to be imported before, or this raises StreamError. */
-  pool(options?: PoolOptions): StreamPool;
+  pool(options?: PoolOptions): StreamPool<Out, In>;
 }
+
+/** Where the files of this package are, other scripts and modules of kernels: the address of a folder. null, and before: they
+ * are where the bundler has put them, or beside this script. */
+export function setFiles(folder: string | URL | null): void;
 
 /** The variants that this engine can run, fastest first. */
 export function supportedVariants(): Variant[];

@@ -1,13 +1,17 @@
 // Feeds of streams that wait for the next tick of a worker: those of the same kind in one array, which is sent without a copy.
 
 import { ShapeError } from "./plan_file.js";
-import { sameShape } from "./slot.js";
+import { nameError, sameShape } from "./slot.js";
 
 const MOST_SPARE = 8;
 
-/** What a caller gives, by input: [name, data, shape]; the shape is null if there is none. */
-export function readFeeds(feeds) {
-  return Object.entries(feeds ?? {}).map(([name, feed]) => {
+/** What a caller gives, by input: [name, data, shape]; the shape is null if there is none. Raises unless its names are `names`,
+ * if they are known. */
+export function readFeeds(feeds, names) {
+  const entries = Object.entries(feeds ?? {});
+  const isWhole = !names || (entries.length === names.length && names.every((name) => Object.hasOwn(feeds, name)));
+  if (!isWhole || ArrayBuffer.isView(feeds)) throw nameError("input", feeds ?? {}, names ?? []);
+  return entries.map(([name, feed]) => {
     const isArray = ArrayBuffer.isView(feed);
     const data = isArray ? feed : feed?.data;
     if (!ArrayBuffer.isView(data) || data instanceof DataView) {

@@ -7,6 +7,7 @@
 
 import { bytesOf, chooseVariant, compile, planBytes } from "./instance.js";
 import { ShapeError, StreamError, otherModule, shown, within } from "./plan_file.js";
+import { nameError } from "./slot.js";
 import { errorOf } from "./thread_errors.js";
 import { Crew } from "./worker_crew.js";
 import { readFeeds } from "./worker_feeds.js";
@@ -43,6 +44,7 @@ function shared(bytes) {
 export class WorkerPool extends EventTarget {
   #crew;
   #options;
+  #inputs; // the names of feeds
   #streams = new Map();
   #submitted = new Set(); // handles, as they came
   #next = 0;
@@ -69,8 +71,9 @@ export class WorkerPool extends EventTarget {
     }
   }
 
-  constructor(crew, options, { batched, reason, delay, stride }) {
+  constructor(crew, options, { batched, reason, delay, stride, inputs }) {
     super();
+    this.#inputs = inputs;
     this.#crew = crew;
     this.#options = options;
     this.batched = batched;
@@ -130,7 +133,7 @@ export class WorkerPool extends EventTarget {
 
   /** What a stream gets in the next tick; it is copied. */
   submit(handle, feeds) {
-    const read = readFeeds(feeds);
+    const read = readFeeds(feeds, this.#inputs);
     const stream = this.#unfed(handle);
     stream.seat.submit(stream, read);
     this.#submitted.add(handle);
@@ -138,7 +141,7 @@ export class WorkerPool extends EventTarget {
 
   /** The same for many streams: one array for each input, one stream after the other. */
   submitMany(handles, feeds) {
-    const read = readFeeds(feeds);
+    const read = readFeeds(feeds, this.#inputs);
     if (typeof handles?.[Symbol.iterator] !== "function") throw new StreamError("submitMany: handles are a list");
     const streams = Array.from(handles, (handle) => this.#unfed(handle));
     if (new Set(streams).size < streams.length) throw new StreamError("submitMany: a stream is named twice");
@@ -229,7 +232,7 @@ export class WorkerPool extends EventTarget {
 function fill(out, results) {
   for (const [name, target] of Object.entries(out)) {
     const arrays = results.map((result) => (Object.hasOwn(result, name) ? result[name] : null));
-    if (arrays.includes(null)) throw new ShapeError(`'${name}' is not expected here, only ${Object.keys(results[0]).join(", ")}`);
+    if (arrays.includes(null)) throw nameError("output", out, Object.keys(results[0]));
     const length = arrays.reduce((total, array) => total + array.length, 0);
     if (arrays.length && (target?.constructor !== arrays[0].constructor || target.length !== length)) {
       throw new ShapeError(`out: output '${name}' needs a ${arrays[0].constructor.name} of ${length} elements`);

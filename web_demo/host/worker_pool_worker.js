@@ -3,21 +3,15 @@
 import { openPool } from "./pool.js";
 import { Model } from "./model.js";
 import { described } from "./thread_errors.js";
+import { answer, listen } from "./thread_port.js";
 import { Spare } from "./worker_feeds.js";
 
-const port = globalThis.process?.getBuiltinModule?.("node:worker_threads").parentPort ?? globalThis;
 const handles = new Map(); // of the pool, by those of the WorkerPool
 let pool = null;
 let snapshotEvery = 0;
 let ticks = 0;
 const spare = new Spare();
 const isChanged = new Set(); // streams that ticked since the last snapshot
-
-function buffersOf(part, found = []) {
-  if (ArrayBuffer.isView(part)) found.push(part.buffer);
-  else if (part && typeof part === "object") for (const each of Object.values(part)) buffersOf(each, found);
-  return found;
-}
 
 /** Submits the feeds of streams that have arrays of the same lengths; pushes what is wrong with some of them. */
 function submit({ ids, feeds }, failures) {
@@ -74,9 +68,11 @@ function tick({ groups, back }) {
 const ACTS = {
   load({ plan, wasm, variant, limits, options, snapshotEvery: every }) {
     snapshotEvery = every;
-    pool = openPool(Model.loadSync(plan, { wasm, variant, limits }), options);
+    const model = Model.loadSync(plan, { wasm, variant, limits });
+    pool = openPool(model, options);
     const { batched, reason, delay, stride } = pool;
-    return { batched, reason, delay, stride };
+    const fed = model.inputs.filter(({ name }) => !Object.hasOwn(model.carry, name));
+    return { batched, reason, delay, stride, inputs: fed.map(({ name }) => name) };
   },
   open({ id, state }) {
     const handle = pool.open();
@@ -100,16 +96,6 @@ const ACTS = {
   },
 };
 
-function answer({ number, act, ...given }) {
-  let reply;
-  try {
-    reply = { number, result: ACTS[act](given) };
-  } catch (error) {
-    reply = { number, error: described(error) };
-  }
-  port.postMessage(reply, [...new Set(buffersOf(reply.result))]);
-}
-
 let waiting = null; // messages, until the worker has its lock
 
 /** Holds a lock until the worker ends, however it does: whoever waits for it knows then. Nothing is answered before. */
@@ -117,7 +103,7 @@ function hold(lock) {
   const goOn = () => {
     const messages = waiting ?? [];
     waiting = null;
-    messages.forEach(answer);
+    for (const message of messages) answer(ACTS, message);
   };
   const forever = () => {
     goOn();
@@ -133,9 +119,8 @@ function hear(message) {
     waiting = [message];
     hold(message.lock);
   } else {
-    answer(message);
+    answer(ACTS, message);
   }
 }
 
-if (port === globalThis) globalThis.onmessage = ({ data }) => hear(data);
-else port.on("message", hear);
+listen(hear);
