@@ -2,7 +2,7 @@ PYTHON ?= python3
 PY := .venv/bin/python
 OXLINT := build/oxlint-1.93.0
 
-.PHONY: pictures setup demo test test-exhaustive fuzz-plans fuzz-hosts fuzz-node fuzz-passes fuzz-models fuzz-streams soak soak-map bench-map exports exports-write exports-check audio-realtime silero real-models quality baseline bench bench-models bench-exports bench-threads bench-kernels bench-passes bench-node-pools peers scan-study pyodide npm lint lines clean soak-pool bench-pools
+.PHONY: pictures setup demo test test-exhaustive fuzz-plans fuzz-hosts fuzz-node fuzz-passes fuzz-models fuzz-streams soak soak-map bench-map exports exports-write exports-check audio-realtime silero real-models quality baseline bench bench-models bench-exports bench-threads bench-kernels bench-passes bench-node-pools peers scan-study pyodide npm lint lines clean soak-pool bench-pools bench-resampler
 
 # Everything a checkout needs. Quick the second time: pip is called only when pyproject.toml changed.
 setup: .venv/ready
@@ -158,6 +158,10 @@ bench-kernels: setup
 bench-pools: setup
 	$(PY) -m bench.pools
 	$(PY) -m bench.pools --alone --streams 256 4096 --rounds 9
+
+# What resampling costs in each quantum of audio, in Node
+bench-resampler: setup
+	$(PY) -m bench.resampler
 
 bench-passes: .venv/ready
 	$(PY) -m bench.passes

@@ -77,7 +77,7 @@ def test_every_rate_to_every_other(before):
 
 @pytest.mark.parametrize(("before", "after"), RATES)
 @pytest.mark.parametrize("channels", [1, 2])
-@settings(max_examples=20)
+@settings(max_examples=20, deadline=None)
 @given(lengths=lengths_of_blocks)
 def test_blocks_change_no_bit(before, after, channels, lengths):
     samples = signal(5000, channels)
