@@ -2,7 +2,7 @@
 
 Every second of sound and every probability has to have the bits of the Python pipeline, to the end; the WebAssembly
 memories and the heap of the audio thread must not grow, and quanta allocate nothing. Chromium, Firefox and WebKitGTK
-render offline one after the other, or play in real time, all at once.
+render offline one after the other, one channel at 16 kHz and two at 48 kHz, or play in real time, all at once.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import numpy as np
 from playwright.sync_api import CDPSession, Page, sync_playwright
 
 from tests.models.fetch import model_path
-from webrnn.audio import plans
+from webrnn.audio import Resampler, mono, plans, resample
 
 from . import audio_cases
 from .audio_cases import RATE
@@ -41,45 +41,77 @@ MOST_PER_QUANTUM = {"rendered": 128, "played": 1024}
 in each quantum, and, where sound is played, many in every 31st to measure the load; messages are the rest."""
 
 
-def sums(samples: np.ndarray, rate: int = RATE) -> np.ndarray:
-    """For each whole second what audio_soak_probe.mjs computes."""
-    seconds = len(samples) // rate
-    words = samples[: seconds * rate].astype("<f4").view(np.uint32).reshape(seconds, rate)
-    total: np.ndarray = (words * (2 * np.arange(rate, dtype=np.uint32) + 1)).sum(1, dtype=np.uint32)
+@dataclass(frozen=True)
+class Sound:
+    """A recording that is repeated: [samples, channels] in a file of the site, one channel after the other."""
+
+    rate: int
+    channels: int
+    file: str
+
+    def options(self) -> dict[str, Any]:
+        return {"rate": self.rate, "channels": self.channels, "sound": self.file}
+
+    def read(self, site: Path) -> np.ndarray:
+        return np.fromfile(site / "audio" / self.file, "<f4").reshape(self.channels, -1).T
+
+
+MONO = Sound(RATE, 1, "noisy.f32")
+STEREO = Sound(48000, 2, "stereo.f32")
+"""At the rate of a device: resampled down and up again, each channel through a filter of its own."""
+
+
+def sums(samples: np.ndarray) -> np.ndarray:
+    """Of a second [samples, channels] for each channel what audio_soak_probe.mjs computes."""
+    words = np.ascontiguousarray(samples.T, "<f4").view(np.uint32)
+    total: np.ndarray = (words * (2 * np.arange(len(samples), dtype=np.uint32) + 1)).sum(1, dtype=np.uint32)
     return total.view(np.int32)
 
 
 @dataclass(frozen=True)
 class Expected:
-    """What Python's pipeline makes of a recording that is repeated."""
+    """What Python's pipeline makes of a sound: a row of sums for each second, of channels in and channels out."""
 
     heard: np.ndarray
     clean: np.ndarray
     probabilities: np.ndarray
+    ends: np.ndarray
+    """The samples of the context with which the frames of the probabilities end."""
 
     @classmethod
-    def of(cls, recording: np.ndarray, seconds: int, backend: str) -> Expected:
+    def of(cls, sound: Sound, recording: np.ndarray, seconds: int, backend: str) -> Expected:
         dtln = plans.dtln(model_path("dtln_1"), model_path("dtln_2"))
-        silero = plans.silero(model_path("silero_v6"))
-        samples = np.resize(recording, seconds * RATE)
-        denoise, speaking = dtln.filter(backend), silero.frames(backend)
-        late = np.zeros(dtln.audio["frame"] - dtln.audio["hop"], np.float32)
-        clean = np.concatenate([late, *(denoise.push(part) for part in np.array_split(samples, seconds))])
-        chunks = samples[: len(samples) // SILERO * SILERO].reshape(-1, SILERO)
-        return cls(sums(samples), sums(clean), np.array([speaking(chunk)[0] for chunk in chunks], np.float32))
+        denoise = dtln.filter(backend, sample_rate=sound.rate, channels=sound.channels)
+        speaking, down = plans.silero(model_path("silero_v6")).frames(backend), Resampler(sound.rate, RATE)
+        heard, clean, probabilities = [], [], []
+        out, lower = np.zeros((denoise.latency(128), sound.channels), np.float32), np.zeros(0, np.float32)
+        for second in range(seconds):
+            part = recording[np.arange(second * sound.rate, (second + 1) * sound.rate) % len(recording)]
+            given = denoise.push(part if sound.channels > 1 else part[:, 0])
+            out = np.concatenate([out, given.reshape(-1, sound.channels)])
+            heard.append(sums(part))
+            clean.append(sums(out[: sound.rate]))
+            out = out[sound.rate :]
+            lower = np.concatenate([lower, down.push(mono(part))])
+            chunks = len(lower) // SILERO
+            probabilities += [speaking(chunk)[0] for chunk in lower[: chunks * SILERO].reshape(-1, SILERO)]
+            lower = lower[chunks * SILERO :]
+        ends = SILERO * np.arange(1, len(probabilities) + 100) * sound.rate // RATE
+        return cls(np.array(heard), np.array(clean), np.array(probabilities, np.float32), ends)
 
     def differences(self, report: dict[str, Any]) -> list[str]:
         found = list(report["found"])
         rows = np.array([row["sums"] for row in report["rows"]], np.int32)
-        for name, given, expected in (("in", rows[:, 0], self.heard), ("out", rows[:, 1], self.clean)):
+        channels = self.heard.shape[1]
+        for name, given, expected in (("in", rows[:, :channels], self.heard), ("out", rows[:, channels:], self.clean)):
             if len(given) != len(expected):
                 found.append(f"{name}: {len(given)} seconds, not {len(expected)}")
-            elif (given != expected).any():
-                found.append(f"{name}: second {int(np.argmax(given != expected))} has other bits")
+            elif (wrong := (given != expected).any(1)).any():
+                found.append(f"{name}: second {int(np.argmax(wrong))} has other bits")
         samples, values = np.array(report["results"], np.float64).reshape(-1, 2).T
         if len(values) < len(self.probabilities) - 1:  # the last one may be on its way
             found.append(f"{len(values)} probabilities, not {len(self.probabilities)}")
-        if not np.array_equal(samples, SILERO * np.arange(1, len(samples) + 1)):
+        if not np.array_equal(samples, self.ends[: len(samples)]):
             found.append("probabilities are not of one frame after the other")
         count = min(len(values), len(self.probabilities))
         wrong = values[:count].astype(np.float32) != self.probabilities[:count]
@@ -162,16 +194,16 @@ class Heap:
         return found
 
 
-def rendered_in_chromium(page: Page, seconds: int, looks: int) -> tuple[dict[str, Any], Heap]:
+def rendered_in_chromium(page: Page, sound: Sound, seconds: int, looks: int) -> tuple[dict[str, Any], Heap]:
     """Offline; rendering waits for each look at the memory."""
     thread, heap = Thread(page.context.new_cdp_session(page), page), Heap("rendered")
     pauses = [int(second) for second in np.linspace(seconds / (looks + 1), seconds - 1, looks)]
-    begin(page, seconds=seconds, isPlayed=False, pauses=pauses)
+    begin(page, seconds=seconds, isPlayed=False, pauses=pauses, **sound.options())
     for second in pauses:
         while page.evaluate("soak.progress.waiting") != second:
             page.wait_for_timeout(100)
         if second == pauses[-1]:
-            heap.allocated, heap.quanta = thread.allocated(), (pauses[-1] - pauses[-2]) * RATE // 128
+            heap.allocated, heap.quanta = thread.allocated(), (pauses[-1] - pauses[-2]) * sound.rate // 128
         heap.used.append(thread.used())
         if second == pauses[-2]:
             thread.begin_sampling()
@@ -214,14 +246,18 @@ def chromium_page(address: str) -> Iterator[Page]:
 
 
 def sites(folder: Path) -> dict[bool, Path]:
-    """With the recording and the plans; expected results are computed here."""
+    """With the sounds and the plans, by whether the browser's sums are fused."""
     host = host_site(folder / "host")
-    return {is_fused: audio_cases.write_site(host, folder / f"{is_fused}", is_fused) for is_fused in (True, False)}
+    made = {is_fused: audio_cases.write_site(host, folder / f"{is_fused}", is_fused) for is_fused in (True, False)}
+    for site in made.values():
+        noisy = MONO.read(site)[:, 0]
+        channels = [resample(samples, RATE, STEREO.rate) for samples in (noisy, noisy[::-1])]
+        (site / "audio" / STEREO.file).write_bytes(np.concatenate(channels).astype("<f4").tobytes())
+    return made
 
 
-def expected_of(site: Path, seconds: int, is_fused: bool) -> Expected:
-    recording = np.fromfile(site / "audio" / "noisy.f32", "<f4")
-    return Expected.of(recording, seconds, audio_cases.fused_backend() if is_fused else "wasm:simd")
+def expected_of(sound: Sound, site: Path, seconds: int, is_fused: bool) -> Expected:
+    return Expected.of(sound, sound.read(site), seconds, audio_cases.fused_backend() if is_fused else "wasm:simd")
 
 
 def play_everywhere(folder: Path, seconds: int) -> dict[str, list[str]]:
@@ -239,10 +275,10 @@ def play_everywhere(folder: Path, seconds: int) -> dict[str, list[str]]:
         page = stack.enter_context(chromium_page(address[True]))
         report, heap = played_in_chromium(page, seconds)
         reports = {name: browser.evaluate("report") for name, browser in others.items()}
-    fused = expected_of(pages[True], seconds, True)
+    fused = expected_of(MONO, pages[True], seconds, True)
     found["chromium"] = [*fused.differences(report), *heap.differences()]
     for name, report in reports.items():
-        expected = fused if KINDS[name].is_fused else expected_of(pages[False], seconds, False)
+        expected = fused if KINDS[name].is_fused else expected_of(MONO, pages[False], seconds, False)
         found[name] = expected.differences(report)
     return found
 
@@ -251,35 +287,37 @@ def render_everywhere(folder: Path, seconds: int) -> dict[str, list[str]]:
     """One browser after the other; says what it saw."""
     found: dict[str, list[str]] = {}
     pages = sites(folder)
-    began = time.monotonic()
-    expected = {is_fused: expected_of(site, seconds, is_fused) for is_fused, site in pages.items()}
-    print(f"Python has computed {seconds} s twice, fused and not, in {time.monotonic() - began:.0f} s", flush=True)
-    with served(pages[True]) as address, chromium_page(address) as page:
+    for sound in (MONO, STEREO):
+        print(f"{sound.channels} x {sound.rate} Hz")
         began = time.monotonic()
-        report, heap = rendered_in_chromium(page, seconds, looks=7)
-        found["chromium"] = [*expected[True].differences(report), *heap.differences()]
-    used = ", ".join(f"{used / 1000:.0f}" for used in heap.used)
-    print(_said("chromium", report, began))
-    print(f"  heap of the audio thread, kB: {used}; {heap.allocated} bytes allocated in {heap.quanta} quanta")
-    for name, kind in KINDS.items():
-        if missing(name):
-            print(f"{name} is not covered: it is not installed")
-            continue
-        with open_browser(name) as started, served(pages[kind.is_fused]) as address:
+        expected = {is_fused: expected_of(sound, site, seconds, is_fused) for is_fused, site in pages.items()}
+        print(f"  Python has computed {seconds} s twice, fused and not, in {time.monotonic() - began:.0f} s", flush=True)
+        with served(pages[True]) as address, chromium_page(address) as page:
             began = time.monotonic()
-            started.browser.goto(f"{address}empty.html")
-            begin(started.browser, seconds=seconds, isPlayed=False)
-            started.browser.wait_for("isOver", seconds=1200)
-            report = started.browser.evaluate("report")
-        found[name] = expected[kind.is_fused].differences(report)
-        print(_said(name, report, began))
+            report, heap = rendered_in_chromium(page, sound, seconds, looks=7)
+        found[f"chromium, {sound.rate}"] = [*expected[True].differences(report), *heap.differences()]
+        used = ", ".join(f"{used / 1000:.0f}" for used in heap.used)
+        print(_said("chromium", report, began))
+        print(f"  heap of the audio thread, kB: {used}; {heap.allocated} bytes allocated in {heap.quanta} quanta", flush=True)
+        for name, kind in KINDS.items():
+            if missing(name):
+                print(f"  {name} is not covered: it is not installed")
+                continue
+            with open_browser(name) as started, served(pages[kind.is_fused]) as address:
+                began = time.monotonic()
+                started.browser.goto(f"{address}empty.html")
+                begin(started.browser, seconds=seconds, isPlayed=False, **sound.options())
+                started.browser.wait_for("isOver", seconds=1200)
+                report = started.browser.evaluate("report")
+            found[f"{name}, {sound.rate}"] = expected[kind.is_fused].differences(report)
+            print(_said(name, report, began), flush=True)
     return found
 
 
 def _said(name: str, report: dict[str, Any], began: float) -> str:
     rows = report["rows"]
     took = f"{len(rows)} s of sound in {time.monotonic() - began:.0f} s"
-    return f"{name}: {took}, {len(report['results'])} probabilities, {rows[-1]['pages']:g} pages of WebAssembly memory"
+    return f"  {name}: {took}, {len(report['results'])} probabilities, {rows[-1]['pages']:g} pages of WebAssembly memory"
 
 
 def main() -> int:

@@ -25,7 +25,7 @@ export async function soak({ seconds, isPlayed, pauses = [], rate = RATE, channe
     : new OfflineAudioContext(channels, (seconds + 1) * rate, rate);
   if (isPlayed) await context.suspend(); // until all is there
   await context.audioWorklet.addModule(new URL("audio_soak_probe.js", import.meta.url));
-  const audio = await AudioModels.create(context);
+  const audio = await AudioModels.create(context, channels > 1 ? { channels: "each", channelCount: channels } : {});
   const [results, loads, found] = [[], [], []];
   audio.addEventListener("result", ({ detail: { sample, values } }) => results.push([sample, values[0]]));
   audio.addEventListener("load", ({ detail }) => loads.push(detail));

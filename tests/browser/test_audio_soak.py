@@ -21,12 +21,12 @@ def test_a_minute_in_real_time(tmp_path: Path) -> None:
 
 
 def test_the_sums_tell_every_bit() -> None:
-    samples = np.random.default_rng(0).standard_normal(32000).astype(np.float32)
+    samples = np.random.default_rng(0).standard_normal((16000, 2)).astype(np.float32)
     before = audio_soak.sums(samples)
-    for place, bit in ((0, 0), (15999, 31), (16000, 13), (31999, 22)):
+    for place, channel, bit in ((0, 0, 0), (15999, 0, 31), (0, 1, 13), (15999, 1, 22)):
         other = samples.copy()
-        other.view(np.uint32)[place] ^= np.uint32(1 << bit)
-        assert (audio_soak.sums(other) != before).tolist() == [place < 16000, place >= 16000]
+        other.view(np.uint32)[place, channel] ^= np.uint32(1 << bit)
+        assert (audio_soak.sums(other) != before).tolist() == [channel == 0, channel == 1]
 
 
 REPORT: dict[str, Any] = {
@@ -34,7 +34,9 @@ REPORT: dict[str, Any] = {
     "rows": [{"sums": [1, 2], "pages": 92}, {"sums": [3, 4], "pages": 92}],
     "results": [[512, 0.5], [1024, 0.25]],
 }
-EXPECTED = audio_soak.Expected(np.array([1, 3]), np.array([2, 4]), np.array([0.5, 0.25], np.float32))
+EXPECTED = audio_soak.Expected(
+    np.array([[1], [3]]), np.array([[2], [4]]), np.array([0.5, 0.25], np.float32), np.array([512, 1024, 1536])
+)
 
 
 @pytest.mark.parametrize(
