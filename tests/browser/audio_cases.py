@@ -67,7 +67,9 @@ RATES, BLOCKS = (44100, 48000), (1, 37, 100, 128, 160, 1000)
 """Rates of contexts, and sizes of blocks whose latencies are written."""
 
 
-def write_rates(folder: Path, noisy: np.ndarray, dtln: plans.AudioModel, silero: plans.AudioModel, backend: str) -> None:
+def write_rates(
+    folder: Path, noisy: np.ndarray, dtln: plans.AudioModel, silero: plans.AudioModel, backend: str
+) -> None:
     """Of each rate two channels, what DTLN makes of their mean and of each, and Silero of the mean; latencies.json."""
     latencies: dict[str, dict[str, dict[int, int]]] = {}
     for rate in RATES:

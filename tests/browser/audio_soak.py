@@ -35,10 +35,10 @@ from .other_browsers import KINDS, missing, open_browser
 MODULE = "/audio_soak_page.js"
 SILERO = 512
 MOST_GROWTH = 64_000
-"""Bytes that the heap of the audio thread may be larger at the end than at the first look: code that is compiled again."""
-MOST_PER_QUANTUM = {"rendered": 128, "played": 1024}
-"""Bytes that a quantum may allocate on average. V8 allocates a number for each reading of Date.now, of which there are a few
-in each quantum, and, where sound is played, many in every 31st to measure the load; messages are the rest."""
+"""Bytes by which the heap of the audio thread may grow between the first look and the last: code is compiled again."""
+MOST_PER_QUANTUM = {"rendered": 256, "played": 1024}
+"""Bytes that a quantum may allocate on average. V8 allocates a number for each reading of Date.now, of which there are a
+few in each quantum, and, where sound is played, many in every 31st to measure the load; messages are the rest."""
 
 
 @dataclass(frozen=True)
@@ -291,14 +291,19 @@ def render_everywhere(folder: Path, seconds: int) -> dict[str, list[str]]:
         print(f"{sound.channels} x {sound.rate} Hz")
         began = time.monotonic()
         expected = {is_fused: expected_of(sound, site, seconds, is_fused) for is_fused, site in pages.items()}
-        print(f"  Python has computed {seconds} s twice, fused and not, in {time.monotonic() - began:.0f} s", flush=True)
+        print(
+            f"  Python has computed {seconds} s twice, fused and not, in {time.monotonic() - began:.0f} s", flush=True
+        )
         with served(pages[True]) as address, chromium_page(address) as page:
             began = time.monotonic()
             report, heap = rendered_in_chromium(page, sound, seconds, looks=7)
         found[f"chromium, {sound.rate}"] = [*expected[True].differences(report), *heap.differences()]
         used = ", ".join(f"{used / 1000:.0f}" for used in heap.used)
         print(_said("chromium", report, began))
-        print(f"  heap of the audio thread, kB: {used}; {heap.allocated} bytes allocated in {heap.quanta} quanta", flush=True)
+        print(
+            f"  heap of the audio thread, kB: {used}; {heap.allocated} bytes allocated in {heap.quanta} quanta",
+            flush=True,
+        )
         for name, kind in KINDS.items():
             if missing(name):
                 print(f"  {name} is not covered: it is not installed")
@@ -317,7 +322,9 @@ def render_everywhere(folder: Path, seconds: int) -> dict[str, list[str]]:
 def _said(name: str, report: dict[str, Any], began: float) -> str:
     rows = report["rows"]
     took = f"{len(rows)} s of sound in {time.monotonic() - began:.0f} s"
-    return f"  {name}: {took}, {len(report['results'])} probabilities, {rows[-1]['pages']:g} pages of WebAssembly memory"
+    return (
+        f"  {name}: {took}, {len(report['results'])} probabilities, {rows[-1]['pages']:g} pages of WebAssembly memory"
+    )
 
 
 def main() -> int:

@@ -1,4 +1,4 @@
-"""A new Vite project with the packed npm package and five lines, as a user makes it: `python -m tests.browser.built_site`.
+"""A new Vite project with the packed npm package and five lines: `python -m tests.browser.built_site`.
 
 It is built, served as documented (scripts and modules compressed), and used with a microphone that hears speech in
 noise. Run as a program it prints how long it takes from the press of a button to the first clean sample, and what was
@@ -209,12 +209,16 @@ HEARD = """(async () => {
 })()"""
 """From the press to the first sample that is heard; then what is heard in three seconds."""
 
-WATCH = "void document.querySelector('button').addEventListener('click', () => (window.pressed = performance.now()), true)"
+WATCH = (
+    "void document.querySelector('button').addEventListener('click', () => (window.pressed = performance.now()), true)"
+)
 
 SPOKEN = """(async () => {
   const button = document.querySelector("button");
   const end = performance.now() + 30_000;
-  while (!/start.* samples/.test(button.innerText) && performance.now() < end) await new Promise((r) => setTimeout(r, 50));
+  while (!/start.* samples/.test(button.innerText) && performance.now() < end) {
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
   return button.innerText;
 })()"""
 
@@ -244,7 +248,7 @@ def main() -> int:
             with start(folder) as browser, served(sites["denoise"]) as one, served(sites["speech"]) as two:
                 for how in ("first", "cached"):
                     found = denoised(browser, one)
-                    times = f"denoise gives a stream after {found['resolved']:.0f} ms, a clean sample after {found['first']:.0f} ms"
+                    times = f"a stream after {found['resolved']:.0f} ms, a clean sample after {found['first']:.0f} ms"
                     print(f"{name}, {how}: {times}, at {found['rate']} Hz")
                 print(f"{name}: {spoken(browser, two)}")
             print(json.dumps(one.sizes | two.sizes, indent=1))

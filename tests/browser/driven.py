@@ -1,4 +1,4 @@
-"""What tests ask of a browser that Playwright cannot drive: Firefox over WebDriver BiDi, WebKitGTK over W3C WebDriver."""
+"""What tests ask of browsers that Playwright cannot drive as they are: Debian's Firefox and WebKitGTK."""
 
 from __future__ import annotations
 

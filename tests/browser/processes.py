@@ -9,7 +9,7 @@ import subprocess
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 
 START_SECONDS = 60.0
@@ -88,10 +88,10 @@ def started(command: Sequence[str], environment: Mapping[str, str] | None = None
         program.end()
 
 
-def until(program: Program, is_there: object, what: str) -> None:
+def until(program: Program, is_there: Callable[[], bool], what: str) -> None:
     """Waits until `is_there()`; the program has to run meanwhile."""
     end = time.monotonic() + START_SECONDS
-    while not is_there():  # type: ignore[operator]
+    while not is_there():
         program.check()
         if time.monotonic() > end:
             raise NotStarted(f"{program.name} runs, but {what} is missing:\n{program.said}")

@@ -1,6 +1,6 @@
 """A sound device for browsers on a machine without one: a PulseAudio daemon of the tests' own.
 
-It has a sink that nobody hears, and a microphone. What is played to the sink `to_microphone` is heard by the microphone.
+It has a sink that nobody hears, and a microphone, which hears what is played to the sink `to_microphone`.
 """
 
 from __future__ import annotations

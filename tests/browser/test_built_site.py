@@ -1,4 +1,4 @@
-"""A new Vite project, `npm install` of the package and five lines: a denoised microphone, and speech that is found in it."""
+"""A new Vite project, `npm install` of the package and five lines: a denoised microphone, and speech in it."""
 
 from __future__ import annotations
 

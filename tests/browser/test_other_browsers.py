@@ -1,4 +1,4 @@
-"""The JavaScript host, pools, workers and the audio thread in Firefox and WebKitGTK: to the bit what Python computes."""
+"""The host, pools, workers and the audio thread in Firefox and WebKitGTK: to the bit what Python computes."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ import pytest
 
 from . import sites
 from .conftest import served
-from .test_audio_js import OFFLINE
 from .other_browsers import KINDS, Started, ask_for, open_browser
-
+from .test_audio_js import OFFLINE
 
 SITES: dict[str, Callable[[Path, Path, bool], Path]] = {
     "webrnn": lambda host, folder, _: sites.webrnn_site(host, folder),

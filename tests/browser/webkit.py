@@ -58,7 +58,9 @@ class WebKit(Driven):
         self.command("POST", "execute/sync", {"script": RECORD, "args": []})
 
     def _text(self, expression: str) -> str:
-        script = f"const done = arguments[0]; {expression}.then((text) => done([text, null]), (e) => done([null, `${{e}}`]))"
+        script = (
+            f"const done = arguments[0]; {expression}.then((text) => done([text, null]), (e) => done([null, `${{e}}`]))"
+        )
         text, error = self.command("POST", "execute/async", {"script": script, "args": []})
         if error is not None:
             raise PageError(error)
@@ -96,7 +98,7 @@ def _listens(port: int) -> bool:
 @contextmanager
 def screen() -> Iterator[str]:
     """The name of a display that nobody sees."""
-    command = 'exec Xvfb -displayfd 1 -screen 0 1280x1500x24 -nolisten tcp'
+    command = "exec Xvfb -displayfd 1 -screen 0 1280x1500x24 -nolisten tcp"
     with started(["bash", "-c", command]) as program:
         number = program.wait_for(r"^(\d+)$")[1]
         yield f":{number}"
@@ -109,7 +111,13 @@ def webkit(environment: Mapping[str, str]) -> Iterator[WebKit]:
     if binary is None:
         raise NotStarted(f"{COMMAND} is here, MiniBrowser is not")
     with tempfile.TemporaryDirectory(prefix="webkit", ignore_cleanup_errors=True) as home, screen() as display:
-        own = {"HOME": home, "DISPLAY": display, "NO_AT_BRIDGE": "1", "XDG_RUNTIME_DIR": home, "LIBGL_ALWAYS_SOFTWARE": "1"}
+        own = {
+            "HOME": home,
+            "DISPLAY": display,
+            "NO_AT_BRIDGE": "1",
+            "XDG_RUNTIME_DIR": home,
+            "LIBGL_ALWAYS_SOFTWARE": "1",
+        }
         port = _free_port()
         with started([COMMAND, f"--port={port}"], {**environment, **own}) as program:
             until(program, lambda: _listens(port), f"port {port}")
