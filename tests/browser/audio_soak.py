@@ -37,8 +37,8 @@ SILERO = 512
 MOST_GROWTH = 64_000
 """Bytes by which the heap of the audio thread may grow between the first look and the last: code is compiled again."""
 MOST_PER_QUANTUM = {"rendered": 256, "played": 1024}
-"""Bytes that a quantum may allocate on average. V8 allocates a number for each reading of Date.now, of which there are a
-few in each quantum, and, where sound is played, many in every 31st to measure the load; messages are the rest."""
+"""Bytes that a quantum may allocate on average. V8 allocates a number for each reading of Date.now, of which there are
+a few in each quantum, and, where sound is played, many in every 31st to measure the load; messages are the rest."""
 
 
 @dataclass(frozen=True)

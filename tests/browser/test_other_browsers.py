@@ -22,6 +22,11 @@ SITES: dict[str, Callable[[Path, Path, bool], Path]] = {
 FULL = pytest.mark.browsers
 
 
+def cases(names: str, short: str) -> list[Any]:
+    """`make test` has the short ones alone."""
+    return [pytest.param(name, marks=() if name in short.split() else FULL) for name in names.split()]
+
+
 @pytest.fixture(scope="module", params=list(KINDS))
 def started(request: pytest.FixtureRequest) -> Iterator[Started]:
     ask_for(request.param)
@@ -51,13 +56,13 @@ def found_by(started: Started, pages: Any, site: str, module: str, call: str) ->
     return found
 
 
-@pytest.mark.parametrize("place", ["page", "worker", "audioWorklet", "limits", "limitsInAudioWorklet"])
+@pytest.mark.parametrize("place", cases("page worker audioWorklet limits limitsInAudioWorklet", "page audioWorklet"))
 def test_the_host(started: Started, pages: Any, place: str) -> None:
     """Every variant that the browser has; small weights and pools are among the cases."""
     assert found_by(started, pages, "webrnn", "/webrnn_page.js", f"{place}()") == []
 
 
-@pytest.mark.parametrize("what", ["results", "terminated", "broken", "misused"])
+@pytest.mark.parametrize("what", cases("results terminated broken misused", "results"))
 def test_pools_in_workers(started: Started, pages: Any, what: str) -> None:
     assert found_by(started, pages, "workers", "/worker_pool_page.js", f"{what}()") == []
 
@@ -66,7 +71,7 @@ ASKED_DURING = ("bypass", "mix", "swap", "badPlans")
 """Firefox cannot suspend an OfflineAudioContext; there `live` has the same questions in real time."""
 
 
-@pytest.mark.parametrize("what", OFFLINE.split())
+@pytest.mark.parametrize("what", cases(OFFLINE, "speech rates"))
 def test_the_audio_thread_offline(started: Started, pages: Any, what: str) -> None:
     if what in ASKED_DURING and started.browser.name == "Firefox":
         assert found_by(started, pages, "audio", "/audio_page.js", "canSuspend()") is False
@@ -78,6 +83,7 @@ def test_filters_are_exchanged_while_sound_plays(started: Started, pages: Any) -
     assert found_by(started, pages, "audio", "/audio_live_page.js", "live()") == []
 
 
+@FULL
 def test_the_audio_thread_in_real_time(started: Started, pages: Any) -> None:
     report = found_by(started, pages, "audio", "/audio_page.js", "realTime(3)")
     assert report["found"] == [], "results have the bits that the page's own thread computes"
