@@ -145,9 +145,9 @@ def served(folder: Path) -> Iterator[Served]:
 
 
 def write_speech(folder: Path) -> Path:
-    """Six seconds of speech in noise and a silence, for microphones: noisy.wav, and noisy.f32 at the device's rate."""
+    """Speech in noise and a silence, for microphones: noisy.wav, and noisy.f32 at the device's rate."""
     speech, rate = read_wav(speech_path())
-    noisy = with_noise(speech[: 6 * rate], 10)
+    noisy = with_noise(speech[: 4 * rate], 10)
     noisy = np.concatenate([noisy, np.zeros(2 * rate, np.float32)])
     write_wav(folder / "noisy.wav", noisy, rate)
     up = Resampler(rate, RATE)
@@ -199,7 +199,7 @@ HEARD = """(async () => {
   }
   const first = performance.now();
   let loudest = 0;
-  while (performance.now() < first + 3000) {
+  while (performance.now() < first + 2000) {
     analyser.getFloatTimeDomainData(samples);
     for (const sample of samples) loudest = Math.max(loudest, Math.abs(sample));
     await new Promise((resolve) => setTimeout(resolve, 40));
@@ -207,7 +207,7 @@ HEARD = """(async () => {
   await context.close();
   return { resolved: resolved - pressed, first: first - pressed, loudest, rate: context.sampleRate };
 })()"""
-"""From the press to the first sample that is heard; then what is heard in three seconds."""
+"""From the press to the first sample that is heard; then what is heard in two seconds."""
 
 WATCH = (
     "void document.querySelector('button').addEventListener('click', () => (window.pressed = performance.now()), true)"

@@ -40,6 +40,8 @@ def sound_device() -> Iterator[SoundDevice]:
         f"module-null-sink sink_name=nobody_hears rate={RATE}",
         f"module-null-sink sink_name=to_microphone rate={RATE} channels=1",
         f"module-remap-source source_name=microphone master=to_microphone.monitor rate={RATE} channels=1",
+        # A null sink takes two seconds of sound at a time, unless somebody is in a hurry.
+        "module-loopback source=microphone sink=nobody_hears latency_msec=20",
         f"module-native-protocol-unix socket={socket} auth-anonymous=1",  # the last: with it, all are there
     )
     environment = {
