@@ -2,7 +2,7 @@ PYTHON ?= python3
 PY := .venv/bin/python
 OXLINT := build/oxlint-1.93.0
 
-.PHONY: pictures setup demo test test-exhaustive fuzz-plans fuzz-hosts fuzz-node fuzz-passes fuzz-models fuzz-streams soak soak-map bench-map exports exports-write exports-check audio-realtime silero real-models quality baseline bench bench-models bench-exports bench-threads bench-kernels bench-passes bench-node-pools peers scan-study pyodide npm lint lines clean soak-pool bench-pools bench-resampler
+.PHONY: pictures setup demo test test-exhaustive fuzz-plans fuzz-hosts fuzz-node fuzz-passes fuzz-models fuzz-streams soak soak-map bench-map exports exports-write exports-check audio-realtime bench-sound silero real-models quality baseline bench bench-models bench-exports bench-threads bench-kernels bench-passes bench-node-pools peers scan-study pyodide npm wheels foreign lint lines clean soak-pool bench-pools bench-resampler bundlers
 
 # Everything a checkout needs. Quick the second time: pip is called only when pyproject.toml changed.
 setup: .venv/ready
@@ -27,6 +27,17 @@ pictures: setup
 npm: setup
 	$(PY) -m web_demo.packaging.npm_package
 
+# Wheels for Linux, macOS, Windows and Pyodide, and the sources, in dist/; zig compiles for all of them. Ten minutes the first time
+wheels: setup
+	$(PY) -m wasm_kernels.wheels
+
+# The libraries of other systems under qemu and wine: plans, kernels and models give the bits of this machine
+foreign: setup
+	$(PY) -m tests.foreign
+# The packed package in every bundler that docs/web.md names, Next too: three minutes, and 400 MB the first time
+bundlers: setup
+	$(PY) -m pytest tests/browser/test_bundlers.py
+
 test: setup
 	$(PY) -m pytest -n 2 --dist worksteal -m "not exhaustive and not browsers"
 
@@ -50,6 +61,21 @@ fuzz-models: setup
 # 2,000 random stacks of layers over time as streams, natively and on wasmtime: the whole run bit for bit, or refused; N=20000 for more
 fuzz-streams: setup
 	$(PY) -m tests.along_time.fuzz --count $(or $(N),2000) --seed $(or $(SEED),0)
+
+# 20,000 .nam and RTNeural files with changes: read, or refused with a typed error; N=200000 for more
+.PHONY: fuzz-formats nam
+fuzz-formats: setup
+	WEBRNN_FUZZ_CASES=$(or $(N),20000) WEBRNN_FUZZ_SEED=$(or $(SEED),0) $(PY) -m pytest -q tests/formats/test_fuzz.py
+
+# .nam files of every size that Neural Amp Modeler's trainer makes, beside its package; its environment is below build/
+nam: setup build/nam/ready
+	build/nam/bin/python tests/formats/nam_files.py build/nam/files
+	$(PY) -m tests.formats.nam_compare build/nam/files
+
+build/nam/ready: tests/formats/nam-requirements.txt
+	$(PYTHON) -m venv build/nam
+	build/nam/bin/python -m pip install --quiet --disable-pip-version-check -r $<
+	touch $@
 
 # 10,000 damaged plan files through Python's host, natively under AddressSanitizer and on wasmtime; N=300000 for more
 fuzz-hosts: setup
@@ -85,6 +111,10 @@ build/silero/ready: tests/audio/silero-requirements.txt
 	$(PYTHON) -m venv build/silero
 	build/silero/bin/python -m pip install --quiet --disable-pip-version-check -r $<
 	touch $@
+
+# From the press of a button to the first clean sample in Chromium, and what a page loads for it. Needs an idle machine
+bench-sound: setup
+	$(PY) -m bench.sound_start
 
 # DTLN and Silero on the audio thread for half a minute; fails if a quantum is missed. Needs an idle machine
 audio-realtime: setup

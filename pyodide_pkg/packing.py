@@ -27,7 +27,19 @@ LEFT_OUT = tuple(
 #: Packages whose docstrings and annotations are for people who work on webrnn, and what of them users see.
 INTERNAL = tuple(
     f"webrnn/{package}/"
-    for package in ("along_time", "checks", "engine", "ir", "onnx", "ops", "passes", "plan", "reference", "shapes")
+    for package in [
+        "along_time",
+        "checks",
+        "engine",
+        "formats",
+        "ir",
+        "onnx",
+        "ops",
+        "passes",
+        "plan",
+        "reference",
+        "shapes",
+    ]
 )
 PUBLIC = (
     "webrnn/engine/limits.py",

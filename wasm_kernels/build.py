@@ -14,14 +14,14 @@ import argparse
 import hashlib
 import json
 import os
-import platform
 import sys
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from wasm_kernels import plan_header, table, toolchains
+from wasm_kernels import plan_header, systems, table, toolchains
+from wasm_kernels.systems import System
 from wasm_kernels.toolchains import Toolchain, ToolchainError
 
 HERE = Path(__file__).resolve().parent
@@ -46,21 +46,6 @@ VARIANTS = {"scalar": ["-DWEBRNN_SCALAR"], "simd": ["-msimd128"], "relaxed": ["-
 
 CORE = "-DWEBRNN_CORE"
 
-# A multiply-add is a product and a sum, each rounded.
-UNFUSED = "-DWEBRNN_UNFUSED"
-
-#: Instruction sets in one native library, best last; the position is what wr_isa_level() in cpu.c returns.
-NATIVE_ISAS: dict[str, dict[str, list[str]]] = {
-    "x86_64": {"sse2": ["-march=x86-64"], "avx2": ["-march=x86-64-v3"], "avx512": ["-march=x86-64-v4", "-mavx512vnni"]},
-    "aarch64": {"neon": []},
-}
-FALLBACK_ISAS: dict[str, list[str]] = {"scalar": ["-DWEBRNN_SCALAR"]}
-
-#: Those whose multiply-adds are fused, of which the library holds a second build without.
-FUSED_ISAS = ("avx2", "avx512", "neon")
-
-LIBRARY_SUFFIX = {"Darwin": ".dylib", "Windows": ".dll"}.get(platform.system(), ".so")
-
 
 @dataclass(frozen=True)
 class Target:
@@ -74,7 +59,7 @@ class Target:
 TARGETS = {
     t.name: t
     for t in (
-        Target("native", "native", "", f"native{LIBRARY_SUFFIX}"),
+        Target("native", "native", "", systems.here().library),
         *(Target(f"wasm-{v}", "wasm", v, f"wasm_{v}.wasm") for v in VARIANTS),
         *(Target(f"wasm-{v}-core", "wasm", v, f"wasm_{v}_core.wasm", is_core=True) for v in VARIANTS),
         *(Target(f"pyodide-{v}", "pyodide", v, f"pyodide_{v}.wasm") for v in VARIANTS),
@@ -90,32 +75,11 @@ GROUPS = {
 Step = list[str]
 
 
-def machine() -> str:
-    return {"AMD64": "x86_64", "arm64": "aarch64"}.get(platform.machine(), platform.machine())
-
-
-def native_isas() -> dict[str, list[str]]:
-    return NATIVE_ISAS.get(machine(), FALLBACK_ISAS)
-
-
-def unfused_build(isa: str) -> str:
-    """The name of the build of an instruction set without fused multiply-adds."""
-    return f"{isa}_unfused" if isa in FUSED_ISAS else isa
-
-
-def native_builds() -> dict[str, list[str]]:
-    """Flags of all builds of the native library by name."""
-    isas = native_isas()
-    return {**isas, **{unfused_build(isa): [*flags, UNFUSED] for isa, flags in isas.items() if isa in FUSED_ISAS}}
-
-
-def _steps_native(tool: Toolchain, work: Path, output: Path, extra: Step) -> list[Step]:
-    base = [*tool.compiler]
-    if tool.name == "zig" and platform.system() == "Linux":
-        base += ["-target", f"{machine()}-linux-gnu.2.17"]
+def _steps_native(tool: Toolchain, system: System, work: Path, output: Path, extra: Step) -> list[Step]:
+    base = [*tool.compiler, *(["-target", system.zig_target] if tool.name == "zig" else [])]
     compile_ = [*base, *COMMON, "-fPIC", "-fno-stack-protector", "-DWEBRNN_THREADS", *extra]
     steps, objects = [], []
-    for isa, flags in native_builds().items():
+    for isa, flags in system.builds().items():
         objects.append(str(work / f"{isa}.o"))
         if tool.name == "zig":
             flags = [f.replace("-march=", "-mcpu=").replace("x86-64", "x86_64").replace("-v", "_v") for f in flags]
@@ -123,7 +87,7 @@ def _steps_native(tool: Toolchain, work: Path, output: Path, extra: Step) -> lis
     for name in ("cpu", "team"):
         objects.append(str(work / f"{name}.o"))
         steps.append([*compile_, "-c", str(HERE / f"{name}.c"), "-o", objects[-1]])
-    return [*steps, [*base, "-shared", "-nostdlib", "-s", *objects, "-o", str(output)]]
+    return [*steps, [*base, "-shared", *system.linking, "-s", *objects, "-o", str(output)]]
 
 
 def _steps_wasm(tool: Toolchain, variant: str, work: Path, output: Path, extra: Step) -> list[Step]:
@@ -161,9 +125,9 @@ def _steps_pyodide(tool: Toolchain, variant: str, work: Path, output: Path, extr
     ]  # fmt: skip
 
 
-def _steps(target: Target, tool: Toolchain, work: Path, output: Path, extra: Step) -> list[Step]:
+def _steps(target: Target, tool: Toolchain, system: System, work: Path, output: Path, extra: Step) -> list[Step]:
     if target.platform == "native":
-        return _steps_native(tool, work, output, extra)
+        return _steps_native(tool, system, work, output, extra)
     build = _steps_wasm if target.platform == "wasm" else _steps_pyodide
     return build(tool, target.variant, work, output, extra)
 
@@ -187,20 +151,24 @@ def build(
     *,
     bench: bool = False,
     profile: bool = False,
+    system: System | None = None,
     say: Callable[[str], None] = print,
 ) -> Path:
     """Builds one target into the folder `output`, returns the file. `bench` adds the repeat functions, `profile` a VM
-    that can count where the time goes."""
+    that can count where the time goes. A native library can be for another `system` than this one."""
     tool.require(target.platform, target.variant)
-    work = WORK / f"{tool.name}-{target.name}{'-bench' if bench else ''}{'-profile' if profile else ''}"
+    is_foreign = target.platform == "native" and system not in (None, systems.here())
+    system = system or systems.here()
+    name = f"{target.name}-{system.name}" if is_foreign else target.name
+    work = WORK / f"{tool.name}-{name}{'-bench' if bench else ''}{'-profile' if profile else ''}"
     work.mkdir(parents=True, exist_ok=True)
     output.mkdir(parents=True, exist_ok=True)
-    file = output / target.file
+    file = output / (system.library if target.platform == "native" else target.file)
     headers, repeaters = generated_headers(), table.c_repeaters()
     extra = ["-I", str(work), *(["-DWEBRNN_BENCH"] if bench else []), *(["-DWEBRNN_PROFILE"] if profile else [])]
     extra += [CORE] if target.is_core else []
-    built = work / target.file
-    steps = _steps(target, tool, work, built, extra)
+    built = work / file.name
+    steps = _steps(target, tool, system, work, built, extra)
 
     sources = [p.read_bytes() for p in sorted((*HERE.glob("*.c"), *HERE.glob("*.h")))]
     commands = json.dumps(steps).replace(str(ROOT), "")
@@ -212,9 +180,9 @@ def build(
         f"{tool.version} {tool.llvm}".encode(),
     )
     stamp = work / "stamp"
-    label = f"{target.name + (' profile' if profile else ''):<24} {tool.name} {tool.version}"
+    label = f"{name + (' profile' if profile else ''):<28} {tool.name} {tool.version}"
     if file.exists() and stamp.exists() and stamp.read_text() == f"{key} {_digest(file.read_bytes())}":
-        say(f"{label:<30} up to date    {file.stat().st_size / 1024:7.1f} KB")
+        say(f"{label:<34} up to date    {file.stat().st_size / 1024:7.1f} KB")
         return file
 
     for name, header in headers.items():
@@ -225,21 +193,29 @@ def build(
         tool.run(step, WORK)
     os.replace(built, file)  # in one go: a process that has the old file loaded keeps it
     stamp.write_text(f"{key} {_digest(file.read_bytes())}")
-    say(f"{label:<30} built in {time.perf_counter() - start:4.1f} s {file.stat().st_size / 1024:7.1f} KB")
+    say(f"{label:<34} built in {time.perf_counter() - start:4.1f} s {file.stat().st_size / 1024:7.1f} KB")
     return file
 
 
-def write_bindings(output: Path = OUTPUT, *, bench: bool = False, native: bool = True, profile: bool = False) -> Path:
+def write_bindings(
+    output: Path = OUTPUT,
+    *,
+    bench: bool = False,
+    native: bool = True,
+    profile: bool = False,
+    system: System | None = None,
+) -> Path:
     """kernels.json, which the loaders read: signatures and, if there is one, the native library with its instruction
     sets and the unfused build of each."""
     output.mkdir(parents=True, exist_ok=True)
     rows = [row for kernel in table.KERNELS for row in table.binding_rows(kernel, bench)]
     functions = (*table.PLAN_FUNCTIONS, *(table.PROFILE_FUNCTIONS if profile else ()))
     rows += [row for function in functions for row in table.binding_rows(function, bench=False)]
-    isas = {isa: unfused_build(isa) for isa in native_isas()}
+    system = system or systems.here()
+    isas = {isa: systems.unfused_build(isa) for isa in system.isas}
     threads = [row for function in table.THREAD_FUNCTIONS for row in table.binding_rows(function, bench=False)]
     team = [row for function in table.TEAM_FUNCTIONS for row in table.binding_rows(function, bench=False)]
-    library = {"native": f"native{LIBRARY_SUFFIX}", "native_isas": isas, "threads": threads, "team": team}
+    library = {"native": system.library, "native_isas": isas, "threads": threads, "team": team}
     if not native:
         library = {}
     elif profile:
@@ -251,13 +227,18 @@ def write_bindings(output: Path = OUTPUT, *, bench: bool = False, native: bool =
 
 
 def build_profile(
-    names: Iterable[str], tool: Toolchain, output: Path = PROFILE_OUTPUT, say: Callable[[str], None] = print
+    names: Iterable[str],
+    tool: Toolchain,
+    output: Path = PROFILE_OUTPUT,
+    *,
+    system: System | None = None,
+    say: Callable[[str], None] = print,
 ) -> list[Path]:
     """The profiling builds of these targets, where there are such, and their bindings. The native one has the clock of
     the wasm modules."""
     targets = [TARGETS[name] for name in names if TARGETS[name].platform != "pyodide" and not TARGETS[name].is_core]
-    files = [build(target, tool, output, profile=True, say=say) for target in targets]
-    return [*files, write_bindings(output, profile=True)] if files else []
+    files = [build(target, tool, output, profile=True, system=system, say=say) for target in targets]
+    return [*files, write_bindings(output, profile=True, system=system)] if files else []
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -11,6 +11,15 @@ __attribute__((import_module("env"), import_name("now"))) int32_t clock_ticks(vo
 #else
 #if defined(WEBRNN_SIDE_MODULE)
 __attribute__((import_module("env"), import_name("emscripten_get_now"))) double milliseconds(void);
+#elif defined(_WIN32)
+__declspec(dllimport) int QueryPerformanceCounter(int64_t *count);
+__declspec(dllimport) int QueryPerformanceFrequency(int64_t *per_second);
+static inline double milliseconds(void) {
+  int64_t count, per_second;
+  QueryPerformanceCounter(&count);
+  QueryPerformanceFrequency(&per_second);
+  return (double)count * 1e3 / (double)per_second;
+}
 #else
 #include <time.h>
 static inline double milliseconds(void) {

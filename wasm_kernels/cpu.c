@@ -22,6 +22,14 @@ __attribute__((visibility("default"))) void *wr_profile_host_clock(void *environ
 }
 #endif
 
+#ifdef _WIN32
+/* What Windows calls when it loads or unloads the library: there is nothing to do. */
+int DllMainCRTStartup(void *library, uint32_t reason, void *reserved) {
+  (void)library, (void)reason, (void)reserved;
+  return 1;
+}
+#endif
+
 #if defined(__x86_64__)
 #include <cpuid.h>
 

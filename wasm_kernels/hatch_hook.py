@@ -2,18 +2,20 @@
 
 Under `pyodide build`, or with WEBRNN_WHEEL=pyodide set, the wheel is the one for Pyodide: side modules instead of
 native and standalone ones. WEBRNN_TOOLCHAIN=emcc compiles with emcc what it can, the rest with zig.
+WEBRNN_SYSTEM=macos-arm64 (a row of systems.py) makes the wheel of another system: `make wheels` makes all of them.
 """
 
 from __future__ import annotations
 
 import os
-import platform
 import sys
-import sysconfig
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+if TYPE_CHECKING:
+    from wasm_kernels.systems import System
 
 #: The ABI of Pyodide 314; `pyodide build` tells its own.
 PYODIDE_ABI = "2026_0"
@@ -35,7 +37,7 @@ class KernelBuildHook(BuildHookInterface[Any]):
 
             build_data["force_include"] |= packaged.files()
         build_data["pure_python"] = False
-        build_data["tag"] = f"py3-none-{_pyodide_tag() if _is_for_pyodide() else _platform_tag()}"
+        build_data["tag"] = f"py3-none-{_pyodide_tag() if _is_for_pyodide() else _system().wheel_tag}"
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
         if self.target_name == "wheel" and _is_for_pyodide():
@@ -44,23 +46,28 @@ class KernelBuildHook(BuildHookInterface[Any]):
             packing.pack(Path(artifact_path))
 
     def _files(self) -> list[Path]:
-        from wasm_kernels import build, toolchains
+        from wasm_kernels import build, systems, toolchains
 
+        system, say = _system(), self.app.display_info
+        say(f"compiling the kernels for {system.name}, some minutes the first time; a wheel of a release has them")
         tool = toolchains.find("zig")
-        files = [build.build(build.TARGETS[name], tool, say=self.app.display_info) for name in build.GROUPS["default"]]
-        profiling = build.build_profile(build.GROUPS["default"], tool, say=self.app.display_info)
-        return [*files, build.write_bindings(), *profiling]
+        output = build.OUTPUT if system == systems.here() else build.ROOT / "build" / "wheels" / system.name
+        wasm = [build.build(build.TARGETS[name], tool, say=say) for name in build.GROUPS["wasm"]]
+        native = build.build(build.TARGETS["native"], tool, output, system=system, say=say)
+        bindings = build.write_bindings(output, system=system)
+        profiling = build.build_profile(build.GROUPS["wasm"], tool, say=say)[:-1]
+        profiling += build.build_profile(["native"], tool, output / "profile", system=system, say=say)
+        return [*wasm, native, bindings, *profiling]
 
     def _pyodide_files(self) -> list[Path]:
         from wasm_kernels import build, toolchains
 
-        zig = toolchains.find("zig")
         tool = toolchains.find(os.environ.get("WEBRNN_TOOLCHAIN", "zig"))
         output = build.OUTPUT if tool.name == "zig" else build.ROOT / "build" / tool.name
         files = []
         for name in build.GROUPS["pyodide"]:
             target = build.TARGETS[name]
-            able = tool if tool.can_build(target.platform, target.variant) else zig
+            able = tool if tool.can_build(target.platform, target.variant) else toolchains.find("zig")
             files.append(build.build(target, able, output, say=self.app.display_info))
         return [*files, build.write_bindings(build.ROOT / "build" / "pyodide-wheel", native=False)]
 
@@ -78,9 +85,11 @@ def _pyodide_tag() -> str:
     return f"pyemscripten_{os.environ.get('PYODIDE_ABI_VERSION', PYODIDE_ABI)}_wasm32"
 
 
-def _platform_tag() -> str:
-    """The library needs nothing of libc but memcpy, memmove and memset: one Linux wheel serves glibc and musl."""
-    if platform.system() == "Linux":
-        machine = platform.machine()
-        return f"manylinux2014_{machine}.manylinux_2_17_{machine}.musllinux_1_1_{machine}"
-    return sysconfig.get_platform().replace("-", "_").replace(".", "_")
+def _system() -> System:
+    """The one that the wheel is for. An editable install is for this one."""
+    from wasm_kernels import systems
+
+    name = os.environ.get("WEBRNN_SYSTEM")
+    if name and name not in systems.SYSTEMS:
+        raise ValueError(f"WEBRNN_SYSTEM={name} is none of {', '.join(systems.SYSTEMS)}")
+    return systems.SYSTEMS[name] if name else systems.here()

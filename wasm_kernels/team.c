@@ -15,7 +15,12 @@ enum {
   SPINS_BEFORE_YIELD = 1 << 12
 };
 
+#ifdef _WIN32
+__declspec(dllimport) int SwitchToThread(void);
+#define sched_yield SwitchToThread
+#else
 int sched_yield(void);
+#endif
 
 static inline void spin(void) {
 #if defined(__x86_64__) || defined(__i386__)

@@ -19,6 +19,7 @@ LEFT_OUT = {
     "tests/engine/streams/test_states.py": "names and graphs only, the same in CPython; minutes here",
     "tests/engine/test_forking.py": "processes and threads",
     "tests/examples": "processes",
+    "tests/formats/test_fuzz.py": "the same in CPython; minutes here",
     "tests/house": "reads the checkout",
     "tests/onnx/test_damaged_files.py": "minutes here",
     "tests/onnx/test_model_fuzzing.py": "processes",
@@ -38,6 +39,7 @@ LEFT_OUT = {
 EVERY = {
     "tests/conformance/test_suite.py::test_without_passes*": 0,
     "tests/engine/streams/test_pool.py::test_streams_open_and_close_at_random*": 0,
+    "tests/formats/*": 5,
     "tests/models/test_silero_speech.py::*": 0,
     "tests/passes/test_fuse_cells.py::test_all_forms*": 3,
     "tests/passes/test_onnx_suite.py::test_all_passes": 0,

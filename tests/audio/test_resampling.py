@@ -75,6 +75,14 @@ def test_every_rate_to_every_other(before):
         np.testing.assert_allclose(done[len(done) // 4 :], 1, atol=2e-6)
 
 
+@pytest.mark.parametrize(("before", "after"), [(192000, 24), (24, 192000), (1, 2000), (3, 2)])
+def test_extreme_ratios(before, after):
+    ones = np.ones(300 * max(1, before // after), np.float32)
+    found = resample(ones, before, after)
+    assert len(found) == -(-len(ones) * after // before)
+    np.testing.assert_allclose(found[len(found) // 3 : len(found) // 2], 1, atol=1e-4)
+
+
 @pytest.mark.parametrize(("before", "after"), RATES)
 @pytest.mark.parametrize("channels", [1, 2])
 @settings(max_examples=20, deadline=None)

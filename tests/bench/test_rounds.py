@@ -129,3 +129,18 @@ def test_differences():
     assert difference([nan], [nan]) == 0
     assert difference([np.array([True])], [np.array([False])]) == 1
     assert difference([], [nan]) == np.inf
+
+
+@pytest.mark.parametrize(
+    ("seconds", "calm", "is_busy"),
+    [
+        ([1.0] * 9, 1.0, False),
+        ([1.0, 1.1, 1.05, 9.0, 1.0], 1.0, False),
+        ([1.0] * 3 + [2.0] * 20, 1.0, True),
+        ([1.0] + [28.0] * 8, 28.0, True),
+        ([3.0], 3.0, False),
+    ],
+)
+def test_the_calm_rounds_and_whether_the_machine_was_busy(seconds, calm, is_busy):
+    result = Result("a", seconds=seconds)
+    assert (result.calm, result.is_busy) == (calm, is_busy)

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Worklet, assertSame, base, bytes, floats, results } from "./audio_worklet.mjs";
+import { Worklet, assertSame, base, bytes, floats, results, wasm } from "./audio_worklet.mjs";
 
 const FADE = 256;
 const latencies = JSON.parse(new TextDecoder().decode(await bytes("audio/latencies.json")));
@@ -120,6 +120,53 @@ test("a filter joins others of its rate while they play, without a click", async
   for (let i = 6000; i < 12800; i++) assert.ok(Math.abs(second[i] - 2 * tone[12800 + i - latency]) < 1e-3);
 });
 
+test("filters that share a resampling are bypassed one by one, and all of them leave the signal as it was", async () => {
+  const [left, clean] = await read(44100, "left", "left_dtln");
+  const expected = { denoise: null, copied: clean, both: left };
+  for (const [bypassed, signal] of Object.entries(expected)) {
+    const worklet = new Worklet(128, { rate: 44100 });
+    await worklet.load("denoise", "dtln");
+    await worklet.load("copied");
+    for (const name of ["denoise", "copied"]) {
+      if (bypassed === name || bypassed === "both") worklet.ask("bypass", { name, isOn: true });
+    }
+    const output = worklet.run(left, [128]);
+    if (signal) assertLate(output, signal, worklet.ask("latency"));
+    else assert.ok(output.subarray(5000).some((sample, i) => sample !== left[5000 + i - worklet.ask("latency")]));
+    worklet.ask("mix", { name: "denoise", share: 0.5 });
+    worklet.ask("mix", { name: "copied", share: 0 });
+    worklet.ask("bypass", { name: "denoise", isOn: false });
+    const again = worklet.run(left, [128]).subarray(2000); // half of the signal, half of DTLN's
+    assert.ok(again.some((sample) => sample !== 0) && again.every(Number.isFinite));
+  }
+});
+
+test("one of several filters is exchanged for one with another latency, without a click", async () => {
+  for (const rate of RATES) {
+    const worklet = new Worklet(128, { rate });
+    const tone = Float32Array.from({ length: 51200 }, (_, i) => Math.sin((i * 3) / 160));
+    await worklet.load("first", "overlapping");
+    await worklet.load("second", "copied");
+    const before = worklet.ask("latency");
+    const outputs = [];
+    const play = (from, to) => outputs.push(...worklet.runChannels([tone.subarray(from, to)], [128], from)[0]);
+    play(0, 12800);
+    await worklet.load("first", "copied");
+    play(12800, 25600);
+    const between = worklet.ask("latency");
+    assert.ok(Math.abs(before - between - ((384 - 96) * rate) / 16000) <= 1, "by the latency of the first, to a sample");
+    for (let i = 20000; i < 25600; i++) assert.ok(Math.abs(outputs[i] - tone[i - between]) < 0.02);
+    await worklet.load("first", "overlapping");
+    play(25600, 38400);
+    assert.equal(worklet.ask("latency"), before);
+    worklet.ask("bypass", { name: "first", isOn: true });
+    worklet.ask("bypass", { name: "second", isOn: true });
+    play(38400, 51200);
+    for (let i = 45000; i < 51200; i++) assert.equal(outputs[i], tone[i - before]);
+    for (let i = 6000; i < 51200; i++) assert.ok(Math.abs(outputs[i] - outputs[i - 1]) < 0.06, `a click at ${i}`);
+  }
+});
+
 test("plans of several rates in one node", async () => {
   const worklet = new Worklet(128, { rate: 48000 });
   for (const name of ["48k", "8k", "copied"]) await worklet.load(name);
@@ -169,6 +216,24 @@ test("rates that cannot be resampled are refused", async () => {
   assert.throws(() => worklet.ask("mix", { name: "f", share: 2 }), { name: "PlanError", message: /from 0 to 1/ });
   const other = new Worklet(128, { rate: 44100.5 });
   await assert.rejects(other.load("f", "copied"), { name: "PlanError", message: /cannot be brought to 16000 Hz/ });
+});
+
+test("exchanges give their memory back", async () => {
+  const [{ Filters }, { ResamplerKernels }, { Model }, { audioOf }] = await Promise.all(
+    ["audio_filters.js", "audio_resampler.js", "webrnn.js", "audio_runner.js"].map((file) => import(new URL(file, base))),
+  );
+  const kernels = new ResamplerKernels(wasm);
+  const filters = new Filters({ rate: 44100, block: 128, channels: 2, kernels: () => kernels, tell: assert.fail });
+  const model = Model.loadSync(await bytes("audio/copied.rnn"), { wasm });
+  const signals = [new Float32Array(128), new Float32Array(128)];
+  const pages = [];
+  for (let i = 0; i < 30; i++) {
+    if (i % 3 === 2) filters.remove("f");
+    else filters.load("f", model, audioOf(model, 44100));
+    for (let quantum = 0; quantum < (i % 2 ? 30 : 1); quantum++) filters.process(signals, 128);
+    pages.push(kernels.heap.memory.buffer.byteLength);
+  }
+  assert.equal(pages.at(-1), pages[8]);
 });
 
 test("channels are mixed down in their order, in float32", async () => {

@@ -61,7 +61,12 @@ def screenshot(page: Page, part: str, name: str) -> None:
 
 
 def problems(page: Page, part: str) -> list[str]:
-    return page.locator(f"#{part}-app .problem").all_inner_texts()
+    """What went wrong, without what to try next."""
+    return page.locator(f"#{part}-app .problem > p:first-child").all_inner_texts()
+
+
+def advice(page: Page, part: str) -> str:
+    return page.locator(f"#{part}-app .problem .next").inner_text()
 
 
 def fits(page: Page, width: int) -> bool:

@@ -16,7 +16,7 @@ from webrnn.demo import site
 IMPORT = re.compile(r'(?:from|import\(|new URL\()\s*"(\.{1,2}/[^"]+)"')
 HTML_LINK = re.compile(r'(?:href|src)="([^"#:]+)"')
 OTHER_HOST = re.compile(r"(?:https?:)?//[a-z0-9.-]+\.[a-z]{2,}", re.I)
-PARTS = ("page", "listen", "your_model", "timings", "python")
+PARTS = ("page", "sound", "listen", "amp", "your_model", "timings", "python")
 LONGEST = 420
 """Lines of a file."""
 
@@ -52,7 +52,7 @@ def test_files_are_short(demo: Path) -> None:
 def test_an_installation_has_the_files_of_the_page(demo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(wheel, "build", lambda output: output / "webrnn.whl")
     places = {place for place in packaged.files().values() if place.startswith("webrnn/_web/")}
-    files = {file for file in demo.rglob("*") if file.suffix in (".html", ".css", ".js", ".py")}
+    files = {file for file in demo.rglob("*") if file.suffix in (".html", ".css", ".js", ".py", ".nam")}
     assert places == {f"webrnn/_web/{file.relative_to(demo).as_posix()}" for file in files}
     assert {"webrnn/_web/index.html", "webrnn/_web/host/webrnn.js", "webrnn/_web/python/workbench.py"} <= places
 

@@ -1,4 +1,4 @@
-"""Part 3 of the demo page: all engines are measured, and all compute what native builds do."""
+"""Part 4 of the demo page: all engines are measured, and all compute what native builds do."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from playwright.sync_api import Browser, Page, expect
 
 from webrnn.engine.kernels import native
 
+from .axe import violations_anywhere
 from .demo_page import demo_page, fits, problems, screenshot, wait_for
+from .node import node
 
 MODELS = ("gru_128", "gru_128_t1", "scan_wlstm_128")
 ENGINES = ["wasm, relaxed SIMD", "wasm, SIMD", "wasm, scalar", "webrnn in Pyodide", "numpy in Pyodide"]
@@ -62,6 +64,7 @@ def test_every_engine_is_measured_and_right(browser: Browser, site: Path) -> Non
         assert problems(page, "timings") == []
         found = list(rows(page))
         screenshot(page, "timings", "timings")
+        assert violations_anywhere(page) == []
     assert len(found) == len(MODELS)
     for model in found:
         assert list(model) == ENGINES
@@ -127,6 +130,32 @@ def test_without_recorded_timings_the_page_says_so(
         (said,) = problems(page, "timings")
         expect(page.locator("#your-model-app .dropzone")).to_be_visible()
     assert message in said
+
+
+def test_a_busy_machine_is_told(browser: Browser, site: Path) -> None:
+    without_pyodide(site)
+    file = site / "timings" / "timings.json"
+    timings = json.loads(file.read_text())
+    for model, is_busy in zip(timings["models"], (True, False, False), strict=True):
+        model["busy"] = is_busy
+    file.write_text(json.dumps({**timings, "load": 3.5}))
+    with demo_page(browser, site) as page:
+        notice = page.locator("#timings-app .notice")
+        expect(notice).to_contain_text("1 of 3 native times were recorded on a busy machine, at a load of 3.5")
+        native = page.locator("#timings-app tbody td[data-label=native]").all_inner_texts()
+        assert [text.startswith("≈") for text in native] == [True, False, False]
+
+
+def test_the_calmest_rounds_count() -> None:
+    clock = Path(__file__).resolve().parents[2] / "web_demo" / "timings" / "clock.js"
+    rounds = [[1] * 9, [1, 1.1, 1, 9, 1.05], [1] * 3 + [2] * 6, [1] + [28] * 8]
+    code = f"""
+        import {{ calmest }} from {json.dumps(clock.as_uri())};
+        console.log(JSON.stringify({json.dumps(rounds)}.map(calmest)));
+    """
+    found = json.loads(node("--input-type=module", "-e", code))
+    assert [row["ms"] for row in found] == [1, 1, 1, 28]
+    assert [row["isBusy"] for row in found] == [False, False, True, True]
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

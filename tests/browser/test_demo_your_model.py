@@ -9,15 +9,19 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 from playwright.sync_api import Browser, Page, expect
 
 import webrnn
 from tests.engine.stream_models import stateful
+from tests.models.fetch import model_path
 from webrnn.audio import write_wav
 from webrnn.bench.models import BUILT_IN
 
-from .demo_page import demo_page, fits, problems, screenshot, wait_for
+from .axe import violations_anywhere
+from .demo_page import advice, demo_page, fits, problems, screenshot, wait_for
+
+FILES = Path(__file__).resolve().parents[2] / "web_demo" / "amp"
 
 
 @pytest.fixture(scope="module")
@@ -85,6 +89,7 @@ def test_a_gru_is_optimized_run_and_checked_on_the_bare_vm(page: Page) -> None:
     assert list(outputs(page)) == ["y", "h_n"]
     expect(page.locator("#your-model-app [data-identical]")).to_have_attribute("data-identical", "true")
     screenshot(page, "your-model", "your-model")
+    assert violations_anywhere(page) == []
 
 
 def test_weights_can_be_small(page: Page, tmp_path: Path) -> None:
@@ -163,6 +168,73 @@ def test_a_recording_goes_through_silero_step_by_step(page: Page, full_demo: Pat
     expect(page.locator("#your-model-app [data-identical]")).to_have_attribute("data-identical", "true")
 
 
+def convolved() -> bytes:
+    """As pyannote's segmentation takes audio: a convolution of many samples, pools, a recurrent layer."""
+    rng = np.random.default_rng(0)
+    sizes = {"kernel": (8, 1, 251), "W": (1, 16, 8), "R": (1, 16, 4)}
+    weights = [
+        numpy_helper.from_array((0.1 * rng.standard_normal(shape)).astype(np.float32), name)
+        for name, shape in sizes.items()
+    ]
+    nodes = [
+        helper.make_node("Conv", ["x", "kernel"], ["c"], strides=[10]),
+        helper.make_node("MaxPool", ["c"], ["m"], kernel_shape=[27], strides=[27]),
+        helper.make_node("Transpose", ["m"], ["t"], perm=[2, 0, 1]),
+        helper.make_node("LSTM", ["t", "W", "R"], ["y"], hidden_size=4),
+    ]
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["batch", "channels", "samples"])
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
+    graph = helper.make_graph(nodes, "segmentation", [x], [y], weights)
+    return bytes(
+        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8).SerializeToString()
+    )
+
+
+def sizes(page: Page) -> dict[str, str]:
+    fields = page.locator("#your-model-app .sizes input").all()
+    return {field.get_attribute("aria-label") or "": field.input_value() for field in fields}
+
+
+def test_sizes_are_guessed_with_which_a_model_runs(page: Page, tmp_path: Path) -> None:
+    (tmp_path / "segmentation.onnx").write_bytes(convolved())
+    drop(page, tmp_path / "segmentation.onnx")
+    assert sizes(page) == {"Size batch": "1", "Size channels": "1", "Size samples": "16000"}
+    page.get_by_label("Size samples").fill("100")
+    page.get_by_role("button", name="Run", exact=True).click()
+    wait_for(page, "your-model", "failed")
+    assert "press Find sizes" in advice(page, "your-model")
+    page.get_by_role("button", name="Find sizes").click()
+    expect(page.get_by_label("Size samples")).to_have_value("16000", timeout=30_000)
+    run(page)
+    expect(page.locator("#your-model-app .output")).to_contain_text("[58, 1, 1, 4]")
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Save the plan").click()
+    download.value.save_as(tmp_path / "segmentation.rnn")
+    drop(page, tmp_path / "segmentation.rnn")
+    run(page)
+    assert problems(page, "your-model") == []
+
+
+def test_lengths_are_those_of_the_sequence(page: Page) -> None:
+    drop(page, model_path("wespeaker_scan"))
+    assert sizes(page)["Size N"] == "16000"
+    run(page)
+    assert outputs(page)["features_lens"] == "98"
+    expect(page.locator("#your-model-app [data-identical]")).to_have_attribute("data-identical", "true")
+
+
+def test_an_amp_is_read_run_and_put_on_the_audio_thread(page: Page) -> None:
+    drop(page, FILES / "crunch.nam")
+    assert problems(page, "your-model") == []
+    assert sizes(page) == {"Size time": "16000"}
+    run(page)
+    assert list(outputs(page)) == ["y"]
+    expect(page.locator("#your-model-app [data-identical]")).to_have_attribute("data-identical", "true")
+    expect(page.locator("#your-model-app .audio-offer")).to_contain_text("at 48 kHz")
+    page.get_by_role("button", name="Put it on the audio thread").click()
+    expect(page.locator("#listen-app")).to_contain_text("crunch.nam is on the audio thread", timeout=30_000)
+
+
 def test_dropped_data_are_used(page: Page, double: Path, tmp_path: Path) -> None:
     drop(page, double)
     picker = page.locator("#your-model-app .input input[type=file]")
@@ -222,18 +294,22 @@ def truncated_plan(tmp_path: Path) -> bytes:
 
 
 @pytest.mark.parametrize(
-    ("name", "message"),
+    ("name", "message", "next_step"),
     [
-        ("notes.onnx", "notes.onnx is not an ONNX model that can be read: byte"),
-        ("empty.onnx", "empty.onnx could not be opened: the file is empty"),
-        ("cut.onnx", "cut.onnx is not an ONNX model that can be read: a field at byte"),
-        ("odd.onnx", "odd.onnx uses something that webrnn does not support: node 'odd' (com.example:Frobnicate)"),
-        ("cut.rnn", "cut.rnn is not a plan that can be run:"),
-        ("short.rnn", "short.rnn is not a plan that can be run:"),
+        ("notes.onnx", "notes.onnx is not a model that can be read: byte", "onnx.checker"),
+        ("empty.onnx", "empty.onnx could not be opened: the file is empty", "Choose another file"),
+        ("cut.onnx", "cut.onnx is not a model that can be read: a field at byte", "Check that the file is whole"),
+        (
+            "odd.onnx",
+            "odd.onnx uses something that webrnn does not support: node 'odd' (com.example:Frobnicate)",
+            "opset",
+        ),
+        ("cut.rnn", "cut.rnn is not a plan that can be run:", "webrnn export"),
+        ("short.rnn", "short.rnn is not a plan that can be run:", "webrnn export"),
     ],
 )
 def test_bad_files_are_named_with_the_cause_and_the_page_goes_on(
-    page: Page, double: Path, tmp_path: Path, name: str, message: str
+    page: Page, double: Path, tmp_path: Path, name: str, message: str, next_step: str
 ) -> None:
     content = {
         "notes.onnx": b"These are notes, not a model.",
@@ -247,8 +323,10 @@ def test_bad_files_are_named_with_the_cause_and_the_page_goes_on(
     drop(page, tmp_path / name)
     (said,) = problems(page, "your-model")
     assert said.startswith(message)
+    assert next_step in advice(page, "your-model")
     if name == "odd.onnx":
         screenshot(page, "your-model", "your-model-unsupported")
+        assert violations_anywhere(page) == []
     drop(page, double)
     assert problems(page, "your-model") == []
     run(page)
@@ -262,6 +340,7 @@ def test_a_wrong_shape_is_explained(page: Page, double: Path, tmp_path: Path) ->
     page.get_by_role("button", name="Run", exact=True).click()
     wait_for(page, "your-model", "failed")
     assert problems(page, "your-model") == ["It could not be run: 'x' takes 2 numbers in [1,2], the file has 1 in [1]"]
+    assert "Choose other sizes or data" in advice(page, "your-model")
 
 
 def test_files_can_be_dropped_with_the_mouse(page: Page, double: Path) -> None:

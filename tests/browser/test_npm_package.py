@@ -38,6 +38,7 @@ SHARED = (
     "LICENSE",
     "NOTICE",
     "package.json",
+    "webrnn_files.mjs",
     "webrnn.js",
     "webrnn.d.ts",
     "pool.js",
@@ -179,6 +180,13 @@ def _targets(export: Any) -> list[str]:
 def test_what_a_page_loads_is_small(package: Path, variant: str, kind: str, limit: int) -> None:
     sizes = npm_package.compressed_bytes([package / "webrnn.js", package / file_name(variant + kind)])
     assert sum(sizes) <= limit, sizes
+
+
+def test_what_a_denoiser_and_a_detector_of_speech_load(package: Path) -> None:
+    """Plans as they are, the rest compressed by brotli."""
+    scripts = ["audio.js", "webrnn.js", "audio_processor.js", "wasm_simd_core.wasm"]
+    models = sum((package / "plans" / f"{name}_int8.rnn").stat().st_size for name in ("dtln", "silero"))
+    assert models + sum(npm_package.compressed_bytes([package / name for name in scripts])) < 1_600_000
 
 
 def test_installed_in_node(tarball: Path, plan: Path, expected: list[list[float]], tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from .conftest import served
 from .driven import Driven
+from .firefox import firefox
 from .other_browsers import KINDS, ask_for, open_browser
 
 MODELS = ("gru_128", "gru_128_t1")
@@ -76,6 +77,26 @@ def test_the_microphone(page: Driven) -> None:
     page.wait_for("['speech', 'silence'].includes(document.querySelector('#listen-app .speech').innerText)")
     press(page, "listen", "Stop")
     part_is(page, "listen", "idle", "failed")
+
+
+def test_an_amp(page: Driven) -> None:
+    press(page, "amp", "Play the guitar")
+    part_is(page, "amp", "playing", "failed")
+    meters = "[...document.querySelectorAll('#amp-app [role=meter]')]"
+    page.wait_for(f"{meters}.length > 1 && {meters}.every((each) => Number(each.ariaValueNow) > Number(each.ariaValueMin))")
+    press(page, "amp", "Stop")
+    part_is(page, "amp", "idle", "failed")
+
+
+def test_without_a_device_firefox_gets_a_message(small_demo: Path) -> None:
+    ask_for("firefox")
+    with firefox({"PULSE_SERVER": "unix:/nowhere"}) as browser, served(small_demo) as address:
+        browser.goto(address)
+        browser.wait_for("document.documentElement.dataset.ready === 'true'")
+        press(browser, "listen", "Play the noisy clip")
+        browser.wait_for("document.querySelector('#listen-app').dataset.state === 'failed'")
+        said = browser.evaluate("document.querySelector('#listen-app .problem').innerText")
+    assert "device" in said
 
 
 def test_your_model(page: Driven) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -22,11 +23,21 @@ HERE = Path(__file__).parent
 
 MICROPHONE = ["--use-fake-ui-for-media-stream", "--autoplay-policy=no-user-gesture-required"]
 
+SCRIPTS = {
+    re.findall(r"^const (\w+)", text, re.MULTILINE)[0]: text
+    for text in re.findall(r"```js\n(.*?)```", (HERE.parents[1] / "docs" / "sound.md").read_text(), re.DOTALL)
+}
+"""Those of docs/sound.md, by the name of what they make."""
+
 
 @pytest.fixture(scope="module")
 def page(host: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
     """Its microphone plays speech in noise."""
     site = sound_cases.write_site(host, tmp_path_factory.mktemp("sound") / "site")
+    shutil.copy(site / "wake.rnn", site / "hey_computer.rnn")
+    for name, script in SCRIPTS.items():
+        text = re.sub(r'"webrnn/(\w+)"', r'"./\1.js"', script)
+        (site / f"docs_{name}.js").write_text(f"{text}\nexport {{ {name} }};\n")
     capture = f"--use-file-for-fake-audio-capture={site / 'noisy.wav'}"
     with sync_playwright() as playwright, served(site) as address:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=[*FLAGS, *MICROPHONE, capture])
@@ -55,6 +66,22 @@ def test_speech(page: Page, what: str) -> None:
 @pytest.mark.parametrize("what", ["heads", "wholeWord", "misuse"])
 def test_wake_words(page: Page, what: str) -> None:
     assert page.evaluate(f"import('/sound_wake_word.js').then((tests) => tests.{what}())") == []
+
+
+RUN_SCRIPT = """async (name) => {
+    globalThis.transcribe = () => {};
+    globalThis.connection = { addTrack: () => {} };
+    globalThis.samples = new Float32Array(await (await fetch("noisy.f32")).arrayBuffer());
+    const made = (await import(`/docs_${name}.js`))[name];
+    if (Array.isArray(made)) return made.length > 0;
+    await (made.destroy ?? made.stop).call(made);
+    return true;
+}"""
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_scripts_of_the_page(page: Page, name: str) -> None:
+    assert page.evaluate(RUN_SCRIPT, name)
 
 
 def test_types(tmp_path: Path) -> None:

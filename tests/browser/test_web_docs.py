@@ -91,6 +91,22 @@ def test_many_streams(start: str, handles: int, site: Path, browser: Browser) ->
     assert messages == []
 
 
+def test_a_model_in_a_worker(site: Path, browser: Browser) -> None:
+    proto = webrnn_cases.recurrent("GRU", np.random.default_rng(2), steps=1, batch=1)
+    session = webrnn.InferenceSession(proto.SerializeToString(), backend="wasm:relaxed")
+    session.export(site / "pool.rnn", carry={"h": "y_h"}, pool=True)
+    (site / "apart.js").write_text(block("import { ModelWorker } from") + "export { y, state };\n")
+    page = browser.new_page()
+    with served(site) as address:
+        page.goto(address)
+        found = page.evaluate(
+            "import('/apart.js').then(({ y, state }) => [y, state.h].map((array) => Array.from(array)))"
+        )
+    page.close()
+    expected = session.stream({"h": "y_h"}).step({"x": np.ones((1, 1, 12), np.float32)})[0].ravel().tolist()
+    assert found == [expected, expected]
+
+
 def test_audio_worklet(site: Path, browser: Browser) -> None:
     rng = np.random.default_rng(2)
     proto = webrnn_cases.recurrent("GRU", rng, steps=1, batch=1, size=128, hidden=128)

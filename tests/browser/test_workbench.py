@@ -60,6 +60,21 @@ def test_results_and_the_plan(workbench: ModuleType, tmp_path: Path) -> None:
     assert [array.tobytes() for array in again] == parts
 
 
+def test_an_amp_becomes_a_plan_and_the_open_model_stays(workbench: ModuleType, tmp_path: Path) -> None:
+    call(workbench, "open", [BUILT_IN["gru_128_t1"]()])
+    model = FILE.parents[1] / "amp" / "crunch.nam"
+    found, (plan,) = call(workbench, "effect", [model.read_bytes()], file="crunch.nam")
+    assert found == {"title": "webrnn crunch"}
+    (tmp_path / "amp.rnn").write_bytes(plan)
+    assert webrnn.InferenceSession(tmp_path / "amp.rnn").about["audio"]["kind"] == "filter"
+    assert call(workbench, "plan", [], shapes={})[1]
+    knobs = {"in_shape": [None, None, 2], "layers": [{"type": "activation", "activation": "tanh", "shape": [2]}]}
+    for data in (json.dumps(knobs).encode(), BUILT_IN["gru_128_t1"](), b"{}"):
+        refused, parts = call(workbench, "effect", [data], file="x")
+        assert refused["error"]["kind"] == "ModelError"
+        assert parts == []
+
+
 def test_states_that_are_not_sure_are_told_and_not_carried(workbench: ModuleType) -> None:
     proto = stateful("LSTM")
     del proto.graph.output[2:]

@@ -58,7 +58,8 @@ export async function use(bytes: ArrayBuffer, file: File): Promise<void> {
   const shapes: number[] = model.shapes.y;
   const variants: Variant[] = supportedVariants();
   const context = new AudioContext();
-  const audio = await AudioModels.create(context);
+  const audio = await AudioModels.create(context, { channels: "each", channelCount: 2 });
+  await audio.mix("denoise", 0.5);
   audio.node.connect(context.destination);
   console.log(size, late, results, shapes, variants, model.variant);
   try {

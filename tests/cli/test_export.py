@@ -1,4 +1,5 @@
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -188,3 +189,25 @@ def test_a_plan_for_an_unfused_module_is_noted(tmp_path, capsys):
         "Note: pages load the simd module for it; not in the relaxed module: same_bits, small_rows\n"
         in capsys.readouterr().out
     )
+
+
+AMP = Path(__file__).parents[1] / "formats" / "recorded" / "wavenet.nam"
+
+
+@pytest.mark.parametrize("carry", [[], ["--carry", "auto"], ["--carry", "internal"]])
+def test_an_amp_is_a_stream_for_audio(tmp_path, capsys, carry):
+    plan = tmp_path / "amp.rnn"
+    assert main(["export", str(AMP), "-o", str(plan), "--hop", "64", *carry]) == 0
+    out = capsys.readouterr().out
+    assert "No state is carried" not in out
+    assert "found states" not in out
+    audio = webrnn.InferenceSession(plan).about["audio"]
+    assert audio == {"kind": "filter", "sample_rate": 48000, "frame": 64, "hop": 64, "input": "x", "output": "y"}
+    assert webrnn.InferenceSession(plan).about["architecture"] == "WaveNet"
+
+
+def test_a_hop_is_for_amps(tmp_path, capsys):
+    assert main(["export", saved(tmp_path, stateful("GRU")), "--carry", "auto", "--hop", "64"]) != 0
+    assert "--hop is for amps" in capsys.readouterr().err
+    assert main(["export", str(AMP), "-o", str(tmp_path / "amp.rnn"), "--hop", "0"]) != 0
+    assert "1 to 65536 samples" in capsys.readouterr().err

@@ -7,20 +7,21 @@ from . import lines
 COUNTS = lines.lines()
 
 BUDGETS = {
-    ("bench", "Python"): 2_460,
-    ("pyodide_pkg", "Python"): 2_000,
-    ("wasm_kernels", "C"): 7_700,
-    ("wasm_kernels", "Python"): 1_950,
-    ("web_demo", "JavaScript"): 9_900,
+    ("bench", "Python"): 2_570,
+    ("pyodide_pkg", "Python"): 2_020,
+    ("wasm_kernels", "C"): 7_730,
+    ("wasm_kernels", "Python"): 2_340,
+    ("web_demo", "JavaScript"): 11_300,
     ("webrnn", "Python"): 300,
     ("webrnn/along_time", "Python"): 4_450,
-    ("webrnn/audio", "Python"): 1_800,
-    ("webrnn/bench", "Python"): 4_300,
+    ("webrnn/audio", "Python"): 1_820,
+    ("webrnn/bench", "Python"): 4_330,
     ("webrnn/checks", "Python"): 2_150,
-    ("webrnn/cli", "Python"): 1_890,
+    ("webrnn/cli", "Python"): 1_910,
     ("webrnn/corpora", "Python"): 2_800,
-    ("webrnn/demo", "Python"): 350,
-    ("webrnn/engine", "Python"): 7_880,
+    ("webrnn/demo", "Python"): 520,
+    ("webrnn/engine", "Python"): 7_900,
+    ("webrnn/formats", "Python"): 1_900,
     ("webrnn/ir", "Python"): 1_480,
     ("webrnn/models", "Python"): 200,
     ("webrnn/onnx", "Python"): 4_400,
@@ -34,7 +35,7 @@ BUDGETS = {
     ("webrnn/shapes", "Python"): 1_850,
     ("webrnn/web", "Python"): 300,
 }
-CORE_BUDGET = 41_400
+CORE_BUDGET = 41_420
 
 
 @pytest.mark.parametrize(("part", "kind"), BUDGETS)

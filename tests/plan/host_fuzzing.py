@@ -29,8 +29,9 @@ from typing import Any
 import numpy as np
 
 from tests.plan.fuzzing import FLAGS, WORK, _has_avx2, compiler
+from wasm_kernels import systems
 from wasm_kernels.build import HERE as SOURCES
-from wasm_kernels.build import LIBRARY_SUFFIX, UNFUSED, generated_headers, write_bindings
+from wasm_kernels.build import generated_headers, write_bindings
 
 SECONDS = 30.0
 """That one plan may take, with all that is done with it."""
@@ -65,7 +66,7 @@ def sanitized_kernels() -> Path:
             objects = [f"{work}/{name}.o" for name in suffixed]
             for (name, own), made in zip(suffixed.items(), objects, strict=True):
                 subprocess.run([*compile_, *own, "-c", str(SOURCES / f"{name}.c"), "-o", made], check=True)
-            library = folder / f"native{LIBRARY_SUFFIX}"
+            library = folder / systems.here().library
             subprocess.run([*command, "-shared", *objects, "-o", str(library)], check=True)
         write_bindings(folder)
     return folder
@@ -74,8 +75,8 @@ def sanitized_kernels() -> Path:
 def _instruction_set() -> tuple[str, list[str]]:
     """The one that is built, unfused: fused builds do not have all instructions."""
     if platform.machine() not in ("x86_64", "AMD64"):
-        return "neon_unfused", [UNFUSED]
-    return ("avx2_unfused", ["-march=x86-64-v3", UNFUSED]) if _has_avx2() else ("sse2", [])
+        return "neon_unfused", [systems.UNFUSED]
+    return ("avx2_unfused", ["-march=x86-64-v3", systems.UNFUSED]) if _has_avx2() else ("sse2", [])
 
 
 def sanitizer_library() -> str:

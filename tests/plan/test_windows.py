@@ -169,3 +169,23 @@ def test_transposed_convolution_with_weights_that_are_an_input(shape, weights, a
 def test_reasons_to_refuse(build, shapes, reason):
     with pytest.raises(NotLowered, match=reason):
         plan_of(graph_of(build, *shapes))
+
+
+@pytest.mark.parametrize(
+    ("shape", "weights", "is_rows"),
+    [
+        ("1 1 t", (1, 1, 24), True),  # an impulse response
+        ("1 3 t", (3, 3, 6), True),
+        ("1 2 9 t", (2, 2, 3, 3), True),
+        ("1 1 t", (1, 1, 1), False),
+        ("1 8 t", (1, 8, 3), False),
+        ("1 3 t", (3, 3, 1), False),
+    ],
+)
+def test_few_filters_of_many_taps_are_rows(shape, weights, is_rows):
+    """Either way adds up in the same order."""
+    graph = graph_of(lambda b, x: b.op("Conv", x, b.constant(array(*weights))), f"f {shape}")
+    names = [instruction.name for instruction in lower(graph.copy()).walk()]
+    assert ("conv_rows" in names or "gemm" in names) == is_rows
+    assert ("conv" in names) != is_rows
+    check_graph(graph, sizes=[{"t": 40}, {"t": 24}])

@@ -22,7 +22,7 @@ export async function allResults(models) {
 }
 
 /** AudioModels that listen to a source: {models, connect, whenEnded, close}. `ready` is a promise that the plans are. */
-export async function listen(who, source, { context, audio, chosen, ready = prepare(chosen) }) {
+export async function listen(who, source, { context, audio, chosen, ready }) {
   const isPromise = typeof source?.then === "function";
   const known = isPromise ? null : sourceOf(who, source);
   const own = known?.kind === "node" ? { context: requireOpen(who, known.node.context), isOwn: false } : contextFor(who, context);
@@ -34,7 +34,7 @@ export async function listen(who, source, { context, audio, chosen, ready = prep
     if (own.isOwn && own.context.state !== "closed") await own.context.close();
   };
   try {
-    const [found, models] = await Promise.all([awaitedSource(who, source), early, ready]);
+    const [found, models] = await Promise.all([awaitedSource(who, source), early, ready ?? prepare(chosen, own.context.sampleRate)]);
     if (found.kind !== "node") return listenTo(found.track, own.context, models, close);
     if (found.node.context === own.context) return listenTo(found.node, own.context, models, close);
     await close(); // a promise of a node: its context is another one

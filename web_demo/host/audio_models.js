@@ -7,8 +7,8 @@
 //   source.connect(audio.node).connect(context.destination);
 //   audio.addEventListener("result", ({ detail: { name, sample, values } }) => ...);
 
-import { warmUp, warmUpResampler } from "./audio_warmup.js";
-import { fileUrl } from "./files.js";
+import { warmUp, warmUpResamplers } from "./audio_warmup.js";
+import { fileUrl, notLoaded } from "./files.js";
 import { bytesOf, chooseVariant, compile, moduleUrl, planBytes } from "./instance.js";
 import { ModelError, otherModule } from "./plan_file.js";
 import { errorOf } from "./thread_errors.js";
@@ -35,7 +35,11 @@ export class AudioModels extends EventTarget {
     }
     const chosen = { variant: wasm ? variant : chooseVariant(variant), isFull: false };
     const url = processor ?? fileUrl("audio_processor.js", PROCESSOR);
-    const [module] = await Promise.all([compile(chosen, { wasm }), context.audioWorklet.addModule(url)]);
+    const failed = (cause) => {
+      throw new Error(notLoaded(typeof url === "string" ? new URL(url, globalThis.location.href) : url, cause.message), { cause });
+    };
+    const added = context.audioWorklet.addModule(url).catch(failed);
+    const [module] = await Promise.all([compile(chosen, { wasm }), added]);
     const isPlayed = typeof context.suspend === "function" && typeof context.startRendering !== "function";
     const shared = { isPlayed, interval, channels: channels === "each" ? channelCount : 0 };
     if (!sendBytes) {
@@ -89,10 +93,8 @@ export class AudioModels extends EventTarget {
 
   async #warmUp(plan, wasm) {
     const { sampleRate } = this.context;
-    const { sample_rate, kind } = await warmUp(plan, wasm, sampleRate);
-    if (sample_rate === sampleRate || !(this.#wasm instanceof WebAssembly.Module)) return;
-    warmUpResampler(this.#wasm, sampleRate, sample_rate);
-    if (kind === "filter") warmUpResampler(this.#wasm, sample_rate, sampleRate);
+    const audio = await warmUp(plan, wasm, sampleRate);
+    if (this.#wasm instanceof WebAssembly.Module) warmUpResamplers(this.#wasm, audio, sampleRate);
   }
 
   remove(name) {

@@ -2,7 +2,7 @@
 
 import { fileUrl } from "./files.js";
 import { bytesOf, compile, planBytes, supportedVariants } from "./instance.js";
-import { warmUpAhead } from "./audio_warmup.js";
+import { warmUpAhead, warmUpResamplers } from "./audio_warmup.js";
 
 const PLANS = {
   dtln: {
@@ -60,10 +60,11 @@ export function planOf({ key, source }) {
   return loaded.get(key);
 }
 
-/** Loads a plan and the module that runs it, and runs it until the engine has compiled it well. */
-export async function prepare(chosen) {
+/** Loads a plan and the module that runs it, and runs it until the engine has compiled it well, at the rate of a context. */
+export async function prepare(chosen, rate) {
   const variant = chosen.variant ?? supportedVariants()[0];
   const [plan, wasm] = await Promise.all([planOf(chosen), compile({ variant, isFull: false })]);
   if (!isAddress(chosen.source)) return;
-  await warmUpAhead(plan, wasm).catch(() => {}); // a plan that this module cannot run gets another one when it is used
+  const audio = await warmUpAhead(plan, wasm).catch(() => null); // if this module cannot run it, another one will
+  if (audio && rate) warmUpResamplers(wasm, audio, rate);
 }

@@ -80,7 +80,7 @@ export class Resampler {
     this.#ratio = ratio;
     this.#table = kernels.table(ratio);
     this.#filled = taps - 1 - reach;
-    this.#blocks = [taps + block, Math.ceil(((taps + block) * up) / down) + 1].map((count) => kernels.heap.allocate(BYTES * count));
+    this.#blocks = [taps + block, Math.ceil((block * up) / down) + 1].map((count) => kernels.heap.allocate(BYTES * count));
     this.#view();
   }
 

@@ -36,6 +36,7 @@ class Path {
       for (let i = 0; i < count; i++) output[i] = input[i];
       return;
     }
+    this.#follow(this.latency);
     this.#delay.push(input, count);
     this.#delay.pop(this.#dry, count);
     if (this.runner) this.#run(input, count);

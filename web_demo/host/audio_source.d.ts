@@ -20,6 +20,8 @@ export interface AudioModelsOptions {
   interval?: number;
   processor?: string | URL;
   sendBytes?: boolean;
+  channels?: "mono" | "each";
+  channelCount?: number;
 }
 
 /** What all helpers take. */

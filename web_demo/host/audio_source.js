@@ -34,6 +34,12 @@ export function withDefaults(who, given, known) {
   return { ...known, ...Object.fromEntries(set) };
 }
 
+/** Raises unless AudioModels.create takes these options. */
+export function modelsOptions(who, given) {
+  const names = ["variant", "wasm", "interval", "processor", "sendBytes", "channels", "channelCount"];
+  withDefaults(`${who}: audio`, given, Object.fromEntries(names.map((name) => [name, undefined])));
+}
+
 /** Raises unless it is a number from `least` to `most`. */
 export function requireNumber(who, name, value, least, most = Infinity) {
   if (typeof value === "number" && value >= least && value <= most) return value;

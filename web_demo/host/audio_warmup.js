@@ -60,8 +60,19 @@ async function runUntilWarm(plan, wasm, rate) {
   return audio;
 }
 
-/** The same of what resamples. */
-export function warmUpResampler(wasm, from, to) {
+const resampled = new WeakMap(); // module -> set of "from to"
+
+/** The same of what resamples for a plan in a context of this rate, once for each module and rate. */
+export function warmUpResamplers(wasm, { sample_rate, kind }, rate) {
+  if (sample_rate === rate) return;
+  warmUpResampler(wasm, rate, sample_rate);
+  if (kind === "filter") warmUpResampler(wasm, sample_rate, rate);
+}
+
+function warmUpResampler(wasm, from, to) {
+  if (!resampled.has(wasm)) resampled.set(wasm, new Set());
+  if (resampled.get(wasm).has(`${from} ${to}`)) return;
+  resampled.get(wasm).add(`${from} ${to}`);
   const resampler = new Resampler(new ResamplerKernels(wasm), ratioOf(from, to), QUANTUM);
   const samples = new Float32Array(QUANTUM);
   for (let i = 0; i < RESAMPLED; i++) resampler.push(samples, QUANTUM);

@@ -6,7 +6,7 @@
 
 import { AudioModels } from "./audio_models.js";
 import { choosePlan, planOf, prepare } from "./audio_plans.js";
-import { AudioError, awaitedSource, contextFor, requireNumber, requireOpen, resumeSoon, sourceOf, withDefaults } from "./audio_source.js";
+import { AudioError, awaitedSource, contextFor, modelsOptions, requireNumber, requireOpen, resumeSoon, sourceOf, withDefaults } from "./audio_source.js";
 
 const DENOISE = "denoise"; // the name of the filter, and of who speaks
 const DENOISE_OPTIONS = { model: "dtln", weights: undefined, mix: 1, bypass: false, context: undefined, audio: {} };
@@ -14,7 +14,7 @@ const DENOISE_OPTIONS = { model: "dtln", weights: undefined, mix: 1, bypass: fal
 function denoiseOptions(given, who = DENOISE) {
   const options = withDefaults(who, given, DENOISE_OPTIONS);
   requireNumber(who, "mix", options.mix, 0, 1);
-  withDefaults(`${who}: audio`, options.audio, { processor: undefined, variant: undefined, wasm: undefined, interval: undefined, sendBytes: undefined });
+  modelsOptions(who, options.audio);
   return { ...options, chosen: choosePlan(who, options.model, options.weights) };
 }
 
@@ -137,7 +137,7 @@ export async function denoise(source, options = {}) {
   const own = contextFor(DENOISE, settings.context);
   const early = modelsFor(own.context, settings);
   try {
-    const [found, models] = await Promise.all([awaitedSource(DENOISE, source), early, prepare(settings.chosen)]);
+    const [found, models] = await Promise.all([awaitedSource(DENOISE, source), early, prepare(settings.chosen, own.context.sampleRate)]);
     if (found.kind !== "node") return await ofTrack(found.track, settings, own, models);
     const { close } = undone(own, models);
     await close();
@@ -159,7 +159,7 @@ const undone = ({ context, isOwn }, models) => ({
 async function ofNode(input, settings) {
   const context = requireOpen(DENOISE, input.context);
   if (settings.context && settings.context !== context) throw new TypeError("denoise: the node is of another context");
-  const [models] = await Promise.all([modelsFor(context, settings), prepare(settings.chosen)]);
+  const [models] = await Promise.all([modelsFor(context, settings), prepare(settings.chosen, context.sampleRate)]);
   const denoiser = new Denoiser(models, settings, async () => {
     try {
       input.disconnect(models.node);
@@ -213,7 +213,7 @@ async function startOrClose(denoiser, models, { chosen }, connect) {
 }
 
 /** Loads and compiles what `denoise` with the same options needs, so that it starts at once. */
-denoise.prefetch = async (options = {}) => prepare(denoiseOptions(options).chosen);
+denoise.prefetch = async (options = {}) => prepare(denoiseOptions(options).chosen, options.context?.sampleRate);
 
 /** A processor for a LiveKit track: `await track.setProcessor(denoiseProcessor())`. */
 export function denoiseProcessor(options = {}) {

@@ -3,6 +3,7 @@
 // Each is named once, as a URL of its name, spelled out, and import.meta.url: bundlers look for exactly this form, copy the file
 // and put its new address there. Scripts among the files import nothing, so a copy runs wherever it is.
 
+const IS_OURS = { isOurs: true };
 let folder = null;
 const script = globalThis.document?.currentScript?.src; // of a bundle that is no module: import.meta has no URL there
 
@@ -16,11 +17,17 @@ export function setFiles(url) {
 
 /** The address of a file, `beside()` if nobody has said where files are. */
 export function fileUrl(name, beside) {
-  if (folder) return new URL(name, folder);
+  const page = globalThis.location?.href;
+  if (folder) return Object.assign(new URL(name, folder), IS_OURS);
   try {
     // Vite up to version 7 has packages in a folder of its own while it develops, and leaves their files where they are.
-    return new URL(beside().href.replace("/.vite/deps/", "/webrnn/"));
+    // Turbopack's addresses are paths.
+    return Object.assign(new URL(beside().href.replace("/.vite/deps/", "/webrnn/"), page), IS_OURS);
   } catch {
-    return new URL(name, script ?? globalThis.location?.href);
+    return Object.assign(new URL(name, script ?? page), IS_OURS);
   }
 }
+
+/** Why something could not be loaded from an address, and what to do if it is a file of this package. */
+export const notLoaded = (url, why) =>
+  `${url.pathname} could not be loaded: ${why}${url.isOurs ? "; does your bundler copy no files? `npx webrnn-files` does, setFiles() says where they are" : ""}`;

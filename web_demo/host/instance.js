@@ -1,6 +1,6 @@
 // The wasm module of the kernels: which variant runs here, and where it comes from.
 
-import { fileUrl } from "./files.js";
+import { fileUrl, notLoaded } from "./files.js";
 import { storedLength, widen } from "./halves.js";
 import { PAGE, placeBytes, planIn } from "./heap.js";
 import { WebrnnError } from "./plan_file.js";
@@ -114,8 +114,7 @@ async function load(url, progress, use) {
     return bytes;
   } catch (error) {
     if (error instanceof WebrnnError) throw error;
-    const text = `${url.pathname} could not be loaded: ${error.cause?.message ?? error.message}`;
-    throw new Error(text, { cause: error });
+    throw new Error(notLoaded(url, error.cause?.message ?? error.message), { cause: error });
   }
 }
 

@@ -7,7 +7,7 @@
 
 import { allResults, listen, tell } from "./audio_listen.js";
 import { choosePlan, planOf, prepare } from "./audio_plans.js";
-import { AudioError, requireFunction, requireOpen, withDefaults } from "./audio_source.js";
+import { AudioError, modelsOptions, requireFunction, requireOpen, withDefaults } from "./audio_source.js";
 import { IN_FRAMES, Message, SPEECH_DEFAULTS, SPEECH_FRAME, SPEECH_RATE, SpeechFrames, speechOptions } from "./speech_frames.js";
 
 export { segments, segmentsOf } from "./speech_segments.js";
@@ -33,6 +33,7 @@ const SPEECH_OPTIONS = {
 
 function detectorOptions(given) {
   const options = withDefaults(SPEECH, given, SPEECH_OPTIONS);
+  modelsOptions(SPEECH, options.audio);
   for (const [other, name] of Object.entries(OTHER_NAMES)) options[name] ??= options[other];
   for (const name of CALLBACKS) requireFunction(SPEECH, name, options[name]);
   return { ...options, rules: speechOptions(SPEECH, options, FRAME_MS), chosen: choosePlan(SPEECH, options.model, options.weights) };
@@ -160,4 +161,4 @@ export async function detectSpeech(source, options = {}) {
 }
 
 /** Loads and compiles what `detectSpeech` with the same options needs. */
-detectSpeech.prefetch = async (options = {}) => prepare(detectorOptions(options).chosen);
+detectSpeech.prefetch = async (options = {}) => prepare(detectorOptions(options).chosen, options.context?.sampleRate);

@@ -7,7 +7,7 @@
 
 import { allResults, listen, tell } from "./audio_listen.js";
 import { choosePlan, planOf, prepare } from "./audio_plans.js";
-import { AudioError, requireFunction, requireNumber, requireOpen, withDefaults } from "./audio_source.js";
+import { AudioError, modelsOptions, requireFunction, requireNumber, requireOpen, withDefaults } from "./audio_source.js";
 import { PlanError } from "./plan_file.js";
 import { Model } from "./webrnn.js";
 
@@ -104,6 +104,7 @@ class Head {
 
 function wakeOptions(given) {
   const options = withDefaults(WAKE, given, WAKE_OPTIONS);
+  modelsOptions(WAKE, options.audio);
   const { words } = options;
   if (words === null || typeof words !== "object" || !Object.keys(words).length) {
     throw new TypeError(`${WAKE}: words are needed, { name: plan }; heads of one's own, or whole words made by webrnn.audio.plans openwakeword`);
@@ -244,9 +245,9 @@ class WakeWords {
 }
 
 /** A word's plan: with samples as its input it is a whole word, else a head. */
-async function loadedWord(row) {
+async function loadedWord(row, variant) {
   const bytes = await planOf({ key: String(row.plan), source: row.plan });
-  const model = await Model.load(bytes);
+  const model = await Model.load(bytes, { variant }); // the module that the front-end needs
   if (model.about.audio === undefined) return { ...row, head: new Head(row.name, model) };
   if (model.about.audio.kind !== "analyser") throw new PlanError(`'${row.name}' gives samples, not scores`);
   if (row.name === FRONT) throw new TypeError(`${WAKE}: '${FRONT}' cannot be the name of a word`);
@@ -271,7 +272,7 @@ export async function wakeWord(source, options = {}) {
 }
 
 async function prepared({ rows, chosen }) {
-  const words = await Promise.all(rows.map(loadedWord));
+  const words = await Promise.all(rows.map((row) => loadedWord(row, chosen.variant)));
   if (words.some(({ head }) => head)) await prepare(chosen);
   return words;
 }

@@ -1,5 +1,7 @@
 // Workers of a page or of Node.
 
+import { notLoaded } from "./files.js";
+
 /** What a worker may run: a page runs only scripts of its own origin, unless one of these imports the other. */
 function scriptOf(url) {
   if (url.origin === globalThis.location?.origin || url.protocol === "file:") return url;
@@ -14,7 +16,7 @@ export function startWorker(url, hears, dies) {
     worker.onmessage = ({ data }) => hears(data);
     worker.onerror = (event) => {
       event.preventDefault?.();
-      dies(event.message || `its script ${url.pathname} could not be loaded`);
+      dies(event.message || `its script ${notLoaded(url, "see the console")}`);
     };
     worker.onmessageerror = () => dies("a message could not be read");
     return worker;

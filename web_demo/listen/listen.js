@@ -1,9 +1,15 @@
 // Part 1: a recording or the microphone through two networks on the audio thread, seen and heard.
 
-import { el, problem, symbol } from "../page/dom.js";
-import { bytes, duration } from "../page/format.js";
+import { el, problem, symbol, tile } from "../page/dom.js";
+import { download } from "../page/files.js";
+import { bytes, duration, percent } from "../page/format.js";
 import { Progress } from "../page/progress.js";
-import { Scope, Trace } from "./scope.js";
+import { Average } from "../sound/average.js";
+import { isRefusedRate } from "../sound/devices.js";
+import { Scope, Trace } from "../sound/scope.js";
+import { onOthersTurn, takeTurn } from "../sound/turns.js";
+import { loadPreview } from "./preview.js";
+import { Settings } from "./settings.js";
 import { Sound } from "./sound.js";
 
 const PLAY = "M8 5v14l11-7z";
@@ -11,28 +17,21 @@ const STOP = "M7 6h10v12H7z";
 const MICROPHONE =
   "M12 14a3 3 0 0 0 3-3V6a3 3 0 0 0-6 0v5a3 3 0 0 0 3 3zm5-3a5 5 0 0 1-10 0H5a7 7 0 0 0 6 6.900V21h2v-3.100A7 7 0 0 0 19 11z";
 const SPEECH = 0.5; // the probability from which on somebody speaks
-
-/** The mean of the last values. */
-class Average {
-  #values = [];
-  #most;
-
-  constructor(most) {
-    this.#most = most;
-  }
-
-  add(value) {
-    this.#values.push(value);
-    if (this.#values.length > this.#most) this.#values.shift();
-    return this.#values.reduce((a, b) => a + b) / this.#values.length;
-  }
-}
+const LEAST_BUDGET = 4; // ms of a quantum that a clock of whole milliseconds can tell something of
+const STILL = "A still of the clip: speech with a fan, mains hum and a keyboard, and what DTLN makes of it.";
+const SAID = {
+  clip: "Speech with a fan, mains hum and a keyboard. Switch between A and B while it plays.",
+  microphone: "Your microphone. Use headphones, or the loudspeaker is heard again.",
+};
 
 class Listen {
   #place;
+  #site;
   #files;
   #sound = null;
   #source = null; // "clip" or "microphone" while it plays
+  #given = {}; // plans of a person's own, by place
+  #plans = new Map(); // bytes by file
   #lastFrame = 0;
   #progress = new Progress("Loading the models");
   #problems = el("div", { class: "stack" });
@@ -40,52 +39,84 @@ class Listen {
     clip: el("button", { class: "button primary", type: "button", click: () => this.#toggle("clip") }),
     microphone: el("button", { class: "button", type: "button", click: () => this.#toggle("microphone") }),
   };
-  #denoise = el("input", { type: "checkbox", role: "switch", checked: true, change: () => this.#switch() });
-  #speech = el("span", { class: "speech", role: "status" });
+  #denoise = el("input", {
+    type: "checkbox",
+    role: "switch",
+    checked: true,
+    "aria-label": "Denoise",
+    change: () => this.#switch(),
+  });
+  #settings;
+  #said = el("p", { class: "note" });
+  #speech = el("span", { class: "speech" });
   #before = new Scope("Spectrum and waveform of what comes in", "before");
   #after = new Scope("Spectrum and waveform of what goes out", "accent");
   #voice = new Trace("Probability that somebody speaks");
   #load = new Average(15);
   #models = el("p", { class: "note", role: "status" });
   #figures = Object.fromEntries(
-    ["load", "missed", "latency", "size"].map((name) => [name, el("b", { "data-figure": name, text: "–" })]),
+    ["load", "budget", "missed", "latency", "size"].map((name) => [name, el("b", { "data-figure": name, text: "–" })]),
   );
 
-  constructor(place, files) {
+  constructor(place, site) {
     this.#place = place;
-    this.#files = files;
+    this.#site = site;
+    this.#files = site.listen;
+    this.#settings = new Settings(this.#files.denoisers, {
+      onPlan: () => this.#exchanged(),
+      onContext: () => this.#begin(this.#source),
+    });
+    const { load, budget, missed, latency, size } = this.#figures;
     place.replaceChildren(
       el(
         "div",
         { class: "row spread" },
         el("div", { class: "row" }, this.#buttons.clip, this.#buttons.microphone),
-        el("label", { class: "switch" }, this.#denoise, el("span", { text: "Denoise" })),
+        el(
+          "label",
+          { class: "switch ab" },
+          el("span", { "aria-hidden": "true", text: "A · as it is" }),
+          this.#denoise,
+          el("span", { "aria-hidden": "true", text: "B · denoised" }),
+        ),
       ),
+      this.#settings.element,
       this.#progress.element,
       this.#problems,
       this.#models,
       el(
         "div",
         { class: "scopes" },
-        figure(
-          "In",
-          this.#before.element,
-          el("span", { class: "hint", text: "Speech, a fan, mains hum and a keyboard" }),
-        ),
+        figure("In", this.#before.element),
         figure("Out", this.#after.element),
         figure("Voice", this.#voice.element, this.#speech),
       ),
+      this.#said,
       el(
         "dl",
         { class: "tiles" },
-        tile("Time in each quantum", this.#figures.load, "of 8 ms, both networks"),
-        tile("Missed quanta", this.#figures.missed, "that came too late to be heard"),
-        tile("Delay", this.#figures.latency, "between in and out"),
-        tile("Download", this.#figures.size, `both models, ${files.weights} weights`),
+        tile("Time in each quantum", load, el("span", {}, budget, ", both networks")),
+        tile("Missed quanta", missed, "that came too late to be heard"),
+        tile("Delay", latency, "between in and out, A or B"),
+        tile("Loaded", size, "both models, WebAssembly and its host"),
       ),
     );
-    this.#figures.size.textContent = bytes(files.bytes);
+    budget.className = "plain";
+    budget.textContent = "of some ms";
     this.#show("idle");
+    this.#countBytes();
+    onOthersTurn(this, () => this.#source && this.#stop());
+    loadPreview(this.#files.preview).then(
+      (still) => !this.#source && this.#showStill(still),
+      () => (this.#said.textContent = ""), // the page works without it
+    );
+  }
+
+  #showStill({ before, after, voice }) {
+    this.#before.show(before);
+    this.#after.show(after);
+    this.#voice.show(voice);
+    this.#said.textContent = STILL;
   }
 
   #show(state) {
@@ -97,9 +128,12 @@ class Listen {
       );
     label("clip", "Play the noisy clip", PLAY);
     label("microphone", "Use the microphone", MICROPHONE);
-    for (const button of Object.values(this.#buttons)) button.disabled = state === "loading";
-    if (state !== "loading") this.#progress.hide();
-    if (state !== "playing") this.#say(null);
+    const isLoading = state === "loading";
+    for (const button of Object.values(this.#buttons)) button.disabled = isLoading;
+    this.#settings.disabled = isLoading;
+    if (!isLoading) this.#progress.hide();
+    if (state === "playing") this.#said.textContent = SAID[this.#source];
+    else this.#say(null);
   }
 
   #say(probability) {
@@ -112,49 +146,115 @@ class Listen {
   async #toggle(source) {
     const wasOn = this.#source;
     await this.#stop();
-    if (wasOn === source) return;
+    if (wasOn !== source) await this.#begin(source, false);
+  }
+
+  /** Plays a source, on a new audio thread unless the one that there is will do; without a source it only forgets that. */
+  async #begin(source, isNew = true) {
     this.#problems.replaceChildren();
+    this.#source = null;
     this.#show("loading");
     try {
+      if (isNew) await this.#end();
+      if (!source) return this.#show("idle");
+      takeTurn(this);
       await this.#ready();
+      if (source === "microphone") this.#progress.show("Waiting for the microphone: your browser may ask", null);
+      await this.#sound.play(source, this.#files.clip, {
+        report: (report) => this.#report(report),
+        gone: () => this.#lost(),
+      });
       for (const part of [this.#before, this.#after, this.#voice]) part.clear();
-      await this.#sound.start(source, { report: (report) => this.#report(report), ended: () => this.#stop() });
       this.#source = source;
       this.#show("playing");
       this.#lastFrame = performance.now();
       requestAnimationFrame((now) => this.#frame(now));
     } catch (error) {
-      this.#problems.replaceChildren(
-        problem(source === "microphone" ? "The microphone cannot be used:" : "It cannot be played:", error),
-      );
+      if (isRefusedRate(error) && this.#settings.takeDeviceRate()) return this.#begin(source);
+      const title = source === "microphone" ? "The microphone cannot be used:" : "It cannot be played:";
+      this.#problems.replaceChildren(problem(title, error, error.next));
       this.#show("failed");
     }
   }
 
   async #ready() {
-    this.#sound ??= await Sound.load(this.#files, (text, fraction) => this.#progress.show(text, fraction));
-    this.#sound.denoising = this.#denoise.checked;
-    this.#figures.latency.textContent = duration(this.#sound.latencyMs);
+    if (this.#sound) return;
+    this.#progress.show("Starting the audio thread", null);
+    const sound = await Sound.start(this.#settings.context); // first of all: browsers want it close to the press
+    try {
+      await this.#loadPlans(sound);
+      this.#sound = sound;
+    } catch (error) {
+      await sound.close();
+      throw error;
+    }
   }
 
-  /** Takes an audio plan in the place of DTLN or Silero, while they run or before. */
+  /** The chosen plans, or a person's own, onto the audio thread. */
+  async #loadPlans(sound) {
+    const denoiser = this.#given.denoiser ?? (await this.#plan(this.#settings.plan));
+    const detector = this.#given.detector ?? (await this.#plan(this.#files.detector));
+    this.#progress.show("Compiling the models on the audio thread", null);
+    sound.denoising = this.#denoise.checked;
+    await sound.load({ denoiser, detector });
+  }
+
+  async #plan({ file }) {
+    if (!this.#plans.has(file)) this.#plans.set(file, await download(file, (...state) => this.#progress.show(...state)));
+    this.#countBytes();
+    return this.#plans.get(file);
+  }
+
+  /** What this part has to load, or has loaded by now. */
+  #countBytes() {
+    const { plan } = this.#settings;
+    this.#figures.size.textContent = bytes(plan.bytes + this.#files.detector.bytes + this.#site.runtime_bytes);
+  }
+
+  async #end() {
+    const sound = this.#sound;
+    this.#sound = null;
+    await sound?.close();
+  }
+
+  /** Another denoiser was chosen: it is faded in where one plays. */
+  async #exchanged() {
+    delete this.#given.denoiser;
+    this.#models.replaceChildren();
+    this.#countBytes();
+    if (!this.#sound) return;
+    try {
+      await this.#loadPlans(this.#sound);
+    } catch (error) {
+      this.#problems.replaceChildren(problem("It cannot run on the audio thread:", error, error.next));
+    } finally {
+      this.#progress.hide();
+    }
+  }
+
+  /** Takes an audio plan in the place of the denoiser or the detector, while they run or before. */
   async exchange(plan, kind, name) {
-    await this.#ready();
-    this.#progress.hide();
-    await this.#sound.exchange(plan, kind);
-    this.#figures.latency.textContent = duration(this.#sound.latencyMs);
+    const place = kind === "analyser" ? "detector" : "denoiser";
+    const before = { ...this.#given };
+    this.#given[place] = plan;
+    try {
+      if (this.#sound) await this.#loadPlans(this.#sound);
+      else await this.#ready();
+    } catch (error) {
+      this.#given = before;
+      throw error;
+    } finally {
+      this.#progress.hide();
+    }
     const back = el("button", { class: "chip", type: "button", text: "Put it back", click: () => this.#restore() });
-    this.#models.replaceChildren(
-      `${name} is on the audio thread, in the place of ${kind === "analyser" ? "Silero" : "DTLN"}. `,
-      back,
-    );
+    const replaced = place === "detector" ? "Silero" : this.#settings.denoiser.title;
+    this.#models.replaceChildren(`${name} is on the audio thread, in the place of ${replaced}. `, back);
     this.#place.scrollIntoView({ block: "center" });
   }
 
   async #restore() {
-    this.#models.replaceChildren();
-    await this.#sound.restore();
-    this.#figures.latency.textContent = duration(this.#sound.latencyMs);
+    this.#given = {};
+    await this.#exchanged();
   }
 
   async #stop() {
@@ -163,14 +263,29 @@ class Listen {
     this.#show("idle");
   }
 
+  /** The device is gone, or something else has taken it. */
+  async #lost() {
+    await this.#stop();
+    const next = "check that the device is connected and free, then press again.";
+    this.#problems.replaceChildren(problem("It was stopped:", "the audio device is gone or was taken away", next));
+  }
+
   #switch() {
     if (this.#sound) this.#sound.denoising = this.#denoise.checked;
   }
 
-  #report({ msPerQuantum, missed, probability, error }) {
+  #report({ ms, budget, worst, missed, latencyMs, probability, error }) {
     if (error) this.#problems.replaceChildren(problem("The audio thread says:", error));
-    if (msPerQuantum !== undefined) this.#figures.load.textContent = duration(this.#load.add(msPerQuantum));
-    if (missed !== undefined) this.#figures.missed.textContent = String(missed);
+    if (ms !== undefined) {
+      const mean = this.#load.add(ms);
+      const isCoarse = Number.isInteger(worst) && budget < LEAST_BUDGET;
+      this.#figures.load.textContent = isCoarse ? "–" : duration(mean);
+      this.#figures.budget.textContent = isCoarse
+        ? `of ${duration(budget)}: too short for this browser's clock`
+        : `${percent(mean / budget)} of ${duration(budget)}`;
+      this.#figures.missed.textContent = String(missed);
+      this.#figures.latency.textContent = duration(latencyMs);
+    }
     if (probability !== undefined) {
       this.#voice.add(performance.now() / 1000, probability);
       this.#say(probability);
@@ -190,12 +305,10 @@ class Listen {
 
 const figure = (label, element, extra) =>
   el("figure", {}, el("figcaption", {}, label, extra ? [" ", extra] : []), element);
-const tile = (title, value, note) =>
-  el("div", { class: "tile" }, el("dt", { text: title }), el("dd", {}, value), el("dd", { class: "note", text: note }));
 
 /** The part, or null if this site has nothing to listen to. */
 export function mount(place, site) {
-  if (site.listen) return new Listen(place, site.listen);
+  if (site.listen) return new Listen(place, site);
   place.replaceChildren(
     el("p", {
       class: "quiet",

@@ -2,119 +2,145 @@
 
 import { AudioModels } from "../host/audio.js";
 import { download } from "../page/files.js";
+import { DeviceError, microphoneError, microphoneStream, running, within } from "../sound/devices.js";
 
-const RATE = 16000; // of both models; the browser converts
-const QUIET = { echoCancellation: false, noiseSuppression: false, autoGainControl: false };
 const DENOISER = "denoiser";
 const DETECTOR = "detector";
+const LEFT = -0.5;
+const COMPILING_MS = 60_000; // longer than the slowest machine takes
 
 function analyserOf(context) {
-  return new AnalyserNode(context, { fftSize: 512, smoothingTimeConstant: 0.2, minDecibels: -95, maxDecibels: -25 });
+  const fftSize = 2 ** Math.round(Math.log2((512 * context.sampleRate) / 16000)); // 32 ms
+  return new AnalyserNode(context, { fftSize, smoothingTimeConstant: 0.2, minDecibels: -95, maxDecibels: -25 });
 }
+
+const silent = () =>
+  new DeviceError("the audio thread does not answer", "load the page again, or choose another rate or output device.");
 
 export class Sound {
   #context;
   #audio;
-  #clip;
-  #plans;
+  #clip = null;
   #source = null;
   #tracks = [];
   #isDenoising = true;
+  #hasDenoiser = false;
   #report = () => {};
+  #gone = () => {};
 
-  /** Downloads the plans and the clip and starts the audio thread; to be called where a person has pressed something. */
-  static async load(files, progress) {
-    const context = new AudioContext({ sampleRate: RATE, latencyHint: "interactive" });
+  /** Starts the audio thread; to be called where a person has pressed something. `rate` is null for the device's own. */
+  static async start({ rate, channels }) {
+    const context = new AudioContext({ ...(rate ? { sampleRate: rate } : {}), latencyHint: "interactive" });
     try {
-      const [denoiser, detector, clip] = [files.denoiser, files.detector, files.clip].map((path) =>
-        download(path, progress),
-      );
-      const plans = { [DENOISER]: await denoiser, [DETECTOR]: await detector };
-      const recording = await context.decodeAudioData((await clip).buffer);
-      progress("Compiling the models on the audio thread", null);
-      const audio = await AudioModels.create(context, { interval: 0.2 });
-      const sound = new Sound(context, audio, recording, plans);
-      await sound.restore();
-      return sound;
+      await running(context);
+      const audio = await within(AudioModels.create(context, { interval: 0.2, channels: channels > 1 ? "each" : "mono" }), silent, COMPILING_MS);
+      return new Sound(context, audio, channels);
     } catch (error) {
       await context.close();
       throw error;
     }
   }
 
-  constructor(context, audio, clip, plans) {
+  constructor(context, audio, channels) {
     this.#context = context;
     this.#audio = audio;
-    this.#clip = clip;
-    this.#plans = plans;
-    this.latencyMs = 0;
+    this.channels = channels;
     this.before = analyserOf(context);
     this.after = analyserOf(context);
     this.before.connect(audio.node).connect(this.after).connect(context.destination);
-    audio.addEventListener("load", ({ detail }) =>
-      this.#report({ msPerQuantum: detail.ms, budgetMs: detail.budget, missed: detail.missed }),
-    );
+    audio.addEventListener("load", async ({ detail }) => {
+      this.#report({ ...detail, latencyMs: await this.#latencyMs() }); // it changes once another plan has taken over
+    });
     audio.addEventListener(
       "result",
       ({ detail }) => detail.name === DETECTOR && this.#report({ probability: detail.values[0] }),
     );
     audio.addEventListener("error", ({ detail }) => this.#report({ error: detail.error }));
+    context.addEventListener("statechange", () => this.#source && context.state !== "running" && this.#gone());
+  }
+
+  get rate() {
+    return this.#context.sampleRate;
   }
 
   get denoising() {
     return this.#isDenoising;
   }
 
+  /** Heard with the same latency either way, and faded. */
   set denoising(isOn) {
     this.#isDenoising = isOn;
-    this.#audio.bypass(DENOISER, !isOn);
+    if (this.#hasDenoiser) this.#audio.bypass(DENOISER, !isOn);
   }
 
-  /** Puts another audio plan in the place of the denoiser or, if it is an "analyser", of the detector. */
-  exchange(plan, kind) {
-    return this.#load({ [kind === "analyser" ? DETECTOR : DENOISER]: plan });
+  async #latencyMs() {
+    return ((await this.#audio.latency()) / this.rate) * 1000;
   }
 
-  /** The plans that were there first. */
-  restore() {
-    return this.#load(this.#plans);
+  /** Takes these plans, {denoiser, detector} or one of them, also while it plays. */
+  async load(plans) {
+    for (const name of [DENOISER, DETECTOR]) {
+      if (plans[name]) await within(this.#audio.load(name, plans[name]), silent, COMPILING_MS);
+    }
+    this.#hasDenoiser ||= Boolean(plans[DENOISER]);
+    this.denoising = this.#isDenoising;
   }
 
-  async #load(plans) {
-    for (const [name, plan] of Object.entries(plans)) await this.#audio.load(name, plan);
-    this.latencyMs = ((await this.#audio.latency()) / RATE) * 1000;
-  }
-
-  /** `source` is "clip" or "microphone"; `report` gets {msPerQuantum, budgetMs, missed}, {probability} and {error}. */
-  async start(source, { report, ended }) {
-    this.#source = source === "microphone" ? await this.#microphone() : this.#recording(ended);
+  /**
+   * `source` is "clip" (the file `clip`) or "microphone"; `report` gets reports of the load, {probability} and {error};
+   * `gone()` is called when the device is.
+   */
+  async play(source, clip, { report, gone }) {
+    await running(this.#context);
+    const node = source === "microphone" ? await this.#microphone(gone) : await this.#recording(clip);
     this.#report = report;
-    this.#source.connect(this.before);
-    await this.#context.resume();
-    if (source === "clip") this.#source.start();
+    this.#gone = gone;
+    this.#source = node;
+    if (source === "clip") {
+      this.#placed(node).connect(this.before);
+      node.start();
+    } else node.connect(this.before);
   }
 
-  #recording(ended) {
-    const node = new AudioBufferSourceNode(this.#context, { buffer: this.#clip, loop: true });
-    node.onended = ended;
-    return node;
+  async #recording(clip) {
+    this.#clip ??= await this.#context.decodeAudioData((await download(clip)).buffer);
+    return new AudioBufferSourceNode(this.#context, { buffer: this.#clip, loop: true });
   }
 
-  async #microphone() {
-    if (!navigator.mediaDevices)
-      throw new Error("this browser gives microphones only to pages that are served safely (https, or this machine)");
-    const stream = await navigator.mediaDevices.getUserMedia({ audio: { ...QUIET, channelCount: 1 } });
+  /** Where there are two channels the clip stands to the left, so that they differ. */
+  #placed(node) {
+    if (this.channels < 2) return node;
+    return node.connect(new StereoPannerNode(this.#context, { pan: LEFT }));
+  }
+
+  async #microphone(gone) {
+    const stream = await microphoneStream(this.channels);
     this.#tracks = stream.getTracks();
-    return new MediaStreamAudioSourceNode(this.#context, { mediaStream: stream });
+    for (const track of this.#tracks) track.onended = gone;
+    try {
+      return new MediaStreamAudioSourceNode(this.#context, { mediaStream: stream });
+    } catch (error) {
+      this.#endTracks();
+      throw microphoneError(error);
+    }
+  }
+
+  #endTracks() {
+    for (const track of this.#tracks) track.stop();
+    this.#tracks = [];
   }
 
   async stop() {
-    this.#report = () => {};
-    if (this.#source) this.#source.onended = null;
+    this.#report = this.#gone = () => {};
     this.#source?.disconnect();
     this.#source = null;
-    for (const track of this.#tracks) track.stop();
-    this.#tracks = [];
-    await this.#context.suspend();
+    this.#endTracks();
+    await within(this.#context.suspend(), silent).catch(() => {}); // without a device nobody answers
+  }
+
+  async close() {
+    await this.stop();
+    await this.#audio.close().catch(() => {});
+    await this.#context.close();
   }
 }

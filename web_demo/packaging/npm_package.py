@@ -44,7 +44,12 @@ def write(folder: Path) -> Path:
         (folder / f"{name}.map").write_text(made.source_map(name, MODULES))
         for module in made.modules:
             shutil.copyfile(SOURCES / module, folder / MODULES / module)
-    for file in (*SOURCES.glob("*.d.ts"), HERE / "npm" / "README.md", ROOT / "LICENSE"):
+    for file in (
+        *SOURCES.glob("*.d.ts"),
+        HERE / "npm" / "README.md",
+        HERE / "npm" / "webrnn_files.mjs",
+        ROOT / "LICENSE",
+    ):
         shutil.copy(file, folder)
     for name in FILES:
         shutil.copyfile(kernels.module_file(kernels.FOLDER, name), folder / name)

@@ -46,6 +46,12 @@ def listen(page: Page) -> None:
     page.wait_for_timeout(4500)
 
 
+def amp(page: Page) -> None:
+    """As it stands once it is in view: rendered by the amp itself."""
+    page.locator("#amp").scroll_into_view_if_needed()
+    expect(page.locator("#amp-app")).to_have_attribute("data-still", "crunch", timeout=PATIENCE)
+
+
 def your_model(page: Page) -> None:
     """A GRU, run often enough to be compiled well."""
     page.locator('#your-model-app [data-model="gru_256"]').click()
@@ -72,7 +78,7 @@ def main() -> None:
     arguments = parser.parse_args()
     with sync_playwright() as playwright, in_background(serve(arguments.site, port=0)) as address:
         browser = playwright.chromium.launch(executable_path=chromium_path(), args=list(FLAGS))
-        for part, show in (("listen", listen), ("your-model", your_model), ("timings", timings)):
+        for part, show in (("listen", listen), ("amp", amp), ("your-model", your_model), ("timings", timings)):
             page = browser.new_page(viewport={"width": 1180, "height": 1400}, color_scheme="light")
             page.goto(address)
             expect(page.locator("html")).to_have_attribute("data-ready", "true", timeout=PATIENCE)

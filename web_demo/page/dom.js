@@ -28,11 +28,16 @@ function filled(element, attributes, children) {
 /** A small symbol from a path of a 24 x 24 square. */
 export const symbol = (path) => svg("svg", { viewBox: "0 0 24 24", "aria-hidden": "true" }, svg("path", { d: path }));
 
-/** A message that a person can act on, below a heading that says what did not work. */
-export function problem(title, error) {
+/** A figure with its title above it and a note below. */
+export const tile = (title, value, note) =>
+  el("div", { class: "tile" }, el("dt", { text: title }), el("dd", {}, value), el("dd", { class: "note" }, note));
+
+/** A message that a person can act on: what did not work, why, and what to try next. */
+export function problem(title, error, next = "") {
   return el(
     "div",
     { class: "problem", role: "alert" },
     el("p", {}, el("strong", { text: title }), ` ${error.message ?? error}`),
+    next && el("p", { class: "next" }, el("b", { text: "Try next: " }), next),
   );
 }

@@ -23,6 +23,9 @@ export function duration(ms) {
   return ms < 1000 ? `${significant(ms)} ms` : `${significant(ms / 1000)} s`;
 }
 
+/** A time that was measured, and whether the machine did other things meanwhile. */
+export const time = (ms, isBusy) => `${isBusy ? "≈ " : ""}${duration(ms)}`;
+
 export const ratio = (value) => `${value < 10 ? value.toFixed(2) : significant(value)} ×`;
 
 /** Three digits. */
@@ -31,6 +34,8 @@ export function significant(value) {
   const digits = Math.max(0, 2 - Math.floor(Math.log10(Math.abs(value))));
   return value.toLocaleString("en", { maximumFractionDigits: Math.min(digits, 6) });
 }
+
+export const percent = (share) => `${share < 0.1 ? (100 * share).toFixed(1) : Math.round(100 * share)}%`;
 
 export const difference = (value) => (value === 0 ? "0" : value.toExponential(1));
 export const shape = (sizes) => `[${sizes.map((size) => size ?? "?").join(", ")}]`;

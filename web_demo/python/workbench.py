@@ -19,8 +19,8 @@ import numpy as np
 import webrnn
 from webrnn.engine.exporting import export_plan
 from webrnn.engine.streams.states import states_of
+from webrnn.formats import read_model
 from webrnn.ir import DType, Graph, Node, Scan, Value, is_plain, is_scan
-from webrnn.onnx.reader import read_model
 from webrnn.ops.rows import ROWS
 from webrnn.passes.small_weights import weights_to_be
 from webrnn.passes.weight_forms import BYTES, F32, weight_forms
@@ -46,8 +46,12 @@ MOST_SAMPLES = 2**14
 """Of a frame of audio."""
 REPEATS_SECONDS = 0.05
 """Of timing a run: browsers round their clocks."""
+MOST_LETTERS = 40
+"""Of the name of an effect."""
 LIMITS = webrnn.Limits(seconds=10)
 """Of a run of a model, which may be anybody's."""
+PATIENCE, LONG = 15.0, 1.0
+"""Seconds for trying sizes, and of one try behind which only smaller ones follow."""
 
 
 class Workbench:
@@ -85,7 +89,7 @@ class Workbench:
             "before": _graph(before, report.before.nodes, {item["label"] for item in left}),
             "after": _graph(report.graph, report.after.nodes),
             "left": left,
-            "audio": _audio(report.graph, carry),
+            "audio": session.about.get("audio") or _audio(report.graph, carry),
             "weights": _weights(report.graph, session, weights),
             "backend": session.backend,
             "notes": session.report().splitlines(),
@@ -110,6 +114,39 @@ class Workbench:
             rows.append({"name": name, "type": str(array.dtype), "shape": list(array.shape)})
             parts.append(array.tobytes())
         return {"outputs": rows, "ms": ms}, parts
+
+    def effect(self, request: dict[str, Any], buffers: Buffers) -> Reply:
+        """The plan for the audio thread of an amp or an effect; the model that is open stays."""
+        session = webrnn.InferenceSession(buffers[0], limits=LIMITS)
+        if session.about.get("audio", {}).get("kind") != "filter":
+            raise webrnn.ModelError("it does not take a sample and give one for it")
+        metadata = session.about.get("metadata", {})
+        name = metadata.get("name") if isinstance(metadata, dict) else None
+        with TemporaryDirectory() as folder:
+            file = Path(folder) / "effect.rnn"
+            session.export(file)
+            title = name if isinstance(name, str) and name.strip() else request["file"]
+            return {"title": title[:MOST_LETTERS]}, [file.read_bytes()]
+
+    def fits(self, request: dict[str, Any], buffers: Buffers) -> Reply:
+        """The place of the first of `tries` with which the model runs, or null and what the first one met."""
+        session, problem, most = self._opened(), None, float("inf")
+        end = time.perf_counter() + PATIENCE
+        for place, rows in enumerate(request["tries"]):
+            size = sum(prod(row["shape"]) for row in rows)
+            if size >= most:
+                continue
+            start = time.perf_counter()
+            try:
+                session.run(None, {row["name"]: _made_up(row) for row in rows})
+                return {"place": place, "problem": None}, []
+            except webrnn.Error as error:
+                problem = problem or str(error)
+            now = time.perf_counter()
+            most = size if now - start > LONG else most
+            if now > end:
+                break
+        return {"place": None, "problem": problem}, []
 
     def plan(self, request: dict[str, Any], buffers: Buffers) -> Reply:
         """With its states, where it has some. With `audio` it is one for the audio thread, and says what it takes."""
@@ -197,6 +234,14 @@ def _arrays(rows: list[dict[str, Any]], buffers: Buffers, steps: int | None = No
         row["name"]: np.frombuffer(buffer, np.dtype(row["type"])).reshape([*front, *row["shape"]])
         for row, buffer in zip(rows, buffers, strict=True)
     }
+
+
+def _made_up(row: dict[str, Any]) -> np.ndarray:
+    """An input of a type and a shape: normal noise, or all of one number."""
+    if row["fill"] is not None:
+        return np.full(row["shape"], row["fill"], row["type"])
+    noise = 0.5 * np.random.default_rng(1).standard_normal(row["shape"])
+    return noise.astype(row["type"]) if row["type"].startswith("float") else (noise > 0).astype(row["type"])
 
 
 def _mean_ms(run: Callable[[], Any]) -> float:

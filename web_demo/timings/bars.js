@@ -1,9 +1,9 @@
 // Horizontal bars on one linear scale. What would dwarf all others is cut, and says so.
 
 import { el } from "../page/dom.js";
-import { duration, ratio } from "../page/format.js";
+import { ratio, time } from "../page/format.js";
 
-/** `bars` are {label, ms, className, note}, the first one is what the others are compared with. */
+/** `bars` are {label, ms, isBusy, className, note}, the first one is what the others are compared with. */
 export function barChart(title, bars) {
   const known = bars
     .filter(({ ms }) => ms)
@@ -12,7 +12,7 @@ export function barChart(title, bars) {
   const longest = scaleOf(known);
   const summary = bars
     .filter(({ ms }) => ms)
-    .map(({ label, ms }) => `${label}: ${duration(ms)}`)
+    .map(({ label, ms, isBusy }) => `${label}: ${time(ms, isBusy)}`)
     .join("; ");
   return el(
     "div",
@@ -29,7 +29,7 @@ function scaleOf(sorted) {
   return last > 2.5 * before ? before * 1.25 : last;
 }
 
-function row({ label, ms, className, note }, first, longest) {
+function row({ label, ms, isBusy, className, note }, first, longest) {
   const bar = el("i", { class: className });
   bar.style.width = ms ? `${Math.min((100 * ms) / longest, 100)}%` : "0";
   if (ms > longest) bar.classList.add("cut");
@@ -42,7 +42,7 @@ function row({ label, ms, className, note }, first, longest) {
     el(
       "span",
       { class: "value" },
-      ms ? el("b", { text: duration(ms) }) : el("span", { class: "quiet", text: note ?? "" }),
+      ms ? el("b", { text: time(ms, isBusy) }) : el("span", { class: "quiet", text: note ?? "" }),
       compared && el("span", { class: "quiet", text: compared }),
     ),
   );

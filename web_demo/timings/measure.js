@@ -2,7 +2,7 @@
 // does not fall on one of them only.
 
 import { download } from "../page/files.js";
-import { median } from "./clock.js";
+import { calmest } from "./clock.js";
 import { compare } from "./compare.js";
 
 const floats = (bytes) => new Float32Array(bytes.buffer, 0, bytes.length >> 2);
@@ -27,7 +27,7 @@ async function files(model, needsOnnx) {
 
 /**
  * `workers` gives the Remote of each place, `pace` is {rounds, warmUpMs, sliceMs}. `report(rows)` is called after each round
- * with {engine: {ms, difference, twins} | {error}}, `progress(text, fraction)` all the time.
+ * with {engine: {ms, isBusy, difference, twins} | {error}}, `progress(text, fraction)` all the time.
  */
 export async function measure(model, engines, workers, pace, report, progress) {
   const { expected, ...parts } = await files(
@@ -59,7 +59,7 @@ export async function measure(model, engines, workers, pace, report, progress) {
       const row = rows[id];
       if (row.error) continue;
       row.samples.push((await workers[where]().call("slice", { engine: id })).ms);
-      row.ms = median(row.samples);
+      Object.assign(row, calmest(row.samples));
     }
     report(rows);
   }

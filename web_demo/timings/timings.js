@@ -1,8 +1,8 @@
-// Part 3: native timings that were recorded, and those of this browser, as bars and as a table.
+// Part 4: native timings that were recorded, and those of this browser, as bars and as a table.
 
 import { el, problem } from "../page/dom.js";
 import { downloadJson } from "../page/files.js";
-import { difference, duration } from "../page/format.js";
+import { difference, time } from "../page/format.js";
 import { Progress } from "../page/progress.js";
 import { Remote } from "../page/remote.js";
 import { pythonRemote } from "../python/python.js";
@@ -37,9 +37,10 @@ class Timings {
   );
   #progress = new Progress("Measuring");
   #problems = el("div", { class: "stack" });
+  #busy = el("p", { class: "notice", role: "status", hidden: true });
   #chips = el("div", { class: "chips", role: "group", "aria-label": "Model that is charted" });
   #chart = el("div");
-  #table = el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "All timings" });
+  #table = el("div", { class: "scroll" });
 
   constructor(place, site) {
     this.#place = place;
@@ -55,6 +56,7 @@ class Timings {
       el("div", { class: "row" }, this.#run, this.#pace),
       this.#progress.element,
       this.#problems,
+      this.#busy,
       this.#chips,
       this.#chart,
       this.#table,
@@ -69,11 +71,12 @@ class Timings {
   }
 
   #note() {
-    const { processor, native, rounds, load } = this.#recorded;
+    const { processor, native, rounds } = this.#recorded;
     return el("p", {
       class: "note",
       text:
-        `Native is ${native.replace("native:", "")} on ${processor}, the median of ${rounds} rounds at a load of ${load?.toFixed(1) ?? "?"}. Small ratios in the table are against it. ` +
+        `Native is ${native.replace("native:", "")} on ${processor}. All times are those of the calmest of many rounds, as webrnn bench takes them: natively there were ${rounds} or more. Small ratios in the table are against native. ` +
+        "≈ marks a time that was taken while the machine did other things. " +
         "✓ marks the same bits as a native build: builds with a fused multiply-add (AVX2, AVX-512, relaxed SIMD) round once where others round twice, so each kind has its own. " +
         "All run on one thread; wasm and native run the same plan, onnxruntime-web and numpy run the ONNX file.",
     });
@@ -86,6 +89,7 @@ class Timings {
     this.#run.classList.toggle("primary", !running);
     this.#pace.disabled = running;
     if (!running) this.#progress.hide();
+    this.#sayHowBusy();
   }
 
   #worker(where) {
@@ -141,11 +145,25 @@ class Timings {
     }
   }
 
+  /** Whether the machine did other things, here or where the native times were recorded. */
+  #sayHowBusy() {
+    const { models, load } = this.#recorded;
+    const then = models.filter(({ busy }) => busy).length;
+    const now = models.filter(({ name }) =>
+      Object.values(this.#results[name] ?? {}).some(({ isBusy }) => isBusy),
+    ).length;
+    const said = [
+      then && `${then} of ${models.length} native times were recorded on a busy machine${load ? `, at a load of ${load.toFixed(1)}` : ""}: webrnn serve records them again.`,
+      now && `The machine was busy while ${now} of ${models.length} models were measured here: close what else runs, then measure again.`,
+    ].filter(Boolean);
+    this.#busy.textContent = said.join(" ");
+    this.#busy.hidden = !said.length || this.#place.dataset.state === "running";
+  }
+
   #draw() {
     const { models, native } = this.#recorded;
     for (const chip of this.#chips.children) chip.setAttribute("aria-pressed", String(chip.value === this.#chosen));
-    this.#chips.scrollLeft =
-      this.#chips.querySelector('[aria-pressed="true"]').offsetLeft - this.#chips.clientWidth / 3;
+    this.#sayHowBusy();
     const model = models.find(({ name }) => name === this.#chosen);
     const rows = this.#results[model.name] ?? {};
     const bars = this.#engines
@@ -153,12 +171,13 @@ class Timings {
       .map(({ id, label, missing }) => ({
         label,
         ms: rows[id]?.ms,
+        isBusy: rows[id]?.isBusy,
         className: id,
         note: missing ?? (rows[id]?.error ? "failed" : "not measured yet"),
       }));
     this.#chart.replaceChildren(
       barChart(`${model.title}, time of one run`, [
-        { label: "native", ms: model.native[native], className: "native" },
+        { label: "native", ms: model.native[native], isBusy: model.busy, className: "native" },
         ...bars,
       ]),
     );
@@ -173,26 +192,33 @@ class Timings {
   #tableOf(models, native) {
     const engines = this.#engines.filter(({ missing }) => !missing);
     const head = ["model", "native", ...engines.map(({ label }) => label)].map((text) =>
-      el("th", { scope: "col", text }),
+      el("th", { scope: "col", role: "columnheader", text }),
     );
     const body = models.map((model) => {
-      const cells = engines.map(({ id }) => cell(this.#results[model.name]?.[id], model.native[native]));
-      const name = el("th", { scope: "row", text: model.title });
+      const cells = engines.map((engine) => cell(engine, this.#results[model.name]?.[engine.id], model.native[native]));
+      const name = el("th", { scope: "row", role: "rowheader", text: model.title });
       return el(
         "tr",
-        { class: model.name === this.#chosen ? "chosen" : null },
+        { role: "row", class: model.name === this.#chosen ? "chosen" : null },
         name,
-        el("td", { text: duration(model.native[native]) }),
+        el("td", { role: "cell", "data-label": "native", text: time(model.native[native], model.busy) }),
         cells,
       );
     });
-    return el("table", {}, el("thead", {}, el("tr", {}, head)), el("tbody", {}, body));
+    // On a phone it is laid out as a list: roles that are written out keep it a table for screen readers.
+    return el(
+      "table",
+      { role: "table", "aria-label": "All timings" },
+      el("thead", { role: "rowgroup" }, el("tr", { role: "row" }, head)),
+      el("tbody", { role: "rowgroup" }, body),
+    );
   }
 }
 
-function cell(row, native) {
-  if (row?.error) return el("td", { class: "quiet", title: row.error, text: "failed" });
-  if (!row?.ms) return el("td", { class: "quiet", text: "·" });
+function cell({ label }, row, native) {
+  const common = { role: "cell", "data-label": label };
+  if (row?.error) return el("td", { ...common, class: "quiet", title: row.error, text: "failed" });
+  if (!row?.ms) return el("td", { ...common, class: "quiet empty", text: "·" });
   const builds = row.twins.map((spec) => spec.replace("native:", ""));
   const title = builds.length
     ? `the same bits as ${builds.join(", ")}`
@@ -200,8 +226,8 @@ function cell(row, native) {
   const mark = builds.length ? el("span", { class: "tick", text: " ✓", "aria-label": title }) : "";
   return el(
     "td",
-    { title, "data-difference": String(row.difference), "data-twins": builds.join(" ") },
-    duration(row.ms),
+    { ...common, title, "data-difference": String(row.difference), "data-twins": builds.join(" ") },
+    time(row.ms, row.isBusy),
     mark,
     el("small", { text: (row.ms / native).toFixed(2) }),
   );

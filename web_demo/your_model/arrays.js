@@ -1,4 +1,4 @@
-// Element types of tensors as numpy, ONNX and JavaScript have them, and arrays of random numbers.
+// Element types of tensors as numpy, ONNX and JavaScript have them, and arrays of made-up numbers.
 
 export const ARRAYS = {
   float32: Float32Array,
@@ -50,4 +50,11 @@ export function random(type, shape, seed = 1) {
   return converted(Array.from({ length: count(shape) }, isFloat ? normal : () => Math.floor(2 * uniform())), type);
 }
 
-export const zeros = (type, shape) => converted(Array.from({ length: count(shape) }).fill(0), type);
+/** All elements are this number. */
+export const filled = (type, shape, number) => converted(Array.from({ length: count(shape) }).fill(number), type);
+
+/** An array by the word for its contents, as fillOf says it; `length` is the number that "length" means. */
+export function made(fill, type, shape, length, seed) {
+  if (fill === "random") return random(type, shape, seed);
+  return filled(type, shape, { zeros: 0, ones: 1, length }[fill]);
+}

@@ -2,20 +2,15 @@
 
 import { el } from "../page/dom.js";
 import { shape as shapeText } from "../page/format.js";
-import { converted, count, random, zeros } from "./arrays.js";
+import { converted, count, made } from "./arrays.js";
 import { fitted, readData } from "./data_files.js";
+import { fillOf, lengthOf, sizeGuesses, sizeKey } from "./size_guesses.js";
 
 const MOST_ELEMENTS = 2 ** 24;
 const MOST_STEPS = 5000;
 
-/** What to fill in for a size that the model leaves open. */
-function guess(name, input, axis) {
-  if (/batch|^n$/i.test(name ?? "")) return 1;
-  if (/seq|time|step|frame|len|^t$/i.test(name ?? "")) return 50;
-  const isSignal =
-    input.shape.length > 1 && axis === input.shape.length - 1 && !input.shape.some((size) => typeof size === "number");
-  return isSignal ? 512 : 1;
-}
+const FILLS = { random: "random", zeros: "zeros", ones: "ones", length: "the length", file: "from a file …" };
+const MOST_STATES = 2; // that are shown; more are folded
 
 class Input {
   file = null; // {name, values, shape}
@@ -23,14 +18,15 @@ class Input {
   constructor(port, sizes, { state, preset, onFix }) {
     Object.assign(this, port, { state });
     this.sizes = sizes;
+    const fill = fillOf(port, Boolean(state));
     this.source = el(
       "select",
       { "aria-label": `Data for ${this.name}`, change: () => this.#choose() },
-      ["random", "zeros", "file"].map((value) =>
-        el("option", { value, text: { random: "random", zeros: "zeros", file: "from a file …" }[value] }),
-      ),
+      Object.entries(FILLS)
+        .filter(([value]) => value !== "length" || fill === "length")
+        .map(([value, text]) => el("option", { value, text })),
     );
-    if (state) this.source.value = "zeros";
+    this.source.value = fill;
     this.picker = el("input", {
       type: "file",
       accept: ".npy,.wav,.json",
@@ -107,7 +103,7 @@ class Input {
   #feed(seed, step) {
     const { name, type } = this;
     if (this.isScalar) return { name, type, shape: [], data: converted([Number(this.value.value)], type) };
-    const wanted = this.shape.map((size, axis) => (typeof size === "number" ? size : this.sizes.of(this, axis)));
+    const wanted = this.wanted();
     if (count(wanted) > MOST_ELEMENTS)
       throw new Error(`'${name}' would have ${count(wanted).toLocaleString("en")} elements: choose smaller sizes`);
     if (this.source.value === "file") {
@@ -116,40 +112,44 @@ class Input {
       this.note.textContent = `${this.file.name}${note ? `: ${note}` : ""}`;
       return { name, type, shape, data: converted(values, type) };
     }
-    return {
-      name,
-      type,
-      shape: wanted,
-      data: this.source.value === "zeros" ? zeros(type, wanted) : random(type, wanted, seed),
-    };
+    return { name, type, shape: wanted, data: made(this.source.value, type, wanted, this.sizes.length(), seed) };
+  }
+
+  /** Its shape with the sizes that are chosen. */
+  wanted() {
+    return this.shape.map((size, axis) => (typeof size === "number" ? size : this.sizes.of(this, axis)));
   }
 }
 
 /** Numbers for the sizes that a model leaves open; a size with a name is asked for once. */
 class Sizes {
   fields = new Map();
+  #inputs;
 
-  constructor(inputs, shapes) {
+  constructor(inputs, shapes, guesses) {
+    this.#inputs = inputs;
     for (const input of inputs) {
       input.shape.forEach((size, axis) => {
-        if (typeof size === "number" || this.fields.has(this.#key(input, axis))) return;
-        const value = shapes[input.name]?.[axis] ?? guess(size, input, axis);
-        const label = size ?? `${input.name}, axis ${axis}`;
-        this.fields.set(this.#key(input, axis), {
-          label,
-          field: el("input", { type: "number", min: "0", value: String(value), "aria-label": `Size ${label}` }),
-        });
+        const label = sizeKey(input, axis);
+        if (typeof size === "number" || this.fields.has(label)) return;
+        const value = shapes[input.name]?.[axis] ?? guesses[label];
+        this.fields.set(label, el("input", { type: "number", min: "0", value: String(value), "aria-label": `Size ${label}` }));
       });
     }
   }
 
-  #key = (input, axis) => input.shape[axis] ?? `${input.name}\u0000${axis}`;
-
   of(input, axis) {
-    const { label, field } = this.fields.get(this.#key(input, axis));
+    const label = sizeKey(input, axis);
+    const field = this.fields.get(label);
     const size = Number(field.value);
     if (!field.value || !Number.isInteger(size) || size < 0) throw new Error(`${label} is no size`);
     return size;
+  }
+
+  /** Of the sequence: what inputs are to hold that say how long it is. */
+  length() {
+    const sized = (input) => input.shape.map((size, axis) => (typeof size === "number" ? size : this.of(input, axis)));
+    return lengthOf(this.#inputs, Object.fromEntries(this.#inputs.map((input) => [input.name, sized(input)])));
   }
 }
 
@@ -158,21 +158,22 @@ export class InputsView {
   #steps = el("input", { type: "number", min: "1", max: String(MOST_STEPS), value: "1", "aria-label": "Steps" });
 
   constructor(ports, { states, shapes = {}, onFix }) {
-    const sizes = new Sizes(ports, shapes);
+    const sizes = new Sizes(ports, shapes, sizeGuesses(ports, states)[0] ?? {});
+    this.hasSizes = sizes.fields.size > 0;
     const stateOf = new Map(Object.entries(states));
     this.inputs = ports.map((port) => new Input(port, sizes, { state: stateOf.get(port.name), onFix }));
     const labelled = (text, field) => el("label", {}, el("code", { text }), field);
-    const fields = [...sizes.fields.values()].map(({ label, field }) => labelled(label, field));
+    const fields = [...sizes.fields].map(([label, field]) => labelled(label, field));
     const hasStates = Object.keys(states).length > 0;
+    const [carried, fed] = [true, false].map((isState) => this.inputs.filter(({ state }) => Boolean(state) === isState));
+    const isFolded = carried.length > MOST_STATES;
+    const list = (inputs) => el("ul", { class: "inputs" }, inputs.map(({ element }) => element));
     this.element = el(
       "div",
       { class: "stack" },
       fields.length > 0 && el("div", { class: "sizes" }, fields),
-      el(
-        "ul",
-        { class: "inputs" },
-        this.inputs.map(({ element }) => element),
-      ),
+      list(isFolded ? fed : this.inputs),
+      isFolded && el("details", {}, el("summary", { text: `${carried.length} states, which begin as zeros` }), list(carried)),
       hasStates &&
         el(
           "div",

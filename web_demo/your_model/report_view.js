@@ -105,12 +105,15 @@ function passes({ steps }) {
   );
 }
 
-/** `opened` is what `open` of workbench.py returns. */
+/** What a model is, in figures; `opened` is what `open` of workbench.py returns. */
+export const factsView = (name, opened) =>
+  el("div", { class: "stack report" }, el("p", {}, el("strong", { class: "file", text: name })), tiles(opened));
+
+/** What became of it. */
 export function reportView(opened) {
   return el(
     "div",
-    { class: "stack report" },
-    tiles(opened),
+    { class: "stack" },
     leftList(opened.left),
     el("div", { class: "columns" }, graphView("Before", opened.before), graphView("After", opened.after)),
     legend(),

@@ -2,27 +2,38 @@
 
 import { answer } from "../page/remote.js";
 import { Model } from "../host/webrnn.js";
+import { filled, random } from "./arrays.js";
 
 const REPEATS_MS = 50; // browsers round their clocks
 const LIMITS = { seconds: 10 };
 let model = null;
 
-/** The results of one run, and the mean time of as many as fit. */
+/** The sizes that inputs leave open, as these feeds have them. */
+function sizesOf(feeds) {
+  const shapes = new Map(model.inputs.map(({ name, shape }) => [name, shape]));
+  const pairs = feeds.flatMap(({ name, shape }) => shape.map((size, axis) => [shapes.get(name)?.[axis], size]));
+  return Object.fromEntries(pairs.filter(([label]) => typeof label === "string"));
+}
+
+/** The results of one run, and the mean time of as many as fit. A plan whose states nobody gives is run as a stream. */
 function runOnce(feeds) {
   const named = Object.fromEntries(feeds.map(({ name, data, shape }) => [name, { data, shape }]));
-  const results = model.run(named);
-  const { shapes } = model;
+  const carried = new Set(Object.values(model.carry ?? {}));
+  const isStream = model.inputs.some(({ name }) => !(name in named));
+  const stream = isStream ? model.stream({ sizes: sizesOf(feeds) }) : null;
+  const run = (options) => (stream ? stream.step(named, options) : model.run(named, options));
+  const results = run();
+  const shapes = { ...(stream ?? model).shapes };
   let runs = 0;
   const start = performance.now();
   do {
-    model.run(named, { borrow: true });
+    run({ borrow: true });
     runs++;
   } while (performance.now() - start < REPEATS_MS);
   const ms = (performance.now() - start) / runs;
-  return {
-    ms,
-    outputs: model.outputs.map(({ name, type }) => ({ name, type, shape: shapes[name], data: results[name] })),
-  };
+  stream?.dispose();
+  const outputs = model.outputs.filter(({ name }) => !isStream || !carried.has(name));
+  return { ms, outputs: outputs.map(({ name, type }) => ({ name, type, shape: shapes[name], data: results[name] })) };
 }
 
 /** The results of steps of one stream, one after the other; those that are carried are left out. */
@@ -62,7 +73,24 @@ function joined(parts) {
   return all;
 }
 
+/** The place of the first of `tries` with which the plan runs; else null, and what the first one met. */
+function firstThatFits(tries) {
+  let problem = null;
+  for (const [place, feeds] of tries.entries()) {
+    try {
+      const made = ({ type, shape, fill }) => (fill === null ? random(type, shape) : filled(type, shape, fill));
+      model.run(Object.fromEntries(feeds.map((feed) => [feed.name, { data: made(feed), shape: feed.shape }])));
+      return { place, problem: null };
+    } catch (error) {
+      problem ??= error.message;
+    }
+  }
+  return { place: null, problem };
+}
+
 answer({
+  fits: async ({ tries }) => firstThatFits(tries),
+
   async open({ bytes }) {
     model = await Model.load(bytes, { limits: LIMITS });
     const { inputs, outputs, variant, carry = {}, about = null } = model;

@@ -1,4 +1,4 @@
-// Part 2: a model or a plan is dropped, looked at, run and saved.
+// Part 3: a model or a plan is dropped, looked at, run and saved.
 
 import { el, problem } from "../page/dom.js";
 import { download, save } from "../page/files.js";
@@ -6,24 +6,21 @@ import { bytes as bytesText } from "../page/format.js";
 import { Progress } from "../page/progress.js";
 import { Remote } from "../page/remote.js";
 import { pythonRemote } from "../python/python.js";
+import { adviceFor, titleFor } from "./advice.js";
 import { elementType, ARRAYS } from "./arrays.js";
+import { audioOffer, requireHop } from "./audio_offer.js";
 import { InputsView } from "./inputs_view.js";
-import { reportView } from "./report_view.js";
+import { factsView, reportView } from "./report_view.js";
 import { compareOutputs, resultsView } from "./results_view.js";
+import { fillOf, lengthOf, shapesFor, sizeGuesses } from "./size_guesses.js";
+import { statesView } from "./states_view.js";
 import { weightsView } from "./weights_view.js";
 
 const MAGIC = "WRNN";
+const KINDS = ".onnx,.rnn,.nam,.json,.aidax";
 const MOST_BYTES = 512 * 2 ** 20;
 
 const isPlan = (bytes) => String.fromCharCode(...bytes.subarray(0, 4)) === MAGIC;
-
-/** A title for an error, by what kind Python or the VM says it is. */
-function titleOf(kind, name) {
-  if (kind === "UnsupportedOp") return `${name} uses something that webrnn does not support:`;
-  if (kind === "PlanError") return `${name} is not a plan that can be run:`;
-  if (kind === "ModelError") return `${name} is not an ONNX model that can be read:`;
-  return `${name} could not be opened:`;
-}
 
 class YourModel {
   #place;
@@ -34,12 +31,13 @@ class YourModel {
   #model = null; // {name, file, kind, inputs, outputs, states, unsure, weights, planFor, plan}
   #progress = new Progress("Opening the model");
   #problems = el("div", { class: "stack", "aria-live": "polite" });
+  #facts = el("div");
   #report = el("div");
   #runner = el("div", { class: "stack" });
   #results = el("div", { "aria-live": "polite" });
   #picker = el("input", {
     type: "file",
-    accept: ".onnx,.rnn",
+    accept: KINDS,
     hidden: true,
     change: () => this.#openFile(this.#picker.files[0]),
   });
@@ -74,8 +72,9 @@ class YourModel {
     const zone = el(
       "button",
       { class: "dropzone", type: "button", click: () => this.#picker.click() },
-      el("strong", { text: "Drop an .onnx or .rnn file here" }),
-      el("span", { class: "quiet small", text: "or press to choose one. It stays in this browser." }),
+      el("strong", { text: "Drop a model here" }),
+      el("span", { class: "quiet small", text: ".onnx, .rnn, .nam, or .json of RTNeural and AIDA-X" }),
+      el("span", { class: "quiet small", text: "or press to choose a file. It stays in this browser." }),
     );
     place.replaceChildren(
       zone,
@@ -84,9 +83,10 @@ class YourModel {
         el("div", { class: "row try" }, el("span", { class: "quiet small", text: "Or try" }), this.#chips),
       el("div", { class: "row spread busy" }, this.#progress.element, this.#stop),
       this.#problems,
-      this.#report,
+      this.#facts,
       this.#runner,
       this.#results,
+      this.#report,
     );
     this.#acceptDrops(place, zone);
     place.dataset.state = "idle";
@@ -108,7 +108,7 @@ class YourModel {
   #say = (text, fraction) => this.#progress.show(text, fraction);
 
   /** Does something that takes a while; what it throws is shown below `title(error)`. */
-  async #busy(title, work) {
+  async #busy(title, work, advice = "") {
     if (this.#place.dataset.state === "busy") return;
     this.#place.dataset.state = "busy";
     this.#problems.replaceChildren();
@@ -121,7 +121,7 @@ class YourModel {
       if (error.name === "AbortError") this.#place.dataset.state = "stopped";
       else
         this.#problems.replaceChildren(
-          problem(title(error), error),
+          problem(title(error), error, adviceFor(error, advice)),
           error.details ? el("pre", { class: "small", text: error.details }) : "",
         );
     } finally {
@@ -139,13 +139,13 @@ class YourModel {
 
   #forget() {
     this.#model = null;
-    for (const part of [this.#report, this.#runner, this.#results]) part.replaceChildren();
+    for (const part of [this.#facts, this.#report, this.#runner, this.#results]) part.replaceChildren();
     for (const chip of this.#chips.children) chip.setAttribute("aria-pressed", "false");
   }
 
   #openBundled(model) {
     return this.#busy(
-      (error) => titleOf(error.kind, model.title),
+      (error) => titleFor(error, model.title),
       async () => {
         this.#forget();
         this.#chips.querySelector(`[data-model="${model.name}"]`).setAttribute("aria-pressed", "true");
@@ -159,7 +159,7 @@ class YourModel {
     if (!file) return;
     this.#picker.value = "";
     return this.#busy(
-      (error) => titleOf(error.kind, file.name),
+      (error) => titleFor(error, file.name),
       async () => {
         this.#forget();
         if (file.size > MOST_BYTES)
@@ -168,6 +168,7 @@ class YourModel {
         if (!bytes.length) throw new Error("the file is empty");
         await this.#open(file.name, bytes, {});
       },
+      "Choose another file, or one of the models below.",
     );
   }
 
@@ -181,7 +182,7 @@ class YourModel {
     const { inputs, outputs, variant, carry, about } = await this.#onVm("open", { bytes });
     this.#model = { name, kind: "plan", inputs, states: carry, plan: bytes, audio: about?.audio };
     const port = ({ name: label, type, shape }) => `${label} ${type}[${shape.map((size) => size ?? "?").join(", ")}]`;
-    this.#report.replaceChildren(
+    this.#facts.replaceChildren(
       el(
         "p",
         { class: "plan-facts" },
@@ -189,7 +190,7 @@ class YourModel {
         ` is a plan of ${bytesText(bytes.length)}: it was verified and runs on the ${variant} VM, without Python. It gives ${outputs.map(port).join(", ")}.`,
       ),
     );
-    this.#offerRun({});
+    await this.#offerSizes({});
   }
 
   async #openOnnx(name, bytes, fixed, shapes, weights = "f32") {
@@ -213,7 +214,8 @@ class YourModel {
       audio: opened.audio,
     };
     const onWeights = (form) => this.#again({ weights: form });
-    this.#report.replaceChildren(reportView(opened), weightsView(opened.weights, onWeights));
+    this.#facts.replaceChildren(factsView(name, opened));
+    this.#report.replaceChildren(weightsView(opened.weights, onWeights), reportView(opened));
     if (unknown)
       this.#runner.replaceChildren(
         el("p", {
@@ -221,103 +223,79 @@ class YourModel {
           text: `Input '${unknown.name}' takes ${unknown.type}, which this page cannot make up.`,
         }),
       );
-    else this.#offerRun(shapes, (input, value) => this.#again({ fixed: { ...fixed, [input]: value } }));
+    else await this.#offerSizes(shapes, (input, value) => this.#again({ fixed: { ...fixed, [input]: value } }));
+  }
+
+  /** Offers to run it with shapes that are known, or else with the first guess with which it runs. */
+  async #offerSizes(shapes, onFix) {
+    const { inputs, states } = this.#model;
+    const guesses = sizeGuesses(inputs, states);
+    const isGuessed = guesses.length > 0 && Object.keys(guesses[0]).length > 0 && !Object.keys(shapes).length;
+    if (!isGuessed) return this.#offerRun(shapes, onFix);
+    const tries = guesses.map((sizes) => shapesFor(inputs, sizes));
+    const { place, problem: why } = await this.#onEither("fits", { tries: tries.map((each) => this.#madeUp(each)) });
+    this.#offerRun(tries[place ?? 0], onFix);
+    const said = `No sizes were found with which it runs: fill in those that it was made for. With the first guess: ${why}`;
+    if (place === null) this.#runner.firstChild.after(el("p", { class: "notice", text: said }));
+  }
+
+  /** What a worker is to make up for the inputs. */
+  #madeUp(shapes) {
+    const { inputs, states } = this.#model;
+    const numbers = { random: null, zeros: 0, ones: 1, length: lengthOf(inputs, shapes) };
+    return inputs.map((input) => {
+      const { name, type, shape } = input;
+      const fill = !shape.length && /^(sr|rate|sample_?rate)$/i.test(name) ? 16000 : numbers[fillOf(input, name in states)];
+      return { name, type, shape: shapes[name], fill };
+    });
   }
 
   /** Opens the model again, with an input fixed or other weights. */
   #again(changed) {
     const { name, file, fixed, shapes, weights } = { ...this.#model, ...changed };
     return this.#busy(
-      (error) => titleOf(error.kind, name),
+      (error) => titleFor(error, name),
       () => this.#openOnnx(name, file, fixed, shapes, weights),
     );
   }
 
   #offerRun(shapes, onFix) {
-    const { inputs, states } = this.#model;
+    const { inputs, states, audio } = this.#model;
     const view = new InputsView(inputs, { states, shapes, onFix });
-    this.#runner.replaceChildren(
-      el("h3", { text: "Run it" }),
-      view.element,
-      this.#askForStates(shapes, onFix),
-      el(
-        "div",
-        { class: "row" },
-        el("button", { class: "button primary", type: "button", text: "Run", click: () => this.#run(view) }),
-        el("button", { class: "button", type: "button", text: "Save the plan (.rnn)", click: () => this.#save(view) }),
-      ),
-      this.#audioOffer(),
-    );
-    this.#results.replaceChildren();
-  }
-
-  /** Where it is not sure which output becomes which input: why, and a field to name the pairs. */
-  #askForStates(shapes, onFix) {
-    const { unsure, states } = this.#model;
-    if (!unsure) return "";
-    const text = Object.entries(states).map((pair) => pair.join("="));
-    const field = el("input", { type: "text", value: text.join(" "), placeholder: "h_in=h_out", "aria-label": "States" });
-    const use = () =>
+    const button = (text, click, className = "button") => el("button", { class: className, type: "button", text, click });
+    const onStates = (pairs) =>
       this.#busy(
         () => "These are no states of it:",
         async () => {
-          this.#model.states = this.#pairs(field.value);
+          this.#model.states = pairs();
           this.#model.planFor = null;
           this.#offerRun(shapes, onFix);
         },
       );
-    return el(
-      "div",
-      { class: "stack unsure" },
-      el("p", { class: "note", text: unsure }),
+    this.#runner.replaceChildren(
       el(
         "div",
-        { class: "row" },
-        field,
-        el("button", { class: "button", type: "button", text: "Carry these", click: use }),
+        { class: "row spread run-row" },
+        el("h3", { text: "Run it" }),
+        el(
+          "div",
+          { class: "row" },
+          view.hasSizes && button("Find sizes", () => this.#findSizes(onFix)),
+          button("Save the plan (.rnn)", () => this.#save(view)),
+          button("Run", () => this.#run(view), "button primary"),
+        ),
       ),
+      view.element,
+      statesView(this.#model, onStates),
+      audio && this.#listening ? audioOffer(this.#model, (chosen) => this.#listen(chosen)) : "",
     );
+    this.#results.replaceChildren();
   }
 
-  /** {input: output} of "h_in=h_out c_in=c_out". */
-  #pairs(text) {
-    const named = (ports, name) => ports.some((port) => port.name === name);
-    const pairs = text.split(/[\s,]+/).filter(Boolean).map((pair) => pair.split("="));
-    for (const [before, after] of pairs) {
-      if (!named(this.#model.inputs, before)) throw new Error(`there is no input '${before}'`);
-      if (!named(this.#model.outputs, after)) throw new Error(`there is no output '${after}'`);
-    }
-    return Object.fromEntries(pairs);
-  }
-
-  /** For a model of frames of numbers: it can run on samples, in the place of a model of part 1. */
-  #audioOffer() {
-    const { audio, kind } = this.#model;
-    if (!audio || !this.#listening) return "";
-    const hop = el("input", {
-      type: "number",
-      min: "1",
-      max: String(audio.frame),
-      value: String(audio.hop ?? Math.max(audio.frame >> 2, 1)),
-      disabled: kind === "plan",
-      "aria-label": "Samples from one frame to the next",
-    });
-    return el(
-      "div",
-      { class: "row audio-offer" },
-      el(
-        "span",
-        { class: "small" },
-        `Frames of ${audio.frame} samples, one every `,
-        hop,
-        ` at ${audio.sample_rate / 1000} kHz`,
-      ),
-      el("button", {
-        class: "button",
-        type: "button",
-        text: "Put it on the audio thread",
-        click: () => this.#listen({ ...audio, hop: Number(hop.value) }),
-      }),
+  #findSizes(onFix) {
+    return this.#busy(
+      () => "Sizes could not be tried:",
+      () => this.#offerSizes({}, onFix),
     );
   }
 
@@ -326,8 +304,7 @@ class YourModel {
       () => "It cannot run on the audio thread:",
       async () => {
         const { name, kind, states, plan } = this.#model;
-        if (kind === "onnx" && !(Number.isInteger(audio.hop) && audio.hop >= 1 && audio.hop <= audio.frame))
-          throw new Error(`a frame every ${audio.hop} samples is not possible`);
+        if (kind === "onnx") requireHop(audio);
         const bytes =
           kind === "plan" ? plan : (await this.#onPython("plan", { audio, carry: states })).buffers[0].slice();
         this.#say("Loading it on the audio thread", null);
@@ -338,7 +315,7 @@ class YourModel {
 
   #run(view) {
     const title = () => "It could not be run:";
-    return this.#busy(title, async () => {
+    const work = async () => {
       const { kind, states: carry } = this.#model;
       const { steps } = view;
       const feeds = view.feeds(steps);
@@ -357,7 +334,8 @@ class YourModel {
       this.#results.replaceChildren(
         resultsView(first ?? second.outputs, runs, first && compareOutputs(first, second.outputs)),
       );
-    });
+    };
+    return this.#busy(title, work, "Choose other sizes or data, and run it again.");
   }
 
   /** The plan, checked by the VM, for the shapes that are chosen. */
@@ -379,6 +357,11 @@ class YourModel {
         save(this.#model.plan, this.#model.name.replace(/\.\w+$/, "") + ".rnn");
       },
     );
+  }
+
+  /** In Python for models, on the VM for plans. */
+  #onEither(name, value) {
+    return this.#model.kind === "plan" ? this.#onVm(name, value) : this.#onPython(name, value);
   }
 
   #onPython(name, value) {

@@ -26,7 +26,7 @@ LANES = 16
 MOST_NUMBERS = 1 << 20
 """In a table of filters."""
 BLOCK = 4096
-"""Samples that are taken at a time."""
+"""Samples that are taken at a time, or that come of them if those are more."""
 
 
 class Resampler:
@@ -57,9 +57,9 @@ class Resampler:
             self.reach = 0
             return
         self._kernels, self._table = _table(up, down)
-        most = BLOCK + self._taps
-        self._input = [self._kernels.empty(most) for _ in range(channels)]
-        self._output = self._kernels.empty(ceil(most * self.ratio) + 1)
+        self._block = min(BLOCK, max(1, int(BLOCK / self.ratio)))
+        self._input = [self._kernels.empty(self._block + self._taps) for _ in range(channels)]
+        self._output = self._kernels.empty(ceil(self._block * self.ratio) + 1)
         self._begin()
 
     def push(self, samples: Any) -> np.ndarray:
@@ -91,8 +91,8 @@ class Resampler:
 
     def _resampled(self, samples: np.ndarray) -> np.ndarray:
         parts = [self._nothing()]
-        for first in range(0, len(samples), BLOCK):
-            block = samples[first : first + BLOCK].reshape(-1, self.channels)
+        for first in range(0, len(samples), self._block):
+            block = samples[first : first + self._block].reshape(-1, self.channels)
             for channel, buffer in enumerate(self._input):
                 buffer.array[self._filled : self._filled + len(block)] = block[:, channel]
             self._filled += len(block)

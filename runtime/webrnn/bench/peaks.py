@@ -22,8 +22,8 @@ from webrnn.engine.kernels import native
 from webrnn.engine.kernels.loading import ALIGNMENT, FOLDER
 from webrnn.engine.programs.vm_program import with_shapes
 from webrnn.errors import Error
+from webrnn.formats import read_model
 from webrnn.ir import Graph, Scan, Value, is_scan
-from webrnn.onnx.reader import read_model
 from webrnn.passes import run_passes
 from webrnn.report.measures import measure
 from webrnn.shapes.facts import Facts

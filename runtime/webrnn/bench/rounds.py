@@ -24,6 +24,8 @@ n-th round only, in every RAREST-th at least: slow runners do not take the time 
 FEWEST_ROUNDS = 9
 CALM_SHARE, FEWEST_CALM = 1 / 10, 3
 """Of the rounds: ratios are those of the calmest."""
+BUSY = 1.25
+"""How much longer than in the calmest rounds a run typically takes on a machine that has other things to do."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,18 @@ class Result:
         return min(self.seconds)
 
     @property
+    def calm(self) -> float:
+        """The median of the calmest rounds: what a run takes while nothing else disturbs the machine."""
+        return float(np.median(sorted(self.seconds)[: _n_calm(len(self.seconds))]))
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether the machine did other things: most rounds took clearly longer than the calmest, or not even those
+        agree."""
+        calmest = sorted(self.seconds)[: _n_calm(len(self.seconds))]
+        return self.median > BUSY * self.calm or calmest[-1] > BUSY * calmest[0]
+
+    @property
     def noise(self) -> float:
         """How far a round typically is from the median, relative to it."""
         return float(np.median(np.abs(np.array(self.seconds) - self.median))) / self.median
@@ -83,7 +97,7 @@ class Result:
         theirs = dict(zip(base.rounds, base.seconds, strict=True))
         pairs = [(mine, theirs[at]) for at, mine in zip(self.rounds, self.seconds, strict=True) if at in theirs]
         pairs.sort(key=lambda pair: max(pair[0] / self.best, pair[1] / base.best))
-        calm = pairs[: max(FEWEST_CALM, round(len(pairs) * CALM_SHARE))]
+        calm = pairs[: _n_calm(len(pairs))]
         low, middle, high = np.percentile([mine / their for mine, their in calm], [25, 50, 75])
         return Ratio(float(middle), float(low), float(high))
 
@@ -278,6 +292,11 @@ def apart(arrays: Sequence[np.ndarray], others: Sequence[np.ndarray]) -> float:
     if len(arrays) == len(others) and all(_same(a, b) for a, b in zip(arrays, others, strict=True)):
         return 0.0
     return max(difference(arrays, others), float(np.finfo(np.float32).tiny))
+
+
+def _n_calm(rounds: int) -> int:
+    """How many of so many rounds are the calmest."""
+    return max(FEWEST_CALM, round(rounds * CALM_SHARE))
 
 
 def _us(seconds: float) -> float:

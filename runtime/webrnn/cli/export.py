@@ -31,9 +31,12 @@ from .options import (
     weight_arguments,
 )
 
+MOST_HOP = 1 << 16
+"""As the AudioWorklet takes them."""
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("model", help="path of an ONNX file")
+    parser.add_argument("model", help="path of an ONNX file, or of an amp or effect: .nam, RTNeural or AIDA-X JSON")
     parser.add_argument(
         "-o", "--output", type=Path, metavar="FILE.rnn", help="the plan file (default: beside the model)"
     )
@@ -53,6 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--pool", action="store_true", help="with --carry: a plan for any number of streams, run side by side"
     )
+    parser.add_argument("--hop", type=int, metavar="N", help="of an amp or effect: samples for a step (default: 128)")
     parser.add_argument("--about", metavar="FILE.json", help="a JSON object to store: model.about in JavaScript")
 
 
@@ -67,9 +71,12 @@ def main(arguments: argparse.Namespace) -> None:
         fixed=fixed_inputs(arguments.fixed),
         **weight_arguments(arguments),
     )
+    if arguments.hop is not None:
+        about = {**(about or {}), "audio": _audio(session.about, arguments.hop)}
     output = arguments.output or Path(arguments.model).with_suffix(".rnn")
     found = session.find_states()
-    if carry == "auto" and found.problem is not None:
+    is_effect = "format" in session.about
+    if carry == "auto" and found.problem is not None and not is_effect:
         line = " ".join(f"{before}={after}" for before, after in found.answer.items())
         raise ModelError(f"{found.problem}; here: --carry {line or 'INPUT=OUTPUT ...'}")
     try:
@@ -80,10 +87,10 @@ def main(arguments: argparse.Namespace) -> None:
         raise OptionError(f"cannot write {str(output)!r}: {error.strerror}") from None
     data = output.read_bytes()
     print("\n\n".join(sections(PlanFile(data))))
-    if carry == "auto":
+    if carry == "auto" and not is_effect:
         reasons = [f"  {pair.before} -> {pair.after}  {pair.reason}" for pair in found.pairs]
         print("\n".join(["\nfound states", *reasons]))
-    if carry is None:
+    if carry is None and not is_effect:
         likely = [f"{pair.before}={pair.after}" for pair in found.pairs]
         way = f"--carry {likely[0]} ..." if found.doubts and likely else "--carry auto"
         if likely:
@@ -97,6 +104,15 @@ def main(arguments: argparse.Namespace) -> None:
     if unfused := unfused_parts(decode(data)):
         print(f"\nNote: pages load the simd module for it; not in the relaxed module: {', '.join(unfused)}")
     print(f"\n{output}: {sizes_text(PlanFile(data))}")
+
+
+def _audio(about: dict[str, Any], hop: int) -> dict[str, Any]:
+    """How a host runs an effect, with so many samples for a step."""
+    if "audio" not in about:
+        raise OptionError("--hop is for amps and effects that take a signal and give one")
+    if not 1 <= hop <= MOST_HOP:
+        raise OptionError(f"--hop {hop}: a step takes 1 to {MOST_HOP} samples")
+    return {**about["audio"], "frame": hop, "hop": hop}
 
 
 def sizes_text(file: PlanFile) -> str:

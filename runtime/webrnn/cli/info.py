@@ -16,9 +16,9 @@ from webrnn.engine.streams.carry import ByFrames
 from webrnn.engine.streams.states import states_of
 from webrnn.engine.streams.streaming import StreamingModel
 from webrnn.errors import Error
+from webrnn.formats import read_model
 from webrnn.ir import Graph, Scan, is_scan
 from webrnn.ir.dims import is_static
-from webrnn.onnx.reader import read_model
 from webrnn.passes.weight_forms import WeightForms
 from webrnn.plan.file import PlanFile, plan_bytes
 from webrnn.plan.stored_timing import timing_text

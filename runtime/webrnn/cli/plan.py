@@ -8,8 +8,8 @@ from pathlib import Path
 from webrnn.engine.programs.obstacles import listed, obstacles, obstacles_for_some_shapes
 from webrnn.engine.programs.vm_program import with_shapes
 from webrnn.errors import PlanError
+from webrnn.formats import read_model
 from webrnn.ir import Graph, SymbolicDim
-from webrnn.onnx.reader import read_model
 from webrnn.plan.encode import compile_graph
 from webrnn.plan.file import PlanFile, plan_bytes
 from webrnn.plan.halves import stored_plan

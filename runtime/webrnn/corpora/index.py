@@ -88,7 +88,9 @@ def read_index(folder: Path) -> Iterator[tuple[Record | int, int]]:
 
 
 def sync_folder(folder: Path) -> None:
-    """Let what was renamed in a folder be so after a power cut too."""
+    """Let what was renamed in a folder be so after a power cut too. Windows cannot be asked for that."""
+    if os.name == "nt":
+        return
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -11,11 +11,11 @@ be killed at any moment: what has no line is dropped and done again.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import os
 import shutil
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
@@ -28,6 +28,8 @@ from .ranges import Ranges
 FORMAT = 1
 LOCK, FAILED, SHARDS, TEMPORARY = ".lock", "failed.jsonl", "shards", "tmp"
 SHARDS_IN_FOLDER = 1000
+LOCKED_BYTE = 1 << 30
+"""On Windows others cannot read what is locked, and are to read the number of the process."""
 
 
 class Store:
@@ -87,7 +89,7 @@ class Store:
     def _locked(self) -> IO[str]:
         lock = open(self.folder / LOCK, "a+")  # noqa: SIM115
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _lock(lock)
         except OSError:
             lock.seek(0)
             who = lock.read().strip() or "unknown"
@@ -280,6 +282,20 @@ class Store:
 
     total: int = 0
     """How many items there are; known once all were listed."""
+
+
+def _lock(file: IO[str]) -> None:
+    """Raises OSError if another process has the lock."""
+    if sys.platform == "win32":
+        import msvcrt
+
+        os.lseek(file.fileno(), LOCKED_BYTE, os.SEEK_SET)
+        msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+        os.lseek(file.fileno(), 0, os.SEEK_SET)
+    else:
+        import fcntl
+
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def _difference(before: Mapping[str, Any], now: Mapping[str, Any], where: str = "") -> str:

@@ -24,7 +24,7 @@ import webrnn
 from webrnn.errors import Error, OptionError
 from webrnn.web.folders import CHECKOUT, HOST, modules, page_files, page_folder, write_host
 
-from . import bundled, listening, native_timings
+from . import amps, bundled, listening, native_timings
 
 PEER_FILES = ("ort.wasm.min.mjs", "ort-wasm-simd-threaded.mjs", "ort-wasm-simd-threaded.wasm")
 
@@ -75,6 +75,7 @@ def write(folder: Path, sources: Sources, say: Say = print) -> None:
     if sources.has_bundled:
         description["bundled"] = _or_say(say, "models to try", lambda: bundled.write(folder / "bundled", say)) or []
         description["listen"] = _or_say(say, "audio", lambda: listening.write(folder / "bundled", say))
+    description["amps"] = _or_say(say, "an amp", lambda: amps.write(folder / "bundled")) or []
     if sources.rounds:
         native_timings.write(folder / "timings", say, sources.rounds)
     description["pyodide"] = None

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from webrnn.checks.graphs import SizeConditions, checked, checked_again
 from webrnn.errors import OptionError, PlanError, ShapeError
+from webrnn.formats.reader import read
 from webrnn.ir import Graph, SymbolicDim, Value
-from webrnn.onnx.reader import read_model
 from webrnn.onnx.tensors import spell_type
 from webrnn.passes import run_passes
 from webrnn.passes.base import Semantics
@@ -55,6 +55,8 @@ class NodeArg:
 
 class InferenceSession:
     """Runs one model, given as the path of a file, as its bytes, or as a graph that was built in Python.
+
+    A file is an ONNX model, a plan, or a model of an amp or an effect: see docs/formats.md.
 
     >>> import numpy as np
     >>> from onnx.parser import parse_model
@@ -101,7 +103,9 @@ class InferenceSession:
         self._source: Graph | None = None
         """The model as it was read."""
         self.about: dict[str, Any] = {}
-        """What a plan file says about itself, see `export`."""
+        """What a plan file says about itself, see `export`; of a model of an effect what its file says."""
+        self._is_effect = False
+        """Whether it takes a signal of any length: then "auto" is "internal"."""
         self._lock = new_lock(self)
         self._streaming_models: dict[Any, StreamingModel] = {}
         self._batched_models: dict[StreamingModel, Batched | str] = {}
@@ -116,8 +120,12 @@ class InferenceSession:
             self.inputs, self.outputs = program.signature()
             self._program: Program = program
         else:
-            self.graph: Graph = _built(model, fixed) if isinstance(model, Graph) else read_model(model, fixed)
-            """Optimized; its values are what passes found out, not what the model declares."""
+            if isinstance(model, Graph):
+                self.graph: Graph = _built(model, fixed)
+                """Optimized; its values are what passes found out, not what the model declares."""
+            else:
+                source = read(model, fixed)
+                self.graph, self.about, self._is_effect = source.graph, source.about, source.is_effect
             self.inputs = [value.like(value.name) for value in self.graph.inputs]
             self.outputs = [value.like(value.name) for value in self.graph.outputs]
             optimize = partial(_optimize, disable=self._disable, forms=self._forms)
@@ -189,6 +197,8 @@ class InferenceSession:
         """The model with these states carried. It is made once, so that all its streams share the weights."""
         from .streams.carry import ByFrames
 
+        if self._is_effect and carry == "auto":
+            carry = "internal"
         by_frames = ByFrames.of(carry, time, running, lookback)
         key = carry if isinstance(carry, str) else tuple(carry.items()), by_frames
         with self._lock:
@@ -273,13 +283,16 @@ class InferenceSession:
         takes which output, and from what the states start; with "internal" the states are inputs and outputs of the
         plan. With `pool`, the plan takes any number of such streams in one run, side by side: `session.pool()` and
         `model.pool()` in JavaScript run them together. `shapes` are those of one stream then. A model whose streams
-        cannot be put side by side is refused. `about` is any JSON object, for whoever loads the file.
+        cannot be put side by side is refused. `about` is any JSON object, for whoever loads the file. The plan of an
+        effect, such as a .nam file, is always that of a stream, and says beside `about` how an AudioWorklet runs it.
 
         Before it is written, the plan is run once, or for some steps, with inputs that are made up, and compared with
         what the session gives. What is to be said of that, such as sizes for which it does not hold, is returned.
         """
         from .export_trial import try_plan, try_pool, try_stream
 
+        if self._is_effect:
+            carry, about = carry or "internal", {**self.about, **(about or {})}
         if carry is None and pool:
             raise OptionError(
                 'pool=True is for streams: say what they carry, carry="auto", "internal" or {input: output}'

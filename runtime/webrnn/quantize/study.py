@@ -13,8 +13,8 @@ from typing import Any, Protocol
 
 from webrnn.engine.streams.carry import Carry
 from webrnn.errors import OptionError, PlanError
+from webrnn.formats import read_model
 from webrnn.ir import Graph
-from webrnn.onnx.reader import read_model
 from webrnn.passes.weight_forms import EVERY, F16, F32, INT8, INT16, is_called, require_called, weight_forms
 from webrnn.plan import file as plan_file
 

@@ -7,8 +7,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from webrnn.formats import read_model
 from webrnn.ir import Graph
-from webrnn.onnx.reader import read_model
 from webrnn.passes.base import Decline, Semantics
 from webrnn.passes.pipeline import Observer, run_passes
 

@@ -16,7 +16,7 @@ PACKAGE = Path(webrnn.__file__).resolve().parent
 CHECKOUT = PACKAGE.parents[1]
 HOST = "host"
 """The folder of what runs plans and audio, within the page's."""
-SUFFIXES = (".html", ".css", ".js", ".py")
+SUFFIXES = (".html", ".css", ".js", ".py", ".nam")
 IMPORT = re.compile(r'^(import|export) \{([^}]*)\} from "\./([\w.]+)";\n', re.M)
 """The form in which modules of one folder import each other, or export what is another's."""
 

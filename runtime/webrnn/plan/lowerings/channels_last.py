@@ -55,7 +55,7 @@ def convolve(
     other; None where vectors across filters do not pay."""
     pair, rows = pair_of(axes), rows_of_channels(x)
     filters, depth = weights.shape[0], weights.shape[1]
-    if not all(axis.is_stepped for axis in pair) or not _pays(rows, filters, group):
+    if not all(axis.is_stepped for axis in pair) or not _pays(rows, filters, group, pair):
         return None
     if filters // group < GRAIN and group > 1:
         if depth > 1 and pair[1].dilation > 1:
@@ -76,12 +76,15 @@ def convolve(
     return channels_second(target, x.rank)
 
 
-def _pays(rows: View, filters: int, group: int) -> bool:
-    if group > 1:
+def _pays(rows: View, filters: int, group: int, pair: Sequence[Axis]) -> bool:
+    """Few filters do not fill vectors. They pay where windows have many taps, or where channels lie behind each other
+    already: the other instruction adds up taps one by one, in planes."""
+    channels, taps = rows.shape[3], pair[0].kernel * pair[1].kernel
+    if filters >= FEWEST_CHANNELS or group > 1 or not isinstance(channels, int):
         return filters >= FEWEST_CHANNELS
-    channels = rows.shape[3]
-    is_wide = isinstance(channels, int) and channels >= 2 * GRAIN and is_channels_last(rows)
-    return filters >= FEWEST_CHANNELS or is_wide
+    if is_channels_last(rows) and channels >= (2 if filters > 1 else 2 * GRAIN):
+        return True
+    return taps > 1 and channels <= taps
 
 
 def place_of(l: Lowering, rows: View, filters: int, pair: Sequence[Axis], place: View | None) -> View:

@@ -24,10 +24,12 @@ export class Scope {
   #debt = 0; // pixels that time has moved on, but that are not drawn yet
   #levels = new Uint8Array(0);
   #wave = new Float32Array(0);
+  #still = null; // a picture that stands until time moves
 
-  /** `name` is the colour of style.css that loud parts have. */
-  constructor(label, name) {
+  /** `name` is the colour of style.css that loud parts have, `highest` the highest frequency that is seen. */
+  constructor(label, name, highest = 8000) {
     this.#name = name;
+    this.highest = highest;
     this.element = canvas(label, (context, width, height) => this.#resize(context, width, height));
   }
 
@@ -35,7 +37,27 @@ export class Scope {
     this.#context = context;
     this.#size = [width, height];
     this.#colours = palette(this.#name);
+    if (this.#still) this.#drawStill();
+    else this.clear();
+  }
+
+  /** A picture of {levels, highs, columns, rows}, all of them at once. */
+  show(still) {
+    this.#still = still;
+    if (this.#context) this.#drawStill();
+  }
+
+  #drawStill() {
+    const [width, height] = this.#size;
+    const { levels, highs, columns, rows } = this.#still;
     this.clear();
+    const [step, waveHeight] = [width / columns, height * WAVE_SHARE];
+    for (let column = 0; column < columns; column++) {
+      const at = [column * step, step + 0.5];
+      this.#paintSpectrum(levels.subarray(column * rows, (column + 1) * rows), ...at, height - waveHeight);
+      const high = highs[column] / 255;
+      this.#paintWave(-high, high, ...at, height - waveHeight / 2, waveHeight / 2);
+    }
   }
 
   clear() {
@@ -49,6 +71,10 @@ export class Scope {
   /** Moves on by `seconds` and draws what the analyser hears. */
   draw(analyser, seconds) {
     if (!this.#context) return;
+    if (this.#still) {
+      this.#still = null;
+      this.clear();
+    }
     const [width, height] = this.#size;
     this.#debt += (Math.min(seconds, 0.5) * width) / SECONDS;
     const columns = Math.floor(this.#debt);
@@ -71,10 +97,19 @@ export class Scope {
   #drawSpectrum(analyser, x, columns, height) {
     if (this.#levels.length !== analyser.frequencyBinCount) this.#levels = new Uint8Array(analyser.frequencyBinCount);
     analyser.getByteFrequencyData(this.#levels);
-    const rows = Math.min(Math.floor(height), this.#levels.length);
+    this.#paintSpectrum(this.#levels.subarray(0, this.#shown(analyser)), x, columns, height);
+  }
+
+  /** How many of the levels are seen: those up to 8 kHz, where speech is. */
+  #shown({ context: { sampleRate }, frequencyBinCount }) {
+    return Math.min(frequencyBinCount, Math.ceil((frequencyBinCount * 2 * this.highest) / sampleRate));
+  }
+
+  #paintSpectrum(levels, x, columns, height) {
+    const rows = Math.min(Math.floor(height), levels.length);
     const step = height / rows;
     for (let row = 0; row < rows; row++) {
-      const level = this.#levels[Math.floor((row * this.#levels.length) / rows)];
+      const level = levels[Math.floor((row * levels.length) / rows)];
       if (!level) continue;
       this.#context.fillStyle = this.#colours[level];
       this.#context.fillRect(x, height - (row + 1) * step, columns, step + 0.5);
@@ -89,6 +124,10 @@ export class Scope {
       if (value < low) low = value;
       if (value > high) high = value;
     }
+    this.#paintWave(low, high, x, columns, middle, half);
+  }
+
+  #paintWave(low, high, x, columns, middle, half) {
     const y = (value) => middle - Math.tanh(2 * value) * (half - 2);
     this.#context.fillStyle = this.#colours[180];
     this.#context.fillRect(x, y(high), columns, Math.max(y(low) - y(high), 1));
@@ -110,8 +149,13 @@ export class Trace {
   }
 
   clear() {
-    this.#points = [];
-    this.draw(0);
+    this.show([]);
+  }
+
+  /** A curve of {time, value}, all of it at once. */
+  show(points) {
+    this.#points = [...points];
+    this.draw(points.at(-1)?.time ?? 0);
   }
 
   add(time, value) {
