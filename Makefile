@@ -161,6 +161,20 @@ build/exports/%/ready: tests/exports/%-requirements.txt
 exports-check: setup
 	$(PY) -m tests.exports.judge
 
+.PHONY: build-check build-record
+# Layers of PyTorch and Keras, 300 random ones too, in the frameworks and in webrnn.build; then 50,000 damaged files of weights.
+# The frameworks, about 3 GB, get the environments of `make exports`
+build-check: setup build/exports/torch/ready build/exports/keras/ready
+	build/exports/torch/bin/python -m tests.build.in_torch --output build/recorded --random $(or $(N),300) --seed $(or $(SEED),0)
+	build/exports/keras/bin/python -m tests.build.in_keras --output build/recorded
+	WEBRNN_RECORDED=build/recorded $(PY) -m pytest -q tests/build/test_torch_cases.py tests/build/test_keras_cases.py
+	$(PY) -m tests.build.damage --files $(or $(FILES),50000)
+
+# Write down anew what tests/build compares with
+build-record: build/exports/torch/ready build/exports/keras/ready
+	build/exports/torch/bin/python -m tests.build.in_torch
+	build/exports/keras/bin/python -m tests.build.in_keras
+
 # Take the counts and sizes of now as those that tests compare with
 baseline: setup
 	$(PY) -m tests.counts.baseline --write

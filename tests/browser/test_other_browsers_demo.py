@@ -83,7 +83,9 @@ def test_an_amp(page: Driven) -> None:
     press(page, "amp", "Play the guitar")
     part_is(page, "amp", "playing", "failed")
     meters = "[...document.querySelectorAll('#amp-app [role=meter]')]"
-    page.wait_for(f"{meters}.length > 1 && {meters}.every((each) => Number(each.ariaValueNow) > Number(each.ariaValueMin))")
+    page.wait_for(
+        f"{meters}.length > 1 && {meters}.every((each) => Number(each.ariaValueNow) > Number(each.ariaValueMin))"
+    )
     press(page, "amp", "Stop")
     part_is(page, "amp", "idle", "failed")
 

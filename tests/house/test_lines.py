@@ -16,6 +16,7 @@ BUDGETS = {
     ("webrnn/along_time", "Python"): 4_450,
     ("webrnn/audio", "Python"): 1_820,
     ("webrnn/bench", "Python"): 4_330,
+    ("webrnn/build", "Python"): 4_150,
     ("webrnn/checks", "Python"): 2_150,
     ("webrnn/cli", "Python"): 1_910,
     ("webrnn/corpora", "Python"): 2_800,
