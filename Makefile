@@ -43,7 +43,7 @@ bundlers: setup
 	$(PY) -m pytest tests/browser/test_bundlers.py
 
 test: setup
-	$(PY) -m pytest -n 2 --dist worksteal -m "not exhaustive"
+	$(PY) -m pytest -n 2 --dist worksteal -m "not exhaustive and not browsers"
 
 # exp, tanh and sigmoid over all 2^32 floats: about 20 minutes
 test-exhaustive: setup
@@ -89,6 +89,20 @@ fuzz-hosts: setup
 # 10,000 damaged plan files through webrnn.js in Node; N=100000 for more
 fuzz-node: setup
 	$(PY) -m tests.browser.fuzz_plans --plans $(or $(N),10000)
+
+.PHONY: browsers soak-audio sound
+
+# The host, pools, workers, the audio thread and the page in Firefox and WebKitGTK; `make test` has a shorter form. Two minutes
+browsers: setup
+	$(PY) -m pytest tests/browser/test_other_browsers.py tests/browser/test_other_browsers_demo.py -v
+
+# Half an hour of sound on the audio thread of Chromium, Firefox and WebKitGTK: every bit as in Python, and no memory that grows
+soak-audio: setup
+	$(PY) -m tests.browser.audio_soak --minutes $(or $(MINUTES),30)
+
+# A denoised microphone from a new Vite project: from the press to the first clean sample, and the bytes that were loaded
+sound: setup
+	$(PY) -m tests.browser.built_site
 
 # What silero-vad itself finds in a minute of speech, recorded anew, and webrnn beside it. torch gets an environment of its own below build/
 silero: setup build/silero/ready
