@@ -27,6 +27,10 @@ pictures: setup
 npm: setup
 	$(PY) -m web_demo.packaging.npm_package
 
+# The packed package in every bundler that docs/web.md names, Next too: three minutes, and 400 MB the first time
+bundlers: setup
+	$(PY) -m pytest tests/browser/test_bundlers.py
+
 # Wheels for Linux, macOS, Windows and Pyodide, and the sources, in dist/; zig compiles for all of them. Ten minutes the first time
 wheels: setup
 	$(PY) -m wasm_kernels.wheels
@@ -39,7 +43,7 @@ bundlers: setup
 	$(PY) -m pytest tests/browser/test_bundlers.py
 
 test: setup
-	$(PY) -m pytest -n 2 --dist worksteal -m "not exhaustive"
+	$(PY) -m pytest -n 2 --dist worksteal -m "not exhaustive and not browsers"
 
 # exp, tanh and sigmoid over all 2^32 floats: about 20 minutes
 test-exhaustive: setup
@@ -85,6 +89,20 @@ fuzz-hosts: setup
 # 10,000 damaged plan files through webrnn.js in Node; N=100000 for more
 fuzz-node: setup
 	$(PY) -m tests.browser.fuzz_plans --plans $(or $(N),10000)
+
+.PHONY: browsers soak-audio sound
+
+# The host, pools, workers, the audio thread and the page in Firefox and WebKitGTK; `make test` has a shorter form. Two minutes
+browsers: setup
+	$(PY) -m pytest tests/browser/test_other_browsers.py tests/browser/test_other_browsers_demo.py -v
+
+# Half an hour of sound on the audio thread of Chromium, Firefox and WebKitGTK: every bit as in Python, and no memory that grows
+soak-audio: setup
+	$(PY) -m tests.browser.audio_soak --minutes $(or $(MINUTES),30)
+
+# A denoised microphone from a new Vite project: from the press to the first clean sample, and the bytes that were loaded
+sound: setup
+	$(PY) -m tests.browser.built_site
 
 # What silero-vad itself finds in a minute of speech, recorded anew, and webrnn beside it. torch gets an environment of its own below build/
 silero: setup build/silero/ready
@@ -146,6 +164,20 @@ build/exports/%/ready: tests/exports/%-requirements.txt
 # Fails if a model is wrong or if the list of what is not whole, tests/exports/expected.txt, is not exact
 exports-check: setup
 	$(PY) -m tests.exports.judge
+
+.PHONY: build-check build-record
+# Layers of PyTorch and Keras, 300 random ones too, in the frameworks and in webrnn.build; then 50,000 damaged files of weights.
+# The frameworks, about 3 GB, get the environments of `make exports`
+build-check: setup build/exports/torch/ready build/exports/keras/ready
+	build/exports/torch/bin/python -m tests.build.in_torch --output build/recorded --random $(or $(N),300) --seed $(or $(SEED),0)
+	build/exports/keras/bin/python -m tests.build.in_keras --output build/recorded
+	WEBRNN_RECORDED=build/recorded $(PY) -m pytest -q tests/build/test_torch_cases.py tests/build/test_keras_cases.py
+	$(PY) -m tests.build.damage --files $(or $(FILES),50000)
+
+# Write down anew what tests/build compares with
+build-record: build/exports/torch/ready build/exports/keras/ready
+	build/exports/torch/bin/python -m tests.build.in_torch
+	build/exports/keras/bin/python -m tests.build.in_keras
 
 # Take the counts and sizes of now as those that tests compare with
 baseline: setup

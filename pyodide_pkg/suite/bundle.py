@@ -25,6 +25,7 @@ STAND_INS = {
 SOURCES = (  # of runtime/ what wasm_kernels reads; the package itself is in the wheel
     "tests/**/*.py",
     "tests/**/*.txt",
+    "tests/build/recorded/*",
     "tests/formats/recorded/*",
     "wasm_kernels/*.py",
     "wasm_kernels/*.[ch]",

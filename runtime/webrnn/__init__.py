@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from webrnn.errors import BackendError, Error, LimitError, ModelError, OptionError, PlanError, ShapeError, UnsupportedOp
 
 if TYPE_CHECKING:
-    from webrnn import audio, corpora
+    from webrnn import audio, build, corpora
     from webrnn.corpora.api import map as map
     from webrnn.engine.limits import Limits
     from webrnn.engine.session import InferenceSession
@@ -30,6 +30,7 @@ __all__ = [
     "UnsupportedOp",
     "__version__",
     "audio",
+    "build",
     "corpora",
     "optimize",
 ]
@@ -45,7 +46,7 @@ _HOME = {
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("audio", "corpora"):
+    if name in ("audio", "build", "corpora"):
         return import_module(f"webrnn.{name}")
     home = _HOME.get(name)
     if home is None:

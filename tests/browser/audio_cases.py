@@ -22,53 +22,63 @@ from webrnn.plan import opcodes
 RATE, SECONDS = 16000, 10
 SWAP = 48000
 """The sample from which on a second instance of DTLN hears the recording."""
+PAGE_SCRIPTS = ("audio_page", "audio_live_page", "audio_recorder", "audio_soak_page", "audio_soak_probe")
 Build = Callable[[GraphBuilder, Value], Value]
 
 
-def write_site(host: Path, folder: Path) -> Path:
-    """A copy of the host's files with the plans, and with what pages run of the tests."""
+def write_site(host: Path, folder: Path, is_fused: bool = True) -> Path:
+    """A copy of the host's files with the plans, and with what pages run of the tests.
+
+    Results have the bits of relaxed SIMD if they are fused, otherwise those of plain SIMD.
+    """
     shutil.copytree(host, folder)
-    write(folder / "audio")
+    write(folder / "audio", fused_backend() if is_fused else "wasm:simd")
     (folder / "empty.html").write_text('<link rel="icon" href="data:,">')  # the server sends the page's policy with it
-    shutil.copy(Path(__file__).with_name("audio_page.mjs"), folder / "audio_page.js")
+    for script in PAGE_SCRIPTS:
+        shutil.copy(Path(__file__).with_name(f"{script}.mjs"), folder / f"{script}.js")
     return folder
 
 
-def write(folder: Path) -> None:
+def fused_backend() -> str:
+    return "native" if kernels.load("native").fused else "wasm:relaxed"
+
+
+def write(folder: Path, backend: str) -> None:
     """dtln.rnn, silero.rnn and small plans; noisy.f32 and, by the name of a plan, its results."""
     folder.mkdir(parents=True, exist_ok=True)
-    fused = "native" if kernels.load("native").fused else "wasm:relaxed"
     speech, _ = read_wav(speech_path())
     noisy = with_noise(speech[: SECONDS * RATE], 10)
     _save(folder / "noisy.f32", noisy)
     dtln, silero = plans.dtln(model_path("dtln_1"), model_path("dtln_2")), plans.silero(model_path("silero_v6"))
     dtln.export(folder / "dtln.rnn")
     silero.export(folder / "silero.rnn")
-    _save(folder / "dtln.f32", denoise_samples(noisy, dtln.filter(fused)))
-    _save(folder / "dtln_later.f32", denoise_samples(noisy[SWAP:], dtln.filter(fused)))
-    frames = silero.frames(fused)
+    _save(folder / "dtln.f32", denoise_samples(noisy, dtln.filter(backend)))
+    _save(folder / "dtln_later.f32", denoise_samples(noisy[SWAP:], dtln.filter(backend)))
+    frames = silero.frames(backend)
     chunks = noisy[: len(noisy) // 512 * 512].reshape(-1, 512)
     _save(folder / "silero.f32", np.array([frames(chunk) for chunk in chunks]))
     for name, small in SMALL.items():
         write_small(folder / f"{name}.rnn", *small)
     write_timed(folder, noisy[:RATE])
-    write_rates(folder, noisy, dtln, silero, fused)
+    write_rates(folder, noisy, dtln, silero, backend)
 
 
 RATES, BLOCKS = (44100, 48000), (1, 37, 100, 128, 160, 1000)
 """Rates of contexts, and sizes of blocks whose latencies are written."""
 
 
-def write_rates(folder: Path, noisy: np.ndarray, dtln: plans.AudioModel, silero: plans.AudioModel, fused: str) -> None:
+def write_rates(
+    folder: Path, noisy: np.ndarray, dtln: plans.AudioModel, silero: plans.AudioModel, backend: str
+) -> None:
     """Of each rate two channels, what DTLN makes of their mean and of each, and Silero of the mean; latencies.json."""
     latencies: dict[str, dict[str, dict[int, int]]] = {}
     for rate in RATES:
         left, right = (resample(noisy[2 * RATE * i :][: 2 * RATE], RATE, rate) for i in range(2))
         right[::2] += np.float32(0.1)  # what is too high for the models
         both = np.stack([left, right], axis=1)
-        filters = [dtln.filter(fused, sample_rate=rate), dtln.filter(fused, sample_rate=rate, channels=2)]
+        filters = [dtln.filter(backend, sample_rate=rate), dtln.filter(backend, sample_rate=rate, channels=2)]
         each = filters[1].push(both)
-        frames = silero.frames(fused)
+        frames = silero.frames(backend)
         lower = Resampler(rate, RATE).push(mono(both))
         chunks = lower[: len(lower) // 512 * 512].reshape(-1, 512)
         results = dict(left=left, right=right, dtln=filters[0].push(mono(both)), left_dtln=each[:, 0])

@@ -18,7 +18,6 @@ from webrnn.engine.streams.pool import StreamPool
 
 from .webrnn_cases import determinants, encoded, started
 
-BACKEND = "wasm:relaxed"
 EXPORTED = Path(__file__).parents[1] / "along_time" / "exported"
 MAX_STREAMS = 6
 STRIDED = Averages(width=5, left=1, right=3, stride=2, axis=2)
@@ -27,10 +26,10 @@ CAUSAL = Averages(left=2, right=0, total=True)
 Carry = Mapping[str, str] | str
 
 
-def sessions() -> dict[str, tuple[InferenceSession, Carry]]:
+def sessions(backend: str) -> dict[str, tuple[InferenceSession, Carry]]:
     def of(model: Any, carry: Carry) -> tuple[InferenceSession, Carry]:
         data = model if isinstance(model, bytes) else model.SerializeToString()
-        return InferenceSession(data, backend=BACKEND), carry
+        return InferenceSession(data, backend=backend), carry
 
     return {
         "gru": of(stateful("GRU", hidden=20), "auto"),
@@ -38,17 +37,17 @@ def sessions() -> dict[str, tuple[InferenceSession, Carry]]:
         "lstm": of(stateful("LSTM", hidden=20), "auto"),
         "started": of(started(np.random.default_rng(12)), "internal"),
         "riann": of(model_path("riann").read_bytes(), "auto"),
-        "strided": (STRIDED.session(BACKEND), STRIDED.carry),
-        "causal": (CAUSAL.session(BACKEND), CAUSAL.carry),
+        "strided": (STRIDED.session(backend), STRIDED.carry),
+        "causal": (CAUSAL.session(backend), CAUSAL.carry),
         "tcn": of((EXPORTED / "tcn.script.onnx").read_bytes(), "internal"),
         "crn": of((EXPORTED / "crn.dynamo.onnx").read_bytes(), "internal"),
     }
 
 
-def write(folder: Path) -> None:
+def write(folder: Path, backend: str = "wasm:relaxed") -> None:
     """pool_<name>.rnn, and .json: what is done with a pool, and what that gives."""
     names = []
-    for name, (session, carry) in sessions().items():
+    for name, (session, carry) in sessions(backend).items():
         path = folder / f"pool_{name}.rnn"
         session.export(path, carry=carry, pool=True)
         pool = session.pool(MAX_STREAMS, carry)
@@ -56,10 +55,10 @@ def write(folder: Path) -> None:
         assert pool.batched, pool.reason
         path.with_suffix(".json").write_text(json.dumps(events))
         names.append(name)
-    gru, carry = sessions()["gru"]
+    gru, carry = sessions(backend)["gru"]
     gru.export(folder / "pool_plain.rnn", carry=carry)
     (folder / "pool_plain.json").write_text((folder / "pool_gru.json").read_text())
-    rare = InferenceSession(determinants().SerializeToString(), backend=BACKEND)
+    rare = InferenceSession(determinants().SerializeToString(), backend=backend)
     rare.export(folder / "determinants_pool.rnn", carry={}, pool=True)
     (folder / "pools.json").write_text(json.dumps([*names, "plain"]))
 

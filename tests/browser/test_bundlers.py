@@ -118,6 +118,18 @@ def test_built(bundler: str, project: Path, plain: Any, browser: Browser, tmp_pa
         assert found_at(browser, address) == plain
 
 
+def test_a_denoised_microphone_in_a_site_built_by_vite(project: Path, browser: Browser, tmp_path: Path) -> None:
+    output = tmp_path / "site"
+    subprocess.run(command("vite", project, output), check=True, timeout=120)
+    context = browser.new_context(permissions=["microphone"])
+    page = context.new_page()
+    with served(output) as address:
+        page.goto(address)
+        page.wait_for_function("window.microphone")
+        assert page.evaluate("microphone()") == ["audio", "live", True]
+    context.close()
+
+
 @contextmanager
 def developed(project: Path) -> Iterator[str]:
     process = subprocess.Popen(command("vite_dev", project), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)

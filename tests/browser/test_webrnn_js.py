@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -12,26 +11,16 @@ from playwright.sync_api import Browser
 
 from tests.pyodide_pkg import engines
 
-from . import pool_cases, timed_cases, webrnn_cases
+from . import sites
 from .conftest import served
 from .node import node
 
 HERE = Path(__file__).parent
-PAGE_SCRIPTS = ("webrnn_cases.mjs", "webrnn_limits.mjs", "webrnn_page.mjs", "webrnn_worker.mjs", "webrnn_processor.mjs")
 
 
 @pytest.fixture(scope="module")
 def site(host: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The host with the cases and what pages run of the tests."""
-    folder = Path(shutil.copytree(host, tmp_path_factory.mktemp("webrnn") / "site"))
-    webrnn_cases.write(folder / "cases", webrnn_cases.all_cases())
-    timed_cases.write(folder / "cases")
-    pool_cases.write(folder / "cases")
-    (folder / "empty.html").write_text('<link rel="icon" href="data:,">')  # the server sends the demo's policy with it
-    (folder / "package.json").write_text('{"type": "module"}')  # Node 20.18 does not find that out by itself
-    for file in PAGE_SCRIPTS:
-        shutil.copy(HERE / file, (folder / file).with_suffix(".js"))
-    return folder
+    return sites.webrnn_site(host, tmp_path_factory.mktemp("webrnn") / "site")
 
 
 @pytest.mark.parametrize(

@@ -2,32 +2,22 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Route
 
-from . import pool_cases
+from . import sites
 from .conftest import served
 from .node import node
 
 HERE = Path(__file__).parent
-PAGE_SCRIPTS = ("webrnn_cases.mjs", "worker_pool_cases.mjs", "worker_pool_page.mjs")
 ISOLATION = {"Cross-Origin-Opener-Policy": "same-origin", "Cross-Origin-Embedder-Policy": "require-corp"}
 
 
 @pytest.fixture(scope="module")
 def site(host: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = Path(shutil.copytree(host, tmp_path_factory.mktemp("workers") / "site"))
-    (folder / "cases").mkdir()
-    pool_cases.write(folder / "cases")
-    (folder / "empty.html").write_text('<link rel="icon" href="data:,">')
-    (folder / "package.json").write_text('{"type": "module"}')
-    for file in PAGE_SCRIPTS:
-        text = (HERE / file).read_text().replace(".mjs", ".js")
-        (folder / file).with_suffix(".js").write_text(text)
-    return folder
+    return sites.workers_site(host, tmp_path_factory.mktemp("workers") / "site")
 
 
 def test_in_node(site: Path) -> None:

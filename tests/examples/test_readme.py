@@ -14,6 +14,7 @@ from onnx import helper
 import webrnn
 from pyodide_pkg import distribution
 from tests.browser.node import node
+from tests.build import writing
 from tests.onnx.models import floats, initializer, model
 from webrnn.cli import main
 from webrnn.web.folders import write_host
@@ -48,12 +49,14 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     np.save(tmp_path / "frame.npy", np.zeros((1, 1, SIZE), np.float32))
     (tmp_path / "frames").mkdir()
     np.save(tmp_path / "frames" / "0.npy", np.zeros((3, 1, SIZE), np.float32))
+    weights = {**writing.gru(40, 16), "out.weight": (1, 16), "out.bias": (1,)}
+    (tmp_path / "weights.safetensors").write_bytes(writing.safetensors(weights))
     return tmp_path
 
 
 def test_python(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     texts = blocks("python")
-    assert len(texts) == 2
+    assert len(texts) == 3
     names: dict = {}
     for text in texts:
         exec(compile(text, "README.md", "exec"), names)

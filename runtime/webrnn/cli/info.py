@@ -1,4 +1,4 @@
-"""`webrnn info model.onnx` or `webrnn info model.rnn`."""
+"""`webrnn info model.onnx`, `webrnn info model.rnn` or `webrnn info weights.safetensors`."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from webrnn.build.listing import describe, is_weights
 from webrnn.checks.graphs import check_graph
 from webrnn.engine.executor.executor import Executor
 from webrnn.engine.programs.vm_program import with_shapes
@@ -42,7 +43,7 @@ from .options import (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("model", help="path of an ONNX file or of a plan")
+    parser.add_argument("model", help="path of an ONNX file, of a plan, or of weights")
     parser.add_argument("--graph", action="store_true", help="print the graph, too")
     add_model_options(parser)
     add_weight_options(parser)
@@ -56,6 +57,9 @@ def main(arguments: argparse.Namespace) -> None:
         refuse_weights_of_a_plan(arguments)
         file = PlanFile(plan)
         print("\n\n".join((*export.sections(file), f"{arguments.model}: {export.sizes_text(file)}")))
+        return
+    if is_weights(arguments.model):
+        print(describe(arguments.model))
         return
     graph = read_model(arguments.model, fixed_inputs(arguments.fixed))
     shapes = input_shapes(arguments.shape)

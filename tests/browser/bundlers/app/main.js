@@ -1,5 +1,5 @@
 import { Model, ShapeError } from "webrnn";
-import { AudioModels, denoise } from "webrnn/audio";
+import { AudioModels, denoise, detectSpeech } from "webrnn/audio";
 import { ModelWorker } from "webrnn/worker";
 import { WorkerPool } from "webrnn/worker_pool";
 
@@ -59,5 +59,14 @@ async function audio() {
   });
   return { own, packaged: await rendered((source) => denoise(source)) };
 }
+
+/** A microphone, denoised, and what is heard of it. */
+window.microphone = async () => {
+  const clean = await denoise(navigator.mediaDevices.getUserMedia({ audio: true }));
+  const frame = await new Promise((resolve, onError) => detectSpeech(clean, { onFrame: resolve, onError }));
+  const state = [clean.track.kind, clean.track.readyState];
+  await clean.stop();
+  return [...state, frame.isSpeech >= 0 && frame.isSpeech <= 1];
+};
 
 window.found = Promise.all([model(), worker(), pool(), audio()]);
