@@ -73,7 +73,7 @@ def results(build: Callable[[SignalBuilder, Signal], Signal]) -> tuple[np.ndarra
     return webrnn.InferenceSession(graph).run(None, {"x": X})[0], float(y.silence.reshape(-1)[0])
 
 
-@pytest.mark.parametrize(("given", "function"), FUNCTIONS, ids=str)
+@pytest.mark.parametrize(("given", "function"), FUNCTIONS, ids=[str(given) for given, _ in FUNCTIONS])
 def test_the_meaning_of_torch(given: Any, function: Callable[[np.ndarray], np.ndarray]) -> None:
     got, silence = results(lambda s, x: s.op("Mul", 1.0, activated(s, x, given, LAYER)))
     np.testing.assert_allclose(got, function(X.astype(np.float64)), atol=2e-6)

@@ -26,7 +26,8 @@ from tests.plan.corpus import Sample, samples
 from tests.plan.corruption import corrupted
 from tests.plan.hostile import hostile
 from wasm_kernels.build import HERE as SOURCES
-from wasm_kernels.build import ROOT, UNFUSED, generated_headers
+from wasm_kernels.build import ROOT, generated_headers
+from wasm_kernels.systems import UNFUSED
 from webrnn.plan.opcodes import ERRORS
 
 COMPILERS = ("clang", *(f"clang-{n}" for n in range(30, 12, -1)), "gcc")
