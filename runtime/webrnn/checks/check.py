@@ -28,6 +28,9 @@ class Condition:
     attribute: str | None = None
     steps: tuple[Dim, ...] = ()
     """The trip counts of the loops that it is in: where one of them is 0 it need not hold."""
+    factors: tuple[Dim, ...] = ()
+    """Sizes of which one has to be 0, if it is not simply one: `size` is their product, which may be too large a number
+    for a plan."""
 
     def require(self, sizes: Mapping[str, int]) -> None:
         """Raise unless it holds for these named sizes."""
@@ -122,13 +125,14 @@ class Check:
         product: Dim = 1
         for size in sizes:
             product = size * product
-        self._zero(product, message)
+        open_sizes = tuple(size for size in sizes if not isinstance(size, int))
+        self._zero(product, message, factors=open_sizes if len(open_sizes) > 1 else ())
 
-    def _zero(self, size: Dim, message: str, attribute: str | None = None) -> None:
+    def _zero(self, size: Dim, message: str, attribute: str | None = None, factors: tuple[Dim, ...] = ()) -> None:
         if isinstance(size, int) or is_nonnegative(size - 1) or is_nonnegative(-size - 1):
             self.that(size == 0, message, attribute)
         else:
-            self._collect(Condition(size, True, message, attribute=attribute))
+            self._collect(Condition(size, True, message, attribute=attribute, factors=factors))
 
     def _collect(self, condition: Condition) -> None:
         if condition not in self.conditions:

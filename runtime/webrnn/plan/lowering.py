@@ -100,7 +100,7 @@ class Lowering:
         self.packings: dict[Value, View] = {}
         """Matrices that are not constant in the form that products take, where this block or one around it made it."""
         self._ports: dict[int, Value] = {}
-        self._required: set[Dim] = set()
+        self._required: set[Dim | tuple[Dim, ...]] = set()
         """The sizes of which this block, or one around it, already requires that they are not negative."""
         self.n_late = 0
         """Sizes that are set while running."""
@@ -377,12 +377,26 @@ class Lowering:
         """Let the plan hold only for sizes with which all nodes are allowed, those too that a pass took away. In a loop
         of no steps a condition need not hold: its product with 0 does."""
         for condition in conditions:
+            if condition.factors:
+                self._demand_a_zero((*condition.factors, *condition.steps))
+                continue
             size = condition.size
             for count in condition.steps:
                 size = size * count
             self.require_not_negative(size)
             if condition.is_zero:
                 self.require_not_negative(-size)
+
+    def _demand_a_zero(self, sizes: tuple[Dim, ...]) -> None:
+        """Let a run end with an error unless one of these is 0. Their product would overflow."""
+        if sizes in self._required:
+            return
+        self._required.add(sizes)
+        numbers = Numbers(self)
+        holds = numbers.of(sizes[0]).is_equal(0)
+        for size in sizes[1:]:
+            holds = holds | numbers.of(size).is_equal(0)
+        numbers.demand(holds)
 
     # --- trying ------------------------------------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from webrnn import net
 from webrnn.checks.graphs import NO_CONDITIONS, SizeConditions, check_graph
-from webrnn.errors import ModelError, PlanError
+from webrnn.errors import ModelError, PlanError, ShapeError
 from webrnn.ir import Graph, Node, Value
 from webrnn.plan.encode import compile_graph
 from webrnn.plan.lower import refusals, with_named_sizes
@@ -89,6 +89,9 @@ class VmProgram:
                 results = self.plan.run(arguments, budget=budget)
                 self.recent, self.is_whole = self.plan, True
                 return results
+            except ShapeError:
+                self._conditions.require(arguments)  # which node does not allow these sizes, if that is known
+                raise
             except PlanError as reason:  # sizes for which the plan does not hold
                 self._setting.say(f"not by the plan for all sizes: {reason}")
         self._conditions.require(arguments)
