@@ -81,11 +81,11 @@ def check_python(system: systems.System) -> bool:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.foreign", description=(__doc__ or "").split("\n\n")[0])
-    parser.add_argument("system", nargs="*", default=plans.RUNNABLE, choices=plans.RUNNABLE, metavar="SYSTEM")
+    parser.add_argument("system", nargs="*", choices=[*plans.RUNNABLE, []], metavar="SYSTEM")
     arguments = parser.parse_args()
     is_good = True
     try:
-        for name in arguments.system:
+        for name in arguments.system or plans.RUNNABLE:
             is_good &= check_plans(systems.SYSTEMS[name])
             if name == WITH_PYTHON:
                 is_good &= check_python(systems.SYSTEMS[name])

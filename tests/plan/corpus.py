@@ -109,6 +109,8 @@ def _windows(b, x):
         b.op("AveragePool", x, kernel_shape=[1, 2], strides=[2, 1]),
         b.op("MaxPool", b.op("Relu", wide), kernel_shape=[2, 2]),
         b.op("Conv", x, b.constant(array(3, 2, 2, 1)), strides=[1, 2]),
+        b.op("Conv", x, b.constant(array(2, 1, 2, 1)), group=2, strides=[1, 2]),
+        b.op("Conv", x, b.constant(array(3, 2, 1, 1))),
     )
 
 
