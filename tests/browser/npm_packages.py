@@ -12,7 +12,7 @@ from pyodide_pkg import core
 
 def unpacked(name: str, version: str, sha256: str, cache: Path = core.CACHE) -> Path:
     """The folder of a package without those that it needs itself."""
-    folder = cache / f"{name}-{version}"
+    folder = cache / f"{name.rpartition('/')[2]}-{version}"
     with core.only_one(cache), tempfile.TemporaryDirectory(dir=cache) as temporary:
         if not folder.exists():
             npm = Path(core.node()).with_name("npm")

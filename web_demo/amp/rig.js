@@ -1,7 +1,7 @@
 // The way of the sound: an instrument, its gain, the amp on the audio thread, a level, the loudspeaker.
 
 import { AudioModels } from "../host/audio.js";
-import { DeviceError, microphoneError, microphoneStream, running, within } from "../sound/devices.js";
+import { DeviceError, Microphone, running, within } from "../sound/devices.js";
 import { guitar } from "./guitar.js";
 
 const AMP = "amp";
@@ -41,7 +41,7 @@ export class Rig {
   #drive;
   #level;
   #source = null;
-  #tracks = [];
+  #microphone = new Microphone();
   #isLoaded = false;
   #isWet = true;
   #report = () => {};
@@ -100,7 +100,7 @@ export class Rig {
   /** `source` is "guitar" or "instrument", what is connected to the microphone's input. */
   async play(source, { report, gone }) {
     await running(this.#context);
-    const node = source === "guitar" ? this.#guitar() : await this.#instrument(gone);
+    const node = source === "guitar" ? this.#guitar() : await this.#microphone.open(this.#context, 1, gone);
     this.#report = report;
     this.#gone = gone;
     this.#source = node;
@@ -112,28 +112,11 @@ export class Rig {
     return new AudioBufferSourceNode(this.#context, { buffer: bufferOf(this.#context), loop: true });
   }
 
-  async #instrument(gone) {
-    const stream = await microphoneStream(1);
-    this.#tracks = stream.getTracks();
-    for (const track of this.#tracks) track.onended = gone;
-    try {
-      return new MediaStreamAudioSourceNode(this.#context, { mediaStream: stream });
-    } catch (error) {
-      this.#endTracks();
-      throw microphoneError(error);
-    }
-  }
-
-  #endTracks() {
-    for (const track of this.#tracks) track.stop();
-    this.#tracks = [];
-  }
-
   async stop() {
     this.#report = this.#gone = () => {};
     this.#source?.disconnect();
     this.#source = null;
-    this.#endTracks();
+    this.#microphone.close();
     await within(this.#context.suspend(), silent).catch(() => {}); // without a device nobody answers
   }
 

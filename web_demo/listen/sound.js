@@ -2,7 +2,7 @@
 
 import { AudioModels } from "../host/audio.js";
 import { download } from "../page/files.js";
-import { DeviceError, microphoneError, microphoneStream, running, within } from "../sound/devices.js";
+import { DeviceError, Microphone, running, within } from "../sound/devices.js";
 
 const DENOISER = "denoiser";
 const DETECTOR = "detector";
@@ -22,7 +22,7 @@ export class Sound {
   #audio;
   #clip = null;
   #source = null;
-  #tracks = [];
+  #microphone = new Microphone();
   #isDenoising = true;
   #hasDenoiser = false;
   #report = () => {};
@@ -92,7 +92,7 @@ export class Sound {
    */
   async play(source, clip, { report, gone }) {
     await running(this.#context);
-    const node = source === "microphone" ? await this.#microphone(gone) : await this.#recording(clip);
+    const node = source === "microphone" ? await this.#microphone.open(this.#context, this.channels, gone) : await this.#recording(clip);
     this.#report = report;
     this.#gone = gone;
     this.#source = node;
@@ -113,28 +113,11 @@ export class Sound {
     return node.connect(new StereoPannerNode(this.#context, { pan: LEFT }));
   }
 
-  async #microphone(gone) {
-    const stream = await microphoneStream(this.channels);
-    this.#tracks = stream.getTracks();
-    for (const track of this.#tracks) track.onended = gone;
-    try {
-      return new MediaStreamAudioSourceNode(this.#context, { mediaStream: stream });
-    } catch (error) {
-      this.#endTracks();
-      throw microphoneError(error);
-    }
-  }
-
-  #endTracks() {
-    for (const track of this.#tracks) track.stop();
-    this.#tracks = [];
-  }
-
   async stop() {
     this.#report = this.#gone = () => {};
     this.#source?.disconnect();
     this.#source = null;
-    this.#endTracks();
+    this.#microphone.close();
     await within(this.#context.suspend(), silent).catch(() => {}); // without a device nobody answers
   }
 

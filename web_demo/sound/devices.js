@@ -61,14 +61,14 @@ const MICROPHONES = {
 export const isRefusedRate = (error) => error.cause?.name === "NotSupportedError";
 
 /** A problem with a microphone, in words. */
-export function microphoneError(error) {
+function microphoneError(error) {
   if (error instanceof DeviceError) return error;
   const [message, next] = MICROPHONES[error.name] ?? [error.message, "play the clip, or choose another microphone in the browser."];
   return new DeviceError(message, next, error);
 }
 
 /** The sound of the microphone as it is, without what browsers do to voices. */
-export async function microphoneStream(channelCount) {
+async function microphoneStream(channelCount) {
   if (!navigator.mediaDevices)
     throw new DeviceError(
       "browsers give microphones only to pages that are served safely",
@@ -78,5 +78,28 @@ export async function microphoneStream(channelCount) {
     return await navigator.mediaDevices.getUserMedia({ audio: { ...QUIET, channelCount } });
   } catch (error) {
     throw microphoneError(error);
+  }
+}
+
+/** What the microphone hears, as a node of a context. */
+export class Microphone {
+  #tracks = [];
+
+  /** `gone` is called when the device is. */
+  async open(context, channels, gone) {
+    const stream = await microphoneStream(channels);
+    this.#tracks = stream.getTracks();
+    for (const track of this.#tracks) track.onended = gone;
+    try {
+      return new MediaStreamAudioSourceNode(context, { mediaStream: stream });
+    } catch (error) {
+      this.close();
+      throw microphoneError(error);
+    }
+  }
+
+  close() {
+    for (const track of this.#tracks) track.stop();
+    this.#tracks = [];
   }
 }
