@@ -2,7 +2,7 @@ PYTHON ?= python3
 PY := .venv/bin/python
 OXLINT := build/oxlint-1.93.0
 
-.PHONY: pictures setup demo test test-exhaustive fuzz-plans fuzz-hosts fuzz-node fuzz-passes fuzz-models fuzz-streams soak soak-map bench-map exports exports-write exports-check audio-realtime bench-sound silero real-models quality baseline bench bench-models bench-exports bench-threads bench-kernels bench-passes bench-node-pools peers scan-study pyodide npm wheels foreign lint lines clean soak-pool bench-pools bench-resampler bundlers
+.PHONY: pictures setup demo test test-exhaustive fuzz-plans fuzz-hosts fuzz-node fuzz-passes fuzz-models fuzz-streams soak soak-map bench-map exports exports-write exports-check audio-realtime bench-sound silero real-models quality baseline bench bench-models bench-exports bench-threads bench-kernels bench-passes bench-node-pools peers scan-study pyodide npm wheels foreign lint lines clean soak-pool bench-pools bench-resampler bench-training bundlers install-check
 
 # Everything a checkout needs. Quick the second time: pip is called only when pyproject.toml changed.
 setup: .venv/ready
@@ -23,6 +23,15 @@ pictures: setup
 	$(PY) -m webrnn.cli serve --build-only
 	$(PY) -m web_demo.packaging.pictures
 
+.PHONY: site site-check
+# The docs, the playground and JupyterLite as a static site in build/site: docs/site.md. SERVE=1 serves it on this machine
+site: setup
+	$(PY) -m web_demo.site $(if $(SERVE),--serve)
+
+# The site as a whole, in Chromium: `make test`'s part of it, the notebook in JupyterLite, and the time to the first paint
+site-check: setup
+	$(PY) -m pytest tests/browser/test_site.py tests/browser/test_site_jupyter.py tests/browser/test_quick_start.py -s
+
 # The npm package, packed, in build/npm; nothing is published
 npm: setup
 	$(PY) -m web_demo.packaging.npm_package
@@ -35,15 +44,37 @@ bundlers: setup
 wheels: setup
 	$(PY) -m wasm_kernels.wheels
 
+.PHONY: release npm-check sbom-check
+
+# All files of a release in dist/, looked at, with hashes and an SBOM, and the commands that publish them: make release VERSION=0.2.0.
+# Nothing is committed, tagged or uploaded. Twenty minutes the first time; OPTIONS=--dry-run only says what it would write
+release: setup
+	@$(PY) -m wasm_kernels.release $(VERSION) $(OPTIONS)
+
+# The npm package as publint and Are The Types Wrong see it; they are fetched below build/
+npm-check: setup
+	$(PY) -m web_demo.packaging.npm_check
+
+# The SBOM in dist/ against the schema of CycloneDX 1.6, which gets an environment of its own below build/
+sbom-check: build/sbom-check/ready
+	build/sbom-check/bin/python tests/wasm_kernels/sbom_check.py dist/*.cdx.json
+
+build/sbom-check/ready: tests/wasm_kernels/sbom-requirements.txt
+	$(PYTHON) -m venv build/sbom-check
+	build/sbom-check/bin/python -m pip install --quiet --disable-pip-version-check -r $<
+	touch $@
+
+# The wheels of dist/, each in an empty environment: pip takes it, a GRU, a stream and an export have the bits of this machine.
+# Some minutes; what each needs is in docs/releasing.md
+install-check: setup
+	$(PY) -m tests.foreign.install
+
 # The libraries of other systems under qemu and wine: plans, kernels and models give the bits of this machine
 foreign: setup
 	$(PY) -m tests.foreign
-# The packed package in every bundler that docs/web.md names, Next too: three minutes, and 400 MB the first time
-bundlers: setup
-	$(PY) -m pytest tests/browser/test_bundlers.py
 
 test: setup
-	$(PY) -m pytest -n 2 --dist worksteal -m "not exhaustive and not browsers"
+	$(PY) -m pytest -n 2 --dist worksteal -m "not exhaustive and not browsers and not site"
 
 # exp, tanh and sigmoid over all 2^32 floats: about 20 minutes
 test-exhaustive: setup
@@ -65,6 +96,15 @@ fuzz-models: setup
 # 2,000 random stacks of layers over time as streams, natively and on wasmtime: the whole run bit for bit, or refused; N=20000 for more
 fuzz-streams: setup
 	$(PY) -m tests.along_time.fuzz --count $(or $(N),2000) --seed $(or $(SEED),0)
+
+.PHONY: fuzz-gradients gradients-record
+# Gradients of 500 random graphs with loops, with every option, beside finite differences in float64; N=5000 for more. Six minutes
+fuzz-gradients: setup
+	$(PY) -m tests.gradients.test_random_graphs --count $(or $(N),500) --seed $(or $(SEED),1000)
+
+# Write down anew what torch.autograd gives for tests/gradients; it gets the environment of `make exports`
+gradients-record: build/exports/torch/ready
+	build/exports/torch/bin/python -m tests.gradients.in_torch
 
 # 20,000 .nam and RTNeural files with changes: read, or refused with a typed error; N=200000 for more
 .PHONY: fuzz-formats nam
@@ -179,6 +219,11 @@ build-record: build/exports/torch/ready build/exports/keras/ready
 	build/exports/torch/bin/python -m tests.build.in_torch
 	build/exports/keras/bin/python -m tests.build.in_keras
 
+.PHONY: training-record
+# Write down anew what tests/training compares with: losses, optimizers and a task in PyTorch
+training-record: build/exports/torch/ready
+	build/exports/torch/bin/python -m tests.training.in_torch
+
 # Take the counts and sizes of now as those that tests compare with
 baseline: setup
 	$(PY) -m tests.counts.baseline --write
@@ -211,6 +256,10 @@ bench-pools: setup
 bench-resampler: setup
 	$(PY) -m bench.resampler
 
+# Forward and backward of recurrent layers beside PyTorch, in an environment below build/, and in Node
+bench-training: setup
+	$(PY) -m bench.training
+
 bench-passes: .venv/ready
 	$(PY) -m bench.passes
 
@@ -231,6 +280,12 @@ scan-study: setup peers
 # Pyodide with numpy and webrnn, to serve beside a page: docs/pyodide.md
 pyodide: setup
 	$(PY) -m pyodide_pkg.distribution --output dist/pyodide
+
+.PHONY: pyodide-build
+# The wheel for Pyodide by pyodide-build and Emscripten, in a Debian below build/: both kinds of build, the bits of zig's
+# side modules, the tests inside Pyodide. Needs root; ten minutes, and 1 GB the first time. `SHORT=--short` is what CI runs
+pyodide-build: setup
+	$(PY) -m pyodide_pkg.emscripten $(SHORT)
 
 lint: .venv/ready $(OXLINT)
 	$(PY) -m ruff check .

@@ -21,7 +21,7 @@ from tests.models.fetch import model_path
 from tests.models.real_models import CASES, feeds_of
 from webrnn.bench.models import BUILT_IN, streaming_gru
 from webrnn.bench.onnx_file import GraphFile
-from webrnn.engine.random_feeds import random_input
+from webrnn.guesses import random_input
 
 ROUNDS, SECONDS = 20, 0.02
 REST = 0.05

@@ -15,6 +15,7 @@ import shutil
 import sys
 import tempfile
 import time
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from pyodide_pkg import core, sources, wheel
 CORE_FILES = ("pyodide.mjs", "pyodide.js", "pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.zip", "pyodide.d.ts",
               "ffi.d.ts", "package.json")  # fmt: skip
 PACKAGES = ("numpy", "micropip")
+PACKAGES_FOLDER = f"pyodide-{core.VERSION}-packages"
 LOCK = "pyodide-lock.json"
 #: Folders of states of the sources that nobody asked for in this time are removed.
 KEPT_SECONDS = 24 * 3600
@@ -37,7 +39,7 @@ def ensure(cache: Path = core.CACHE) -> Path:
     with core.only_one(cache):
         if (made := _existing(home)) is not None:
             return made
-        packages = fetch_packages(base / LOCK, cache / f"pyodide-{core.VERSION}-packages")
+        packages = fetch_packages(base / LOCK, cache / PACKAGES_FOLDER)
         home.mkdir(parents=True, exist_ok=True)
         while True:
             key = wheel.sources_key()
@@ -50,6 +52,15 @@ def ensure(cache: Path = core.CACHE) -> Path:
             break
         _remove_old(home)
         return home / key[:16]
+
+
+def of_wheel(own_wheel: Path, folder: Path) -> Path:
+    """A new distribution with a wheel of webrnn that is there already."""
+    if not own_wheel.is_file() or not fnmatch(own_wheel.name, "webrnn-*pyemscripten_*.whl"):
+        raise core.SetupError(f"{own_wheel} is no wheel of webrnn for Pyodide")
+    base = core.ensure()
+    assemble(folder, base, fetch_packages(base / LOCK, core.CACHE / PACKAGES_FOLDER), own_wheel)
+    return folder
 
 
 def fetch_packages(lock: Path, folder: Path) -> list[Path]:
@@ -72,11 +83,13 @@ def fetch_packages(lock: Path, folder: Path) -> list[Path]:
         return [fetch(known[name]) for name in PACKAGES]
 
 
-def assemble(folder: Path, base: Path, packages: list[Path]) -> None:
+def assemble(folder: Path, base: Path, packages: list[Path], own_wheel: Path | None = None) -> None:
+    """With this wheel of webrnn, or with one that is built."""
     folder.mkdir()
     for file in [*(base / name for name in CORE_FILES), *packages]:
         _link(file, folder / file.name)
-    write_lock(base / LOCK, wheel.build(folder), folder / LOCK)
+    own = Path(shutil.copy(own_wheel, folder)) if own_wheel else wheel.build(folder)
+    write_lock(base / LOCK, own, folder / LOCK)
 
 
 def write_lock(original: Path, own_wheel: Path, target: Path) -> None:

@@ -32,6 +32,7 @@ INTERNAL = tuple(
         "checks",
         "engine",
         "formats",
+        "gradients",
         "ir",
         "onnx",
         "ops",
@@ -46,6 +47,7 @@ PUBLIC = (
     "webrnn/engine/streams/pool.py",
     "webrnn/engine/session.py",
     "webrnn/engine/streams/stream.py",
+    "webrnn/gradients/api.py",
     "webrnn/report/",
 )
 
@@ -54,9 +56,15 @@ TIME = (1980, 1, 1, 0, 0, 0)
 
 
 def pack(wheel: Path, package: str = "webrnn") -> None:
-    """Rewrites the wheel in place. The same files give the same bytes."""
+    """Rewrites the wheel in place."""
     with zipfile.ZipFile(wheel) as archive:
-        files = {name: archive.read(name) for name in sorted(archive.namelist()) if not name.startswith(LEFT_OUT)}
+        files = {name: archive.read(name) for name in archive.namelist()}
+    wheel.write_bytes(packed(files, package))
+
+
+def packed(contents: Mapping[str, bytes], package: str = "webrnn") -> bytes:
+    """The wheel of these files. The same files give the same bytes."""
+    files = {name: contents[name] for name in sorted(contents) if not name.startswith(LEFT_OUT)}
     info = next(name.partition("/")[0] for name in files if name.endswith(".dist-info/WHEEL"))
     files.pop(f"{info}/entry_points.txt", None)  # commands, which a browser has no place for
     packed = {name: files.pop(name) for name in list(files) if name.endswith(".py") and name.count("/") > 1}
@@ -65,7 +73,7 @@ def pack(wheel: Path, package: str = "webrnn") -> None:
     files[f"{package}/_packed.py"] = IMPORTER.read_bytes()
     files[f"{package}/__init__.py"] += f"\nimport {package}._packed\n".encode()
     files[f"{info}/RECORD"] = _record(files, f"{info}/RECORD")
-    wheel.write_bytes(_zipped(files))
+    return _zipped(files)
 
 
 def shortened(name: str, source: str) -> str:

@@ -218,13 +218,23 @@ def _gemm_grid(kernel: Kernel, rng: np.random.Generator) -> Iterator[Case]:
                 yield _product_case(kernel, rng, m, n, k, bias=(m + n) % 2 == 0, slack=m % 3)
 
 
-DEFAULT_ACTS = {"rnn_cell": ("tanh",), "lstm_cell": ("sigmoid", "tanh", "tanh")}
+DEFAULT_ACTS = {
+    f"{cell}{way}": acts
+    for cell, acts in (("rnn_cell", ("tanh",)), ("lstm_cell", ("sigmoid", "tanh", "tanh")))
+    for way in ("", "_backward")
+}
 #: every name an ONNX cell may use, in triples
 OTHER_ACTS = (
     ("relu", "affine", "leaky_relu"), ("thresholded_relu", "scaled_tanh", "hard_sigmoid"),
     ("elu", "softsign", "softplus"), ("hard_sigmoid", "relu", "tanh"),
 )  # fmt: skip
 GATES = {"rnn_cell": (1, 1), "gru_cell": (3, 3), "gru_reset": (3, 2), "gru_update": (3, 0), "lstm_cell": (4, 4)}
+GATES |= {f"{cell}_backward": gates for cell, gates in GATES.items()}
+CELL_ALIASES = {
+    "gru_cell": ("h", "y"), "gru_update": ("h", "y"), "lstm_cell": ("c", "c_out"),
+    "rnn_cell_backward": ("d_next", "d"), "gru_cell_backward": ("d_next", "d_h"), "gru_reset_backward": ("d_rh", "d_h"),
+    "gru_update_backward": ("d_next", "d_h"), "lstm_cell_backward": ("d_c_next", "d_c"),
+}  # fmt: skip
 
 
 def _cell_case(kernel: Kernel, rng: np.random.Generator, rows: int, hidden: int, acts: tuple[str, ...],
@@ -236,11 +246,13 @@ def _cell_case(kernel: Kernel, rng: np.random.Generator, rows: int, hidden: int,
         xw=_normal(rng, size * x_gates), hw=_normal(rng, size * h_gates), h=_normal(rng, size), hn=_normal(rng, size),
         z=rng.random(size).astype(np.float32), c=_normal(rng, size), rows=rows, hidden=hidden, params=params,
         peephole=_normal(rng, 3 * hidden) if peephole else None, couple=int(couple),
+        **{name: _normal(rng, size) for name in ("d_next", "d_z", "d_rh", "d_h_next", "d_c_next")},
         acts=sum(ACTIVATIONS.index(name) << 8 * i for i, name in enumerate(acts)),
     )  # fmt: skip
-    outputs = {name: (size, np.float32) for kind, name in kernel.parameters if kind == "f32 *"}
+    widths = {"d_xw": x_gates, "d_hw": h_gates, "d_gates": x_gates, "d_peephole": 3 * peephole}
+    outputs = {name: (size * widths.get(name, 1), np.float32) for kind, name in kernel.parameters if kind == "f32 *"}
     arguments = {name: everything[name] for _, name in kernel.parameters if name not in outputs}
-    alias = {"gru_cell": ("h", "y"), "gru_update": ("h", "y"), "lstm_cell": ("c", "c_out")}.get(kernel.kind)
+    alias = CELL_ALIASES.get(kernel.kind)
     label = f"{rows}x{hidden} {'-'.join(acts)}{' clip' * (clip < np.inf)}{' peephole' * peephole}{' couple' * couple}"
     return Case(label, arguments, outputs, tolerance=64 * EPS, alias=alias, flops=10.0 * size * max(x_gates, h_gates))
 
@@ -252,7 +264,11 @@ def _cell_grid(kernel: Kernel, rng: np.random.Generator) -> Iterator[Case]:
     for acts in OTHER_ACTS:
         yield _cell_case(kernel, rng, 2, 67, acts[: len(default)])
     yield _cell_case(kernel, rng, 2, 67, default, clip=0.5)
-    if kernel.kind == "lstm_cell":
+    for act in ("tanh", "sigmoid", "relu", "softplus"):
+        if kernel.kind == "rnn_cell_backward":
+            case = _cell_case(kernel, rng, 1, SPECIAL.size, (act,))
+            yield Case(f"{act} of special values", case.arguments | dict(xw=SPECIAL), case.outputs, case.tolerance)
+    if kernel.kind.startswith("lstm_cell"):
         yield _cell_case(kernel, rng, 2, 67, default, peephole=True)
         yield _cell_case(kernel, rng, 3, 130, default, couple=True, peephole=True, clip=0.7)
 
@@ -467,8 +483,7 @@ Grid = Callable[[Kernel, np.random.Generator], Iterator[Case]]
 GRIDS: dict[str, Grid] = {
     "unary": _unary_grid, "activation": _activation_grid, "activate": _activate_grid, "binary": _broadcast_grid,
     "compare": _broadcast_grid, "select": _broadcast_grid, "pack": _pack_grid, "gemv": _gemv_grid, "gemm": _gemm_grid,
-    "rnn_cell": _cell_grid, "gru_cell": _cell_grid, "gru_reset": _cell_grid, "gru_update": _cell_grid, "lstm_cell":
-    _cell_grid,
+    **dict.fromkeys(GATES, _cell_grid),
     "reduce": _reduce_grid, "softmax": _softmax_grid, "layer_norm": _norm_grid, "instance_norm": _norm_grid,
     "batch_norm": _norm_grid, "conv": _conv_grid, "max_pool": _pool_grid, "average_pool": _pool_grid, "copy":
     _copy_grid, "gather": _gather_grid, "fill": _fill_grid, "fft": _fft_grid, "round_rows": _round_grid,

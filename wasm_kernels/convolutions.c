@@ -31,6 +31,9 @@ static int check_window(const Tensor *x, const Tensor *y, const Sliding *s) {
   return check_sliding(x->size + 2, y->size + 2, s);
 }
 
+/* Whether the channels of a filter come before its taps, in weights and in sums: so it is in older plans. */
+INLINE int is_channels_first(const Vm *vm) { return vm->plan[HEADER_VERSION] == CHANNELS_FIRST_VERSION; }
+
 static int check_conv(Vm *vm, const conv_operands *o) {
   const Tensor *x = T(x), *weights = T(w), *y = T(y);
   const int32_t groups = o->groups;
@@ -39,15 +42,16 @@ static int check_conv(Vm *vm, const conv_operands *o) {
   ASK(groups > 0 && x->size[1] % groups == 0 && y->size[1] % groups == 0);
   int64_t taps = (int64_t)(x->size[1] / groups) * o->kernel_h * o->kernel_w;
   ASK(taps > 0 && fits(taps) && fits(taps * PANEL));
-  ASK(is_dense(weights, 4) && weights->size[0] == y->size[1] && weights->size[3] == x->size[1] / groups);
-  ASK(weights->size[1] == o->kernel_h && weights->size[2] == o->kernel_w);
+  const int channels = is_channels_first(vm) ? 1 : 3, height = channels == 1 ? 2 : 1;
+  ASK(is_dense(weights, 4) && weights->size[0] == y->size[1] && weights->size[channels] == x->size[1] / groups);
+  ASK(weights->size[height] == o->kernel_h && weights->size[height + 1] == o->kernel_w);
   ASK((!HAS(bias) || is_vector(T(bias), y->size[1])) && is_dense(T(scratch), 1) && T(scratch)->count >= taps * PANEL);
   return OK;
 }
 static int run_conv(Vm *vm, const conv_operands *o) {
   DONE_IF_EMPTY(y);
   Window window = window_of(T(x), T(y), SLIDING, o->groups);
-  wr_conv(F(x), F(w), MAYBE(bias), F(y), F(scratch), (const int32_t *)&window);
+  convolve(F(x), F(w), MAYBE(bias), F(y), F(scratch), &window, is_channels_first(vm));
   return OK;
 }
 

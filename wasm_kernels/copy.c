@@ -111,11 +111,11 @@ static void copy_2d(const char *src, char *dst, int item, int rows, int cols, co
     transpose_words((const uint32_t *)src, s[0], (uint32_t *)dst, d[1], cols, rows);
     return;
   }
-  if (HAS_RARE && item == 1 && rows > 7 && cols > 7 && s[0] == 1 && d[1] == 1) {
+  if (HAS_FULL && item == 1 && rows > 7 && cols > 7 && s[0] == 1 && d[1] == 1) {
     transpose_bytes((const uint8_t *)src, s[1], (uint8_t *)dst, d[0], rows, cols);
     return;
   }
-  if (HAS_RARE && item == 1 && rows > 7 && cols > 7 && s[1] == 1 && d[0] == 1) {
+  if (HAS_FULL && item == 1 && rows > 7 && cols > 7 && s[1] == 1 && d[0] == 1) {
     transpose_bytes((const uint8_t *)src, s[0], (uint8_t *)dst, d[1], cols, rows);
     return;
   }

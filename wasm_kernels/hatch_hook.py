@@ -27,12 +27,11 @@ class KernelBuildHook(BuildHookInterface[Any]):
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         if self.target_name != "wheel":
             return
-        sys.path.insert(0, self.root)
+        sys.path[:0] = [self.root, str(Path(self.root) / "runtime")]
         files = self._pyodide_files() if _is_for_pyodide() else self._files()
         build_data["artifacts"] = []
         build_data["force_include"] = {str(file): f"webrnn/_kernels/{_place(file)}" for file in files}
         if not _is_for_pyodide() and version != "editable":
-            sys.path.insert(0, str(Path(self.root) / "runtime"))
             from web_demo.packaging import packaged
 
             build_data["force_include"] |= packaged.files()
@@ -47,17 +46,13 @@ class KernelBuildHook(BuildHookInterface[Any]):
 
     def _files(self) -> list[Path]:
         from wasm_kernels import build, systems, toolchains
+        from wasm_kernels.terminal import also_on_terminal
 
-        system, say = _system(), self.app.display_info
+        system, say = _system(), also_on_terminal(self.app.display_info)
         say(f"compiling the kernels for {system.name}, some minutes the first time; a wheel of a release has them")
         tool = toolchains.find("zig")
         output = build.OUTPUT if system == systems.here() else build.ROOT / "build" / "wheels" / system.name
-        wasm = [build.build(build.TARGETS[name], tool, say=say) for name in build.GROUPS["wasm"]]
-        native = build.build(build.TARGETS["native"], tool, output, system=system, say=say)
-        bindings = build.write_bindings(output, system=system)
-        profiling = build.build_profile(build.GROUPS["wasm"], tool, say=say)[:-1]
-        profiling += build.build_profile(["native"], tool, output / "profile", system=system, say=say)
-        return [*wasm, native, bindings, *profiling]
+        return build.packaged(tool, output, system, say)
 
     def _pyodide_files(self) -> list[Path]:
         from wasm_kernels import build, toolchains

@@ -267,6 +267,31 @@ def lstm_cell(xw, hw, c, peephole, rows, hidden, couple, acts, params):
     return (o * _cell_activation(c, 2, acts, params, clipped=False)).ravel(), c.ravel()
 
 
+# pullbacks of cells: their numpy meaning, which is tested against finite differences, in float64
+def _backward(op):
+    def run(rows, hidden, acts, params, couple=0, **operands):
+        from webrnn.engine.executor.intrinsics import INTRINSICS
+        from webrnn.ir.fused import BACKWARD_CELLS, PEEPHOLES
+
+        form = BACKWARD_CELLS[op]
+        names = [ACTIVATIONS[acts >> 8 * place & 255] for place in range(form.activations)]
+        attrs = {"activations": names, "params": _wide(params).tolist(), "couple": couple}
+        arrays = [
+            operand if operand is None else _wide(operand).reshape(-1 if width == PEEPHOLES else (rows, width * hidden))
+            for operand, width in zip(operands.values(), form.widths, strict=True)
+        ]
+        results = INTRINSICS[op](arrays, attrs)
+        found = [np.ma.masked_all(0) if result is None else result.ravel() for result in results]
+        return tuple(found) if len(found) > 1 else found[0]
+
+    return run
+
+
+rnn_cell_backward, gru_cell_backward = _backward("RnnCellBackward"), _backward("GruCellBackward")
+gru_reset_backward, gru_update_backward = _backward("GruResetBackward"), _backward("GruUpdateBackward")
+lstm_cell_backward = _backward("LstmCellBackward")
+
+
 # reductions of x[outer, n, inner] over n
 def _reduction(function):
     return lambda x, outer, n, inner: function(_wide(x).reshape(outer, n, inner), axis=1).ravel()

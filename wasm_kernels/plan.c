@@ -7,8 +7,7 @@
 #include "profile.h"
 #include "budget.h"
 
-/* A profiling build counts laps in one thread. */
-#if defined(WEBRNN_THREADS) && !defined(WEBRNN_PROFILE)
+#ifdef WEBRNN_THREADS
 #define HAS_TEAM
 #include "team.h"
 #endif
@@ -53,13 +52,13 @@ typedef struct {
   int32_t step;       /* of the loop that is running */
   const void *done;   /* the operands of the expression that the instruction before it has run along with itself */
   Budget budget;
+#ifdef WEBRNN_PROFILE
+  Laps laps;
+#endif
 #ifdef HAS_TEAM
   Team *hired, *team; /* whom the host gave, and the same while a run leads it and works in no part */
   int64_t shared;     /* the work of the run that could be shared, in multiply-adds */
   int32_t threads, least_work;
-#endif
-#ifdef WEBRNN_PROFILE
-  Laps laps;
 #endif
 } Vm;
 
@@ -82,7 +81,8 @@ INLINE const int32_t *code_of(const int32_t *plan) { return tensor_table(plan) +
 INLINE int below(int32_t index, int32_t count) { return index >= 0 && index < count; }
 
 static int check_header(const int32_t *plan, int32_t bytes) {
-  REQUIRE(bytes >= HEADER_COUNT * 4 && plan[HEADER_MAGIC] == PLAN_MAGIC && plan[HEADER_VERSION] == PLAN_VERSION, BAD_HEADER);
+  REQUIRE(bytes >= HEADER_COUNT * 4 && plan[HEADER_MAGIC] == PLAN_MAGIC, BAD_HEADER);
+  REQUIRE(plan[HEADER_VERSION] == PLAN_VERSION || plan[HEADER_VERSION] == CHANNELS_FIRST_VERSION, BAD_HEADER);
   const int64_t limit = 1 << 24;
   static const uint8_t counts[] = {HEADER_SYMBOLS, HEADER_SIZES,     HEADER_BUFFERS, HEADER_SLOTS,
                                    HEADER_TENSORS, HEADER_EXTERNALS, HEADER_MOVES,   HEADER_CODE_WORDS};

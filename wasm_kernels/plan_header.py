@@ -8,7 +8,8 @@ The tables are read as files: the build needs nothing installed.
     DATA_INSTRUCTIONS(X)   X(name) for each instruction without blocks, which the VM runs as run_<name>(vm, operands)
     EX_<NAME>, OPERATIONS  the number of an operation of expressions, and its row
     OPERATION_KERNELS      the kernel of each that has one
-    HAS_RARE               0 in a core module (WEBRNN_CORE), which has nothing of what the tables call rare
+    HAS_<MODULES>          whether the module is one of these: HAS_FULL, HAS_TRAINING_FULL ... Without WEBRNN_CORE it is
+                           the full one; of the others those with WEBRNN_TRAINING are for learning
     RUNS_ALONG             for each instruction: whether its last word says that the expression behind it runs along
     IS_UNFUSED             for each instruction: whether only unfused builds (IS_FUSED of simd.h is 0) have it
     HAS_<TYPE>             whether the module has an element type
@@ -48,13 +49,7 @@ def c_header() -> str:
         *(f"#define {name} {number}" for name, number in _numbers().items()),
         f"enum {{ {_list(row.name.upper() for row in FORMAT.ERROR_ROWS)} }};",
         _enum("HEADER", FORMAT.HEADER),
-        "#ifdef WEBRNN_CORE",
-        "enum { HAS_RARE = 0 };",
-        "#define IF_RARE(code)",
-        "#else",
-        "enum { HAS_RARE = 1 };",
-        "#define IF_RARE(code) code",
-        "#endif",
+        *_modules({("full",), *(row.modules for row in rows)}),
         "#if IS_FUSED",
         "#define IF_UNFUSED(code)",
         "#else",
@@ -94,7 +89,8 @@ def c_header() -> str:
 
 def _numbers() -> dict[str, int]:
     return {
-        "PLAN_MAGIC": FORMAT.MAGIC, "PLAN_VERSION": FORMAT.VERSION, "MAX_RANK": FORMAT.MAX_RANK,
+        "PLAN_MAGIC": FORMAT.MAGIC, "PLAN_VERSION": FORMAT.VERSION,
+        "CHANNELS_FIRST_VERSION": FORMAT.CHANNELS_FIRST_VERSION, "MAX_RANK": FORMAT.MAX_RANK,
         "MAX_DEPTH": FORMAT.MAX_DEPTH, "TILE": FORMAT.TILE,
         "BLOCK_COLUMNS": FORMAT.BLOCK_COLUMNS,
         "INTEGER_PANEL": FORMAT.INTEGER_PANEL, "INTEGER_ROWS": FORMAT.INTEGER_ROWS,
@@ -109,9 +105,31 @@ def _numbers() -> dict[str, int]:
     }  # fmt: skip
 
 
+_IS_MODULE = {
+    "core": "defined WEBRNN_CORE && !defined WEBRNN_TRAINING",
+    "training": "defined WEBRNN_TRAINING",
+    "full": "!defined WEBRNN_CORE",
+}
+
+
+def _modules(sets: Iterable[tuple[str, ...]]) -> Iterable[str]:
+    """For each set of modules whether this is one of them."""
+    for modules in sorted(sets):
+        name = _module_name(modules)
+        for has in (1, 0):
+            yield "#else" if not has else f"#if {' || '.join(f'({_IS_MODULE[module]})' for module in modules)}"
+            yield f"enum {{ HAS_{name} = {has} }};"
+            yield f"#define IF_{name}(code){' code' * has}"
+        yield "#endif"
+
+
+def _module_name(modules: Iterable[str]) -> str:
+    return "_".join(modules).upper()
+
+
 def _has(is_rare: bool) -> str:
     """Whether a module has something."""
-    return "HAS_RARE" if is_rare else "1"
+    return "HAS_FULL" if is_rare else "1"
 
 
 def _types() -> dict[str, str]:
@@ -122,13 +140,13 @@ def _form(row: Any) -> str:
     """A string of bytes; none in a module that does not have the instruction."""
     kinds = [_kind(operand) for operand in row.operands] + [LIST] * row.has_list
     form = '"' + "".join(f"\\{kind:03o}" for kind in kinds) + '"'
-    missing = " || ".join(["IS_FUSED"] * row.is_unfused + ["!HAS_RARE"] * row.is_rare)
-    return f"{missing} ? 0 : {form}" if missing else form
+    missing = " || ".join(["IS_FUSED"] * row.is_unfused + [f"!HAS_{_module_name(row.modules)}"])
+    return f"{missing} ? 0 : {form}"
 
 
 def _data_instruction(row: Any) -> str:
     called = f"X({row.name})"
-    called = f"IF_RARE({called})" if row.is_rare else called
+    called = f"IF_{_module_name(row.modules)}({called})"
     return f"IF_UNFUSED({called})" if row.is_unfused else called
 
 
@@ -166,7 +184,7 @@ def _operations(rows: Iterable[Any]) -> Iterable[str]:
 
 def _kernel(row: Any) -> str:
     kernel = f"(void (*)(void))wr_{row.name}"
-    return f"HAS_RARE ? {kernel} : 0" if row.is_rare else kernel
+    return f"HAS_FULL ? {kernel} : 0" if row.is_rare else kernel
 
 
 def _operation(row: Any) -> str:
@@ -174,7 +192,7 @@ def _operation(row: Any) -> str:
     if row.takes == ("any",):
         how = "BY_CAST" if row.name.startswith("to_") else "BY_BITS"
     if row.name and row.is_rare:
-        how = f"HAS_RARE ? {how} : TOO_RARE"
+        how = f"HAS_FULL ? {how} : TOO_RARE"
     takes = _list(f"DTYPE_{'COUNT' if dtype == 'any' else dtype.upper()}" for dtype in row.takes) or "0"
     return f"{{{how}, {len(row.takes)}, {{{takes}}}, DTYPE_{row.gives.upper()}}}"
 

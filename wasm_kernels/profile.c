@@ -1,4 +1,4 @@
-/* Running a plan with all laps counted; part of profiling builds only. */
+/* Running a plan with all laps counted, in the thread that calls: whoever profiles hires no team. */
 #include "kernels.gen.h"
 
 /* counters: a LapRow for each word of the code; what they hold is added to. */

@@ -1,4 +1,4 @@
-/* Where the time of a run goes, in builds with -DWEBRNN_PROFILE; in all others LAP is nothing.
+/* Where the time of a run goes, in builds with -DWEBRNN_PROFILE: native ones, and modules for profiling. In all others LAP is nothing.
  *
  * There is one clock reading for each lap: the time since the last one is the lap's. So nothing is counted twice, and all laps
  * together are the whole run. A lap is counted in the row of the instruction that it ends, as the instruction itself or as one of

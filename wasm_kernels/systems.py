@@ -46,10 +46,19 @@ class System:
     def wheel_tag(self) -> str:
         return ".".join(self.tags)
 
+    @property
+    def most(self) -> list[str]:
+        """Flags of what has the instructions of all builds."""
+        return list(self.isas.values())[-1]
+
     def builds(self) -> dict[str, list[str]]:
-        """Flags of all builds in the library by name."""
-        unfused = {unfused_build(isa): [*flags, UNFUSED] for isa, flags in self.isas.items() if isa in FUSED_ISAS}
-        return {**self.isas, **unfused}
+        """Flags of all builds in the library by name; those that are most alike stand together."""
+        found = {}
+        for isa, flags in self.isas.items():
+            found[isa] = flags
+            if isa in FUSED_ISAS:
+                found[unfused_build(isa)] = [*flags, UNFUSED]
+        return found
 
 
 def unfused_build(isa: str) -> str:

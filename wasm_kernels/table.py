@@ -26,6 +26,7 @@ PANEL, GRAIN = plan_header.FORMAT.PANEL, plan_header.FORMAT.GRAIN
 RESAMPLE_REACH = 64
 INTEGER_PANEL, SMALL_ROWS = plan_header.FORMAT.INTEGER_PANEL, plan_header.FORMAT.SMALL_ROWS
 
+_CELL = "i32 rows, i32 hidden, i32 acts, const f32 *params"
 _BROADCAST = "i32 rows, i32 cols, i32 a_row, i32 a_col, i32 b_row, i32 b_col"
 
 #: Signature of each kind of kernel. Types: f32, i32 by value; `const T *` is read, `T *` is written; T is f32, u8,
@@ -53,6 +54,16 @@ SIGNATURES = {
                   "i32 acts, const f32 *params",
     "lstm_cell": "const f32 *xw, const f32 *hw, const f32 *c, const f32 *peephole, f32 *h_out, f32 *c_out, "
                  "i32 rows, i32 hidden, i32 couple, i32 acts, const f32 *params",
+    "rnn_cell_backward": f"const f32 *xw, const f32 *hw, const f32 *d_next, f32 *d, {_CELL}",
+    "gru_cell_backward": "const f32 *xw, const f32 *hw, const f32 *h, const f32 *d_next, f32 *d_xw, f32 *d_hw, "
+                         f"f32 *d_h, {_CELL}",
+    "gru_reset_backward": "const f32 *xw, const f32 *hw, const f32 *h, const f32 *d_z, const f32 *d_rh, f32 *d_xw, "
+                          f"f32 *d_hw, f32 *d_h, {_CELL}",
+    "gru_update_backward": "const f32 *xw, const f32 *hn, const f32 *z, const f32 *h, const f32 *d_next, f32 *d_xw, "
+                           f"f32 *d_hn, f32 *d_z, f32 *d_h, {_CELL}",
+    "lstm_cell_backward": "const f32 *xw, const f32 *hw, const f32 *c, const f32 *peephole, const f32 *d_h_next, "
+                          "const f32 *d_c_next, f32 *d_gates, f32 *d_c, f32 *d_peephole, i32 rows, i32 hidden, "
+                          "i32 couple, i32 acts, const f32 *params",
     "reduce": "const f32 *x, f32 *y, i32 outer, i32 n, i32 inner",
     "softmax": "const f32 *x, f32 *y, i32 rows, i32 n",
     "layer_norm": "const f32 *x, const f32 *scale, const f32 *bias, f32 *y, i32 rows, i32 n, f32 epsilon",
@@ -128,6 +139,11 @@ KERNELS = (
     Kernel("gru_reset", "gru_reset"),
     Kernel("gru_update", "gru_update", in_place=True),
     Kernel("lstm_cell", "lstm_cell", in_place=True),
+    Kernel("rnn_cell_backward", "rnn_cell_backward", in_place=True),
+    Kernel("gru_cell_backward", "gru_cell_backward", in_place=True),
+    Kernel("gru_reset_backward", "gru_reset_backward", in_place=True),
+    Kernel("gru_update_backward", "gru_update_backward", in_place=True),
+    Kernel("lstm_cell_backward", "lstm_cell_backward", in_place=True),
     *(
         Kernel(f"reduce_{name}", "reduce", 0 if name in ("max", "min") else None)
         for name in plan_header.INSTRUCTIONS.REDUCTIONS
@@ -187,7 +203,11 @@ THREAD_FUNCTIONS = tuple(Kernel(name, name) for name in THREAD_SIGNATURES)
 TEAM_FUNCTIONS = tuple(Kernel(name, name) for name in TEAM_SIGNATURES)
 PROFILE_FUNCTIONS = tuple(Kernel(name, name) for name in PROFILE_SIGNATURES)
 EXPORTS = (*KERNELS, *PLAN_FUNCTIONS)
-CORE_EXPORTS = (*(kernel for kernel in KERNELS if kernel.is_in_core), *PLAN_FUNCTIONS)
+EXPORTS_OF = {
+    "core": (*(kernel for kernel in KERNELS if kernel.is_in_core), *PLAN_FUNCTIONS),
+    "training": PLAN_FUNCTIONS,
+    "full": EXPORTS,
+}
 
 BY_NAME = {kernel.name: kernel for kernel in KERNELS}
 
@@ -209,8 +229,8 @@ _C_TYPES = {"f32": "float", "u8": "uint8_t", "i16": "int16_t", "i32": "int32_t",
 def c_header() -> str:
     """kernels.gen.h: the prototypes, to which the compiler holds every C function, and the shared constants.
 
-    A core module exports no kernels but those that hosts call, so that those that it does not use go; the others are
-    functions as elsewhere."""
+    A core module exports no kernels but those that hosts call, and one for learning none, so that those that it does
+    not use go; the others are functions as elsewhere."""
     lines = [
         "/* Generated from table.py. */",
         "#ifndef WEBRNN_KERNELS_H",
@@ -235,8 +255,13 @@ def c_header() -> str:
         "#else",
         "#define WEBRNN_KERNEL WEBRNN_EXPORT",
         "#endif",
+        "#ifdef WEBRNN_TRAINING",
+        "#define WEBRNN_CORE_KERNEL WEBRNN_KERNEL",
+        "#else",
+        "#define WEBRNN_CORE_KERNEL WEBRNN_EXPORT",
+        "#endif",
     ]
-    lines += [_c_prototype(k, "WEBRNN_EXPORT" if k.is_in_core else "WEBRNN_KERNEL") for k in KERNELS]
+    lines += [_c_prototype(k, "WEBRNN_CORE_KERNEL" if k.is_in_core else "WEBRNN_KERNEL") for k in KERNELS]
     lines += [_c_prototype(k) for k in PLAN_FUNCTIONS]
     lines.append(f"#define ACTIVATION_CASES {' '.join(map(_c_case, ACTIVATIONS[1:]))}")
     lines += [_c_kernel_type(k) for k in {k.kind: k for k in _expression_kernels()}.values()]

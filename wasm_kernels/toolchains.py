@@ -16,9 +16,13 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from threading import BoundedSemaphore
 
 #: relaxed_madd as a builtin for all engines appeared in LLVM 17; older compilers emit a draft opcode or none at all
 RELAXED_SIMD_LLVM = 17
+
+
+_PROCESSORS = BoundedSemaphore(os.cpu_count() or 1)
 
 
 class ToolchainError(Exception):
@@ -34,8 +38,10 @@ class Toolchain:
     llvm: int
 
     def run(self, command: list[str], work: Path) -> None:
+        """Waits for a processor first."""
         environment = {**os.environ, "ZIG_LOCAL_CACHE_DIR": str(work / "zig"), "SOURCE_DATE_EPOCH": "0"}
-        result = subprocess.run(command, capture_output=True, text=True, env=environment)
+        with _PROCESSORS:
+            result = subprocess.run(command, capture_output=True, text=True, env=environment)
         if result.returncode:
             raise ToolchainError(
                 f"{self.name} failed: {' '.join(command)[:400]}\n{(result.stdout + result.stderr)[:4000]}"
@@ -79,9 +85,15 @@ def _emcc() -> Toolchain:
     emcc = shutil.which("emcc")
     if not emcc:
         raise ToolchainError("emcc is not on PATH: apt-get install emscripten, or activate an emsdk")
-    version = re.search(r"(\d+\.\d+\.\d+)", _output(emcc, "--version"))
-    llvm = re.search(r"clang version (\d+)", subprocess.run([emcc, "-v"], capture_output=True, text=True).stderr)
-    return Toolchain("emcc", (emcc,), (emcc,), version[1] if version else "unknown", int(llvm[1]) if llvm else 0)
+    version, llvm = emcc_versions(subprocess.run([emcc, "-v"], capture_output=True, text=True).stderr)
+    return Toolchain("emcc", (emcc,), (emcc,), version, llvm)
+
+
+def emcc_versions(said: str) -> tuple[str, int]:
+    """Of Emscripten and of its LLVM, from what `emcc -v` says; 0 if it does not."""
+    version = re.search(r"^emcc \(.*\) (\d+\.\d+\.\d+)", said, re.M)
+    llvm = re.search(r"clang version (\d+)", said)
+    return version[1] if version else "unknown", int(llvm[1]) if llvm else 0
 
 
 def _clang() -> Toolchain:

@@ -98,7 +98,7 @@ static COMPACT void read_numbers(const char *x, int32_t step, int dtype, Number 
     TYPE(U8, y[i].i = READ(uint8_t))
     TYPE(F8E8M0, y[i].d = READ(uint8_t) == 255 ? NOT_A_NUMBER : double_of((int64_t)(READ(uint8_t) + 1023 - 127) << 52))
   default:
-    if (HAS_RARE) EACH_ELEMENT y[i].d = decoded(READ(uint8_t), l);
+    if (HAS_FULL) EACH_ELEMENT y[i].d = decoded(READ(uint8_t), l);
   }
 }
 
@@ -106,7 +106,7 @@ static COMPACT void read_numbers(const char *x, int32_t step, int dtype, Number 
  * the low bits are kept. */
 static COMPACT void round_numbers(Number *x, int dtype, int32_t n) {
   const double limit = dtype == DTYPE_I64 || dtype == DTYPE_U64 || dtype == DTYPE_U32 ? 0x1p63 : 0x1p31;
-  const int is_small = HAS_RARE && (dtype == DTYPE_U4 || dtype == DTYPE_I4 || dtype == DTYPE_U2 || dtype == DTYPE_I2);
+  const int is_small = HAS_FULL && (dtype == DTYPE_U4 || dtype == DTYPE_I4 || dtype == DTYPE_U2 || dtype == DTYPE_I2);
   EACH_ELEMENT {
     const double d = x[i].d;
     if (dtype == DTYPE_BOOL) x[i].i = d != 0;
@@ -125,12 +125,12 @@ static COMPACT void write_numbers(Number *x, int dtype, char *y, int32_t n, int 
     TYPE(F8E8M0, y[i] = (char)exponent_alone((float)x[i].d, saturates, how))
     TYPE(BOOL, y[i] = x[i].i != 0)
   }
-  if (HAS_RARE && l->mantissa) {
+  if (HAS_FULL && l->mantissa) {
     EACH_ELEMENT y[i] = (char)encoded(x[i].d, l, saturates);
     return;
   }
   const int is_4 = dtype == DTYPE_U4 || dtype == DTYPE_I4, is_2 = dtype == DTYPE_U2 || dtype == DTYPE_I2;
-  const int mask = !HAS_RARE ? 255 : is_4 ? 15 : is_2 ? 3 : 255;
+  const int mask = !HAS_FULL ? 255 : is_4 ? 15 : is_2 ? 3 : 255;
   switch (ITEM[dtype]) {
   case 8: EACH_ELEMENT((int64_t *)y)[i] = x[i].i; return;
   case 4: EACH_ELEMENT((int32_t *)y)[i] = (int32_t)x[i].i; return;

@@ -1,8 +1,8 @@
 """All wheels of a release from one machine: `python -m wasm_kernels.wheels [--system S ...] [--output dist]`.
 
 Each system of systems.py gets a wheel, then Pyodide, and the sources. Zig compiles for all of them, so the machine does
-not matter, and the same sources give the same bytes. Each library is looked at: it is for the system of its wheel,
-gives what the loader asks for, and needs nothing but what every such system has.
+not matter, and the same sources give the same bytes. Each wheel is looked at: it is small and has all modules; its
+library is for its system, gives what the loader asks for, and needs nothing but what every such system has.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import argparse
 import hashlib
 import json
 import os
+import posixpath
 import re
 import subprocess
 import sys
@@ -19,10 +20,16 @@ import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from wasm_kernels import build as kernels
 from wasm_kernels import libraries, systems
 from wasm_kernels.systems import System
+from webrnn import packed
 
 ROOT = Path(__file__).resolve().parent.parent
+
+#: Bytes of a wheel, of whatever system.
+MAXIMUM = 2 << 20
+KERNELS = "webrnn/_kernels/"
 
 #: The machine as headers call it, where wheels have another word.
 FORMATS = {"linux": "ELF", "macos": "Mach-O", "windows": "DLL"}
@@ -68,14 +75,32 @@ def problems(wheel: Path, system: System) -> Iterator[str]:
     if not wheel.name.endswith(f"-py3-none-{system.wheel_tag}.whl"):
         yield f"its name does not end in {system.wheel_tag}"
     with zipfile.ZipFile(wheel) as archive:
-        for folder in ("webrnn/_kernels/", "webrnn/_kernels/profile/"):
-            manifest = json.loads(archive.read(f"{folder}kernels.json"))
-            found = [name for name in archive.namelist() if re.fullmatch(rf"{folder}native\.\w+", name)]
-            if found != [folder + manifest["native"]]:
-                yield f"{folder} has {found}, and its kernels.json says {manifest['native']}"
-                continue
-            library = libraries.read(archive.read(found[0]))
+        found = [name for name in archive.namelist() if re.search(r"\.(so|dylib|dll|pyd)$", name)]
+        if found != [KERNELS + system.library]:
+            yield f"its libraries are {found}"
+            return
+        library = libraries.read(archive.read(found[0]))
+        for folder in ("", "profile/"):
+            manifest = json.loads(archive.read(f"{KERNELS}{folder}kernels.json"))
+            if posixpath.normpath(folder + manifest["native"]) != system.library:
+                yield f"{folder}kernels.json says {manifest['native']}"
             yield from (f"{found[0]}: {problem}" for problem in library_problems(library, system, manifest))
+        yield from module_problems(archive.read(KERNELS + packed.MODULES))
+
+
+def size_problems(wheel: Path) -> Iterator[str]:
+    if (size := wheel.stat().st_size) > MAXIMUM:
+        yield f"it has {size:,} bytes, and at most {MAXIMUM:,} are allowed"
+
+
+def module_problems(archive: bytes) -> Iterator[str]:
+    """What of the modules for WebAssembly is not in their archive."""
+    modules = packed.unpacked(archive)
+    names = [kernels.TARGETS[name].file for name in kernels.GROUPS["modules"]]
+    names += [f"profile/wasm_{variant}.wasm" for variant in kernels.VARIANTS]
+    for name in names:
+        if not modules.get(name, b"").startswith(b"\0asm"):
+            yield f"{packed.MODULES} has no {name}"
 
 
 def library_problems(library: libraries.Library, system: System, manifest: dict) -> Iterator[str]:
@@ -116,6 +141,7 @@ def main(argv: list[str] | None = None) -> int:
             system = systems.SYSTEMS.get(name)
             file = _hatchling("sdist", output, {}) if name == "sdist" else build(system, output)
             wrong = list(problems(file, system)) if system else []
+            wrong += [] if name == "sdist" else size_problems(file)
         except (WheelError, libraries.LibraryError) as error:
             file, wrong = None, [str(error)]
         failures += bool(wrong)

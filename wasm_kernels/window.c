@@ -24,16 +24,20 @@ static int tap_offsets(const Window *s, int ky, int kx, int first, int count, in
   return contiguous;
 }
 
-/* The inputs of `width` output positions as a packed panel: panel[ky][kx][channel][width]. Channels last have the same order of terms. */
-static void gather_panel(const Window *s, const float *x, int channels, int first, int count, int width, float *panel) {
+/* The inputs of `width` output positions as a packed panel: panel[ky][kx][channel][width], the order of terms that channels
+ * last have, too; or panel[channel][ky][kx][width]. */
+static void gather_panel(const Window *s, const float *x, int channels, int first, int count, int width, int channels_first,
+                         float *panel) {
   const ptrdiff_t plane = (ptrdiff_t)s->height * s->width;
-  float *out = panel;
+  const ptrdiff_t next_tap = channels_first ? width : (ptrdiff_t)channels * width;
+  const ptrdiff_t next_channel = channels_first ? (ptrdiff_t)s->kernel_h * s->kernel_w * width : width;
   for (int ky = 0; ky < s->kernel_h; ky++)
     for (int kx = 0; kx < s->kernel_w; kx++) {
       int32_t offsets[PANEL];
       int contiguous = tap_offsets(s, ky, kx, first, count, width, offsets);
       const float *in = x;
-      for (int c = 0; c < channels; c++, in += plane, out += width) {
+      float *out = panel + ((ptrdiff_t)ky * s->kernel_w + kx) * next_tap;
+      for (int c = 0; c < channels; c++, in += plane, out += next_channel) {
         if (contiguous) __builtin_memmove(out, in + offsets[0], (size_t)width * sizeof *out);
         else
           for (int i = 0; i < width; i++) out[i] = offsets[i] < 0 ? 0.0f : in[offsets[i]];
@@ -41,10 +45,10 @@ static void gather_panel(const Window *s, const float *x, int channels, int firs
     }
 }
 
-/* w[out_channels, kernel_h, kernel_w, channels / groups], bias[out_channels] or NULL, y[batch, out_channels, out_height, out_width],
- * scratch[channels / groups * kernel_h * kernel_w * PANEL] */
-void wr_conv(const float *x, const float *w, const float *bias, float *y, float *scratch, const int32_t *shape) {
-  const Window *s = (const Window *)shape;
+/* w[out_channels, kernel_h, kernel_w, channels / groups] or with channels first, bias[out_channels] or NULL,
+ * y[batch, out_channels, out_height, out_width], scratch[channels / groups * kernel_h * kernel_w * PANEL] */
+static void convolve(const float *x, const float *w, const float *bias, float *y, float *scratch, const Window *s,
+                     int channels_first) {
   const int in_channels = s->channels / s->groups, out_channels = s->out_channels / s->groups;
   const int k = in_channels * s->kernel_h * s->kernel_w, positions = s->out_height * s->out_width;
   if (!out_channels) return; /* positions without channels have no memory: there may be nearly 2^31 */
@@ -53,12 +57,16 @@ void wr_conv(const float *x, const float *w, const float *bias, float *y, float 
       const float *in = x + ((ptrdiff_t)b * s->channels + (ptrdiff_t)g * in_channels) * s->height * s->width;
       for (int first = 0; first < positions; first += PANEL) {
         int count = positions - first < PANEL ? positions - first : PANEL;
-        gather_panel(s, in, in_channels, first, count, panel_width(count), scratch);
+        gather_panel(s, in, in_channels, first, count, panel_width(count), channels_first, scratch);
         Output out = {y + ((ptrdiff_t)b * s->out_channels + (ptrdiff_t)g * out_channels) * positions + first, positions, NULL,
                       bias ? bias + g * out_channels : NULL, count};
         matmul(w + (ptrdiff_t)g * out_channels * k, k, scratch, out_channels, k, out);
       }
     }
+}
+
+void wr_conv(const float *x, const float *w, const float *bias, float *y, float *scratch, const int32_t *shape) {
+  convolve(x, w, bias, y, scratch, (const Window *)shape, 0);
 }
 
 /* The taps of a window that fall inside the input along one axis */

@@ -21,7 +21,9 @@ LEFT_OUT = {
     "tests/engine/streams/test_states.py": "names and graphs only, the same in CPython; minutes here",
     "tests/engine/test_forking.py": "processes and threads",
     "tests/examples": "processes",
+    "tests/foreign": "processes and a compiler",
     "tests/formats/test_fuzz.py": "the same in CPython; minutes here",
+    "tests/gradients/test_documentation.py": "reads the checkout",
     "tests/house": "reads the checkout",
     "tests/onnx/test_damaged_files.py": "minutes here",
     "tests/onnx/test_model_fuzzing.py": "processes",
@@ -35,8 +37,12 @@ LEFT_OUT = {
     "tests/profile": "profiling builds",
     "tests/pyodide_pkg": "starts Pyodide itself",
     "tests/reference/test_registry.py": "reads the schemas of onnx's C++ part",
+    "tests/test_packed.py": "no lzma there, and nothing that needs it",
     "tests/wasm_kernels/test_build.py": "a compiler",
+    "tests/wasm_kernels/test_interleave.py": "a compiler",
     "tests/wasm_kernels/test_libraries.py": "a compiler",
+    "tests/wasm_kernels/test_release.py": "makes files of a release",
+    "tests/wasm_kernels/test_terminal.py": "no terminals there",
 }
 
 EVERY = {
@@ -48,6 +54,8 @@ EVERY = {
     "tests/conformance/test_suite.py::test_without_passes*": 0,
     "tests/engine/streams/test_pool.py::test_streams_open_and_close_at_random*": 0,
     "tests/formats/*": 5,
+    "tests/gradients/test_random_graphs.py::*": 3,
+    "tests/gradients/*": 8,
     "tests/models/test_silero_speech.py::*": 0,
     "tests/passes/test_fuse_cells.py::test_all_forms*": 3,
     "tests/passes/test_onnx_suite.py::test_all_passes": 0,
@@ -63,6 +71,8 @@ EVERY = {
     "tests/plan/*": 3,
     "tests/reference/*": 3,
     "tests/shapes/*": 3,
+    "tests/losses/test_functions.py::*": 8,
+    "tests/training/*": 3,
 }
 """Of long grids, which take minutes here: one test in so many. 0 is none: what they compare with is not here, or the
 like of them has run. The first pattern that fits counts. 3 takes all variants of tests that come in pairs by turns."""

@@ -11,7 +11,7 @@ const [, , base, progressFile, weakness = ""] = process.argv;
 const { Model, PlanError, StreamError, WebrnnError } = await import(new URL("webrnn.js", base));
 const { Heap } = await import(new URL("heap.js", base));
 const { Slot } = await import(new URL("slot.js", base));
-const modules = ["relaxed", "relaxed_core", "simd", "simd_core"].map(
+const modules = ["relaxed", "relaxed_core", "relaxed_training", "simd", "simd_core"].map(
   (name) => new WebAssembly.Module(readFileSync(new URL(`wasm_${name}.wasm`, base))),
 );
 

@@ -75,6 +75,16 @@ def test_a_source_map_names_the_lines_of_modules(tmp_path: Path) -> None:
     assert "src/main.js:6:" in stack
 
 
+def test_names_that_are_declared_together(tmp_path: Path) -> None:
+    written(
+        tmp_path,
+        main='import { one } from "./a.js";\nconst [hidden, two] = [2, 3];\nconsole.log(one + hidden + two);\n',
+        a="const hidden = 1;\nexport const one = hidden;\n",
+    )
+    (tmp_path / "all.mjs").write_text(bundle(tmp_path, "main.js").text)
+    assert node(str(tmp_path / "all.mjs")).strip() == "6"
+
+
 @pytest.mark.parametrize(
     ("main", "message"),
     [

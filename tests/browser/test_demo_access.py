@@ -36,6 +36,7 @@ def test_every_control_has_a_visible_focus_and_a_name(browser: Browser, full_dem
             assert found[0], found
             assert found[1] != "none", found
     wanted = {"Skip to the demo", "Play the noisy clip", "Denoise", "Denoiser", "Play the guitar", "Amp", "Gain"}
+    wanted.add("Add a dozen examples")
     assert wanted <= set(reached), reached
     assert "Measure in this browser" in reached
 
@@ -51,7 +52,7 @@ def test_motion_is_reduced_where_it_is_asked_for(browser: Browser, full_demo: Pa
         assert moving == []
 
 
-@pytest.mark.parametrize("part", ["listen", "amp", "your-model", "timings"])
+@pytest.mark.parametrize("part", ["listen", "amp", "learn", "your-model", "timings"])
 def test_no_part_runs_out_of_the_window_of_a_phone(browser: Browser, full_demo: Path, part: str) -> None:
     with demo_page(browser, full_demo, width=PHONE) as page:
         outside = page.evaluate(

@@ -1,4 +1,4 @@
-"""Sizes that "Your model" guesses for what a model leaves open, and what Python says of them."""
+"""Sizes that "Your model" guesses for what a plan leaves open, and Python for a model."""
 
 from __future__ import annotations
 
@@ -58,13 +58,16 @@ def test_nothing_is_guessed_where_nothing_is_open() -> None:
     assert guesses(port("x", 1, 80), port("sr", type="int64")) == []
 
 
-def test_the_first_try_that_runs_is_found(workbench: Any) -> None:  # noqa: F811
+def test_python_guesses_for_models(workbench: Any) -> None:  # noqa: F811
     from .test_demo_your_model import convolved
 
     call(workbench, "open", [convolved()])
-    tries = [[{"name": "x", "type": "float32", "shape": [1, 1, n], "fill": None}] for n in (100, 200, 3000, 16000)]
-    found, _ = call(workbench, "fits", [], tries=tries)
-    assert found == {"place": 2, "problem": None}
-    found, _ = call(workbench, "fits", [], tries=tries[:2])
-    assert found["place"] is None
+    found, _ = call(workbench, "guess", [], shapes={}, states={})
+    assert found["shapes"]["x"][-1] == 16000
+    assert found["fills"]["x"]["fill"] == "random"
+    assert found["problem"] is None
+    found, _ = call(workbench, "guess", [], shapes={"x": [1, 1, 3000]}, states={"x": "y"})
+    assert found["shapes"] == {"x": [1, 1, 3000]}
+    assert found["fills"]["x"]["fill"] == "zeros"
+    found, _ = call(workbench, "guess", [], shapes={"x": [1, 1, 3]}, states={})
     assert found["problem"]

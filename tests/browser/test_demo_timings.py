@@ -1,4 +1,4 @@
-"""Part 4 of the demo page: all engines are measured, and all compute what native builds do."""
+"""Part 5 of the demo page: all engines are measured, and all compute what native builds do."""
 
 from __future__ import annotations
 

@@ -296,9 +296,13 @@ def truncated_plan(tmp_path: Path) -> bytes:
 @pytest.mark.parametrize(
     ("name", "message", "next_step"),
     [
-        ("notes.onnx", "notes.onnx is not a model that can be read: byte", "onnx.checker"),
+        ("notes.onnx", "notes.onnx is not a model that can be read: it is a text file", "onnx.checker"),
         ("empty.onnx", "empty.onnx could not be opened: the file is empty", "Choose another file"),
-        ("cut.onnx", "cut.onnx is not a model that can be read: a field at byte", "Check that the file is whole"),
+        (
+            "cut.onnx",
+            "cut.onnx is not a model that can be read: the file is cut off or damaged: a field at byte",
+            "Check that the file is whole",
+        ),
         (
             "odd.onnx",
             "odd.onnx uses something that webrnn does not support: node 'odd' (com.example:Frobnicate)",

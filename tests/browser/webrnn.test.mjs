@@ -64,7 +64,7 @@ test("a plan that needs the full module gets it, and others the core module", as
   const { runs } = await readCase("determinants", "simd", read);
   const expected = Model.loadSync(plan, { wasm: full }).run(runs[0]);
   assert.deepEqual((await Model.load(plan, { variant: "simd" })).run(runs[0]), expected);
-  const refusal = { name: "PlanError", message: "the plan needs the full module of kernels, and this is the core module" };
+  const refusal = { name: "PlanError", message: "the plan needs the full module of kernels, and this is a smaller one" };
   assert.throws(() => Model.loadSync(plan, { wasm: core }), refusal);
   await assert.rejects(Model.load(plan, { wasm: core }), refusal); // what is given is taken, and nothing else
   // one beside the other
@@ -75,6 +75,20 @@ test("a plan that needs the full module gets it, and others the core module", as
     assert.deepEqual(common.run(gru.runs[0]), wanted);
     assert.deepEqual(rare.run(runs[0]), expected);
   }
+});
+
+test("the module for plans that learn is taken if it is asked for, and the full one where it is not enough", async () => {
+  const training = await readFile(new URL("wasm_simd_training.wasm", base));
+  const gru = await readCase("gru", "simd", read);
+  const plan = await read("gru.rnn");
+  const wanted = Model.loadSync(plan, { wasm: training }).run(gru.runs[0]);
+  assert.deepEqual((await Model.load(plan, { variant: "simd", module: "training" })).run(gru.runs[0]), wanted);
+  assert.deepEqual((await Model.load(plan, { variant: "simd" })).run(gru.runs[0]), wanted);
+  const { runs } = await readCase("determinants", "simd", read);
+  const rare = await load("determinants", { variant: "simd", module: "training" });
+  assert.deepEqual(rare.run(runs[0]), (await load("determinants", { variant: "simd" })).run(runs[0]));
+  const message = "unknown module small: expected one of core, training";
+  await assert.rejects(Model.load(plan, { module: "small" }), { message });
 });
 
 test("a plan that needs an unfused module gets the simd one, and all variants give the same bits", async () => {
@@ -139,7 +153,7 @@ test("files with damaged half floats are refused", async () => {
     [changed({ 4: (length) => length + 8, 6: () => -8 }), stretches], [changed({ 5: (count) => count + 1 }), stretches],
     [changed({ 4: (length) => length - 2, 5: (count) => count + 1 }), stretches],
     [file.slice(0, -1), stretches], [Uint8Array.of(...file, 0), stretches], [file.slice(0, 16), table],
-    [changed({ 1: () => 7 }), /of version 7, this webrnn reads versions 5 and 6/],
+    [changed({ 1: () => 7 }), /of version 7, this webrnn reads versions 1 to 6/],
   ]) {
     const before = process.memoryUsage().arrayBuffers;
     await assert.rejects(Model.load(bytes), { name: "PlanError", message });
@@ -383,7 +397,7 @@ test("damaged plans raise PlanError", async () => {
   const rejected = (bytes, message) => assert.rejects(Model.load(bytes), { name: "PlanError", message });
   await rejected(plan.slice(0, 20), /shorter than the header/);
   await rejected(words((w) => (w[0] = 1)), /not a plan file/);
-  await rejected(words((w) => (w[1] = 99)), /of version 99, this webrnn reads versions 5 and 6/);
+  await rejected(words((w) => (w[1] = 99)), /of version 99, this webrnn reads versions 1 to 6/);
   await rejected(words((w) => w[4]++), /the header is damaged|metadata/);
   await rejected(words((w) => (w[4] = -1)), /table of sizes/);
   await rejected(words((w) => (w[8] = 1 << 24)), /the header is damaged/);

@@ -13,7 +13,8 @@ from . import replay
 from .cases import RECORDED
 
 
-def test_layers_of_pytorch() -> None:
+def test_layers_of_pytorch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")  # nothing is shortened
     text = describe(RECORDED / "torch.safetensors")
     rows = {line.split()[0]: " ".join(line.split()[1:]) for line in text.splitlines() if line.startswith("  ")}
     assert rows["GRU_2_True"] == "GRU 3 to 4, 2 layers, both directions 552"

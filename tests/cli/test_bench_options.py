@@ -42,6 +42,7 @@ VALUES = {
     "json": ["--json", "-"],
     "backend": ["--backend", "native"],
     "seconds": ["--seconds", "0"],
+    "shape": ["--shape", "x=2x3"],
     "size": ["--size", "n=1"],
     "fixed": ["--fixed", "n=1"],
     "compare": ["--compare", "old.json"],
@@ -62,13 +63,14 @@ VALUES = {
 }
 """How each option is given, some with what is its default anyway."""
 APPLIES = {
-    TIMES: "model json backend seconds size fixed compare inputs tolerance peers browser pyodide html weights rounds "
-    "tflite modules",
-    AB: "model json backend seconds size fixed inputs tolerance rounds",
-    AGAINST: "model json backend seconds size fixed inputs rounds",
-    STREAM: "model json backend seconds size fixed compare peers browser modules carry depth frame_ms no_onnxruntime",
-    STREAM_AB: "model json backend seconds size fixed rounds carry depth",
-    STREAM_AGAINST: "model json backend seconds size fixed rounds carry depth",
+    TIMES: "model json backend seconds size shape fixed compare inputs tolerance peers browser pyodide html weights "
+    "rounds tflite modules",
+    AB: "model json backend seconds size shape fixed inputs tolerance rounds",
+    AGAINST: "model json backend seconds size shape fixed inputs rounds",
+    STREAM: "model json backend seconds size shape fixed compare peers browser modules carry depth frame_ms "
+    "no_onnxruntime",
+    STREAM_AB: "model json backend seconds size shape fixed rounds carry depth",
+    STREAM_AGAINST: "model json backend seconds size shape fixed rounds carry depth",
 }
 PARTNERS = {
     ("tflite", TIMES): ["--peers"],

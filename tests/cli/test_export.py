@@ -46,7 +46,9 @@ def test_what_other_commands_say_of_the_file(tmp_path, capsys):
     printed = capsys.readouterr().out
     assert main(["info", str(tmp_path / "m.rnn")]) == 0
     sections, _, size = capsys.readouterr().out.rpartition("\n\n")
+    sections, _, guesses = sections.partition("\n\nguesses\n")
     assert printed.startswith(sections)
+    assert "open sizes\n  size   number  why\n  steps" in guesses
     assert printed.endswith(f"\n\n{size}")
     assert size.startswith(f"{tmp_path / 'm.rnn'}: ")
     assert main(["plan", str(tmp_path / "m.rnn")]) == 0
@@ -117,8 +119,11 @@ def test_a_model_that_needs_shapes(tmp_path, capsys):
     node = helper.make_node("Flatten", ["x"], ["y"])
     reshape = helper.make_node("Squeeze", ["y"], ["z"])
     path = saved(tmp_path, model([node, reshape], [floats("x", ["n", "m", 2])], [floats("z", None)], []))
-    assert main(["export", path]) == 1
-    assert "--shape INPUT=N,N,..." in capsys.readouterr().err
+    assert main(["export", path]) == 0
+    out = capsys.readouterr().out
+    assert "Note: there is no plan for all sizes; this one is for --size n=1 m=" in out
+    assert main(["export", path, "--size", "n=1", "m=3"]) == 0
+    assert "x     f32   [1, 3, 2]" in capsys.readouterr().out
     assert main(["export", path, "--shape", "x=1,3,2"]) == 0
     assert "x     f32   [1, 3, 2]" in capsys.readouterr().out
 
@@ -130,9 +135,10 @@ def test_a_model_that_needs_shapes(tmp_path, capsys):
         (["--carry", "auto", "h_in=h_out"], "--carry takes INPUT=OUTPUT"),
         (["--carry", "h=h_out"], "the model has no input 'h'"),
         (["--carry", "internal", "--time", "q=0"], "the model has no input 'q'"),
-        (["--shape", "x=1,many"], "is not a shape, such as 1,512"),
+        (["--shape", "x=1,many"], "is not a shape, such as 1x512"),
         (["--shape", "q=1"], "the model has no input 'q'"),
-        (["--shape", "x=2,1,4"], "give the shape of 'h_in' as well"),
+        (["--shape", "x=2x1x5"], "input 'x' cannot be 2x1x5: the model declares [steps, batch, 4]"),
+        (["--size", "step=2"], "the model has no size 'step': did you mean 'steps'? It has steps, batch"),
         (["--pool"], "--pool is for streams: say what they carry"),
         (["--about", "missing.json"], "cannot read 'missing.json'"),
         (["-o", "no/such/folder/m.rnn"], "cannot write"),

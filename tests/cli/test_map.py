@@ -4,6 +4,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 
 import numpy as np
 import pytest
@@ -96,7 +97,9 @@ def test_ctrl_c_says_how_to_go_on(place):
     write_arrays(place / "items", 300, steps=2000)
     (place / "gru.onnx").write_bytes(gru(128))
     command = [sys.executable, "-m", "webrnn.cli", "map", "gru.onnx", "items", "-o", "out", "--outputs", "h"]
-    process = subprocess.Popen([*command, "--processes", "1"], stderr=subprocess.PIPE, text=True)
+    # A shell starts what is in the background with the signal ignored, and whoever is started there inherits that.
+    heard = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    process = subprocess.Popen([*command, "--processes", "1"], stderr=subprocess.PIPE, text=True, preexec_fn=heard)
     while process.poll() is None and not (os.path.exists("out/index.jsonl") and os.path.getsize("out/index.jsonl")):
         time.sleep(0.005)
     process.send_signal(signal.SIGINT)

@@ -73,7 +73,7 @@ def test_all_shows_everything(tmp_path, capsys):
 
 
 def test_json(path, capsys):
-    assert main(["optimize", path, "--json", "--memory", "--size", "n=3"]) == 0
+    assert main(["optimize", path, "--json", "--memory"]) == 0
     data = json.loads(capsys.readouterr().out)
     assert data["reached_fixpoint"] is True
     assert data["after"]["peak_memory"]["bytes"] > 0

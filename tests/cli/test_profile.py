@@ -101,7 +101,7 @@ def test_given_inputs(model, tmp_path, capsys):
     ("options", "message"),
     [
         (["--steps", "0"], "--steps is at least 1"),
-        (["--size", "tempo=3"], "no size 'tempo'; batch, time"),
+        (["--size", "tempo=3"], "no size 'tempo'; it has time, batch"),
         (["--size", "time"], "not of the form NAME=VALUE"),
         (["--backend", "cuda"], "'cuda' is not one of"),
         (["--backend", "native:pentium"], "cannot run native:pentium"),

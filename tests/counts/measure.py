@@ -17,7 +17,7 @@ from webrnn.engine.kernels.loading import FOLDER, Kernels
 from webrnn.engine.kernels.wasm import FILES
 from webrnn.engine.programs.plan_program import PlanProgram
 from webrnn.engine.programs.vm_program import VmProgram
-from webrnn.engine.random_feeds import random_input
+from webrnn.guesses import random_input
 from webrnn.ir import Value
 from webrnn.plan.decode import Tables, decode
 from webrnn.plan.text import walk

@@ -77,12 +77,15 @@ def test_a_plan_that_holds_for_nothing_that_was_tried_is_refused():
 
 
 def test_a_model_that_takes_nothing_that_was_tried(tmp_path, capsys):
-    nodes = [helper.make_node("Reshape", ["x", "shape"], ["y"])]
-    proto = model(nodes, [floats("x", ["n"])], [floats("y", None)], [ints("shape", 7, 5)])
+    nodes = [
+        helper.make_node("NonZero", ["x"], ["places"]),
+        helper.make_node("Reshape", ["places", "shape"], ["y"]),
+    ]
+    proto = model(nodes, [floats("x", ["n"])], [integers("y", None)], [ints("shape", 7, 5)])
     (said,) = session(proto).export(tmp_path / "m.rnn")
     assert said.startswith("the plan was not tried: inputs that were made up are refused")
     loaded = webrnn.InferenceSession(tmp_path / "m.rnn", backend=MAIN)
-    assert loaded.run(None, {"x": np.zeros(35, np.float32)})[0].shape == (7, 5)
+    assert loaded.run(None, {"x": np.ones(35, np.float32)})[0].shape == (7, 5)
     (tmp_path / "m.onnx").write_bytes(proto.SerializeToString())
     assert main(["export", str(tmp_path / "m.onnx")]) == 0
     assert "Note: the plan was not tried" in capsys.readouterr().out

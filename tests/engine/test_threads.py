@@ -8,7 +8,7 @@ from tests.models.fetch import model_path
 from tests.models.real_models import feeds_of
 from webrnn.bench.models import BUILT_IN, streaming_gru
 from webrnn.engine.kernels.team import number_of_threads, processors
-from webrnn.engine.random_feeds import random_input
+from webrnn.guesses import random_input
 
 REAL = ("nsnet2_16k", "riann", "silero_v6_seq", "dtln_1", "localwake_loop")
 

@@ -14,7 +14,6 @@ import json
 import os
 import subprocess
 import sys
-import zipfile
 from pathlib import Path
 
 from pyodide_pkg.suite import packages
@@ -29,17 +28,8 @@ GRID = ("test_grid.py", "test_row_panels.py")
 
 def site(system: systems.System) -> Path:
     """Packages for the Python of another processor: the wheel, numpy, and what tests need, without compiled parts."""
-    import numpy
-
-    folder = roots.FOREIGN / "site"
     wheel = wheels.build(system, roots.FOREIGN / "wheels")
-    machine = system.name.partition("-")[2]
-    download = ["--no-deps", "--only-binary", ":all:", "--dest", str(wheel.parent), f"numpy=={numpy.__version__}"]
-    platforms = [option for glibc in (27, 28) for option in ("--platform", f"manylinux_2_{glibc}_{machine}")]
-    command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check"]
-    subprocess.run([*command, *download, *platforms, "--python-version", roots.version(machine)], check=True)
-    for file in (wheel, *wheel.parent.glob(f"numpy-{numpy.__version__}-*{machine}*.whl")):
-        zipfile.ZipFile(file).extractall(folder)
+    folder = roots.packages(system.name.partition("-")[2], wheel, roots.FOREIGN / "site")
     for name, data in packages.files():
         file = folder / name
         file.parent.mkdir(parents=True, exist_ok=True)

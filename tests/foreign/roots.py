@@ -33,6 +33,14 @@ def command(machine: str) -> list[str]:
     return [qemu, "-L", str(root(machine))]
 
 
+def other_libc(name: str, machine: str) -> str:
+    """The loader of another C library, which starts programs of this machine with it."""
+    loader = Path(f"/lib/ld-{name}-{machine}.so.1")
+    if not loader.exists():
+        raise MissingTool(f"{loader} is missing: apt-get install {name}")
+    return str(loader)
+
+
 def root(machine: str) -> Path:
     architecture, qemu = MACHINES[machine]
     folder = FOREIGN / machine
@@ -57,6 +65,18 @@ def python(machine: str, site: Path) -> tuple[list[str], dict[str, str]]:
     program = next(path for path in sorted((folder / "usr/bin").glob("python3.*")) if path.name.count(".") == 1)
     settings = {"PYTHONHOME": str(folder / "usr"), "PYTHONPATH": f"{site}:{ROOT}", "PYTHONDONTWRITEBYTECODE": "1"}
     return [*command(machine), str(program)], settings
+
+
+def packages(machine: str, wheel: Path, folder: Path) -> Path:
+    """A folder with a wheel and numpy as pip installs them for the Python there."""
+    import numpy
+
+    tags = [f"manylinux2014_{machine}", *(f"manylinux_2_{glibc}_{machine}" for glibc in (27, 28))]
+    platforms = [option for tag in tags for option in ("--platform", tag)]
+    options = ["--quiet", "--disable-pip-version-check", "--no-deps", "--only-binary", ":all:", "--upgrade"]
+    command = [sys.executable, "-m", "pip", "install", *options, *platforms, "--python-version", version(machine)]
+    subprocess.run([*command, "--target", str(folder), str(wheel), f"numpy=={numpy.__version__}"], check=True)
+    return folder
 
 
 def version(machine: str) -> str:

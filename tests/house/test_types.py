@@ -15,7 +15,8 @@ TYPES = {
     "session.run(None, {'x': x})": "list[Any]",
     "session.get_inputs()[0].name": "str",
     "session.stream": "def (carry: Mapping[str, str] | str =, check_finite: bool =, "
-    "time: Mapping[str, int] | None =, running: bool =, lookback: int | None =) -> Stream",
+    "time: Mapping[str, int] | None =, running: bool =, lookback: int | None =, "
+    "starts: Mapping[str, Any] | None =) -> Stream",
     "session.stream().step({'x': x})": "list[Any]",
     "session.stream().state": "dict[str, ndarray]",
     "session.pool(max_streams=4)": "StreamPool",
@@ -23,6 +24,8 @@ TYPES = {
     "webrnn.Limits(seconds=1.0)": "Limits",
     "webrnn.Limits().seconds": "float | None",
     "webrnn.optimize('model.onnx')": "Report",
+    "webrnn.trainer('model.onnx', 'mse').step({'x': x})": "float",
+    "webrnn.trainer('model.onnx', 'mse').parameters()": "dict[str, ndarray]",
 }
 
 
@@ -41,7 +44,7 @@ def test_a_checker_sees_types(tmp_path: Path) -> None:
     found = [_short(line) for line in said if "Revealed type" in line]
     assert dict(zip(TYPES, found, strict=True)) == TYPES, done.stdout + done.stderr
     errors = [line.rpartition(" ")[2] for line in said if " error: " in line]
-    assert errors == ["[arg-type]", "[call-arg]"], done.stdout
+    assert errors == ["[arg-type]", "[call-overload]"], done.stdout
 
 
 def _short(line: str) -> str:

@@ -4,7 +4,8 @@ They hold what passes look for: Scans in Scans, several states that depend on ea
 handed in twice, constants as invariants and as sequences, sequences on other axes and in reverse, no step or one, an If
 in a loop, loops with a condition, a counter or a state of two taps, sizes that are computed from shapes, traces of
 which the last steps are read, loops that count and pick what they take, states that are rearranged in each step,
-sequences and other states that collect something of each step. Tensors inside a loop are matrices of SIZE x SIZE.
+sequences and other states that collect something of each step, sums of products. Tensors inside a loop are matrices of
+SIZE x SIZE.
 """
 
 from __future__ import annotations
@@ -52,6 +53,7 @@ class _Generator:
     def __init__(self, seed: int):
         self.rng = random.Random(seed)
         self.numbers = np.random.default_rng(seed)
+        self.sums = random.Random(seed)
         self.steps = self.rng.choice([0, 1, 2, 3, 4])
         """The length of all sequences of the outermost graph, a named size there."""
 
@@ -247,6 +249,8 @@ class _Generator:
             scan.states.append(State(StateSpec(), init, [state], self.rng.choice(inner), final))
             if final is not None:
                 finals.append(final)
+        if self.sums.random() < 0.15:
+            finals.append(self._summed(b, body, scan, inner))
         matrices.extend(finals)
         for _ in range(self.rng.randint(0 if matrices else 1, 3)):
             axis, keep = self.rng.choice([0, 0, 1, 2]), self.rng.choice([None, None, None, 1])
@@ -355,6 +359,20 @@ class _Generator:
             body.add(Node("SequenceInsert", [state, new, *place], [after]))
         scan.states.append(State(StateSpec(), start, [state], after, final))
         return b.op("ReduceSum", b.op("ConcatFromSequence", final, axis=0, new_axis=1), b.ints(0), keepdims=0)
+
+    def _summed(self, b: GraphBuilder, body: GraphBuilder, scan: Scan, inner: list[Value]) -> Value:
+        """Add a state that sums products, or what sums over axes, as gradients of weights do; its final."""
+        x, y = self.sums.choice(inner), self.sums.choice(inner)
+        left = body.op("Transpose", x, perm=[1, 0]) if self.sums.random() < 0.7 else x
+        added = body.op("MatMul", left, y)
+        if self.sums.random() < 0.3:
+            added = body.op("Expand", body.op("ReduceSum", y, body.ints(0)), body.ints(SIZE, SIZE))
+        elif self.sums.random() < 0.3:
+            added = body.op("Neg", added)
+        init = b.constant(np.full((SIZE, SIZE), self.sums.choice([0, 1]), np.float32))
+        before, final = body.value("sum"), b.value("final")
+        scan.states.append(State(StateSpec(), init, [before], body.op("Add", before, added), final))
+        return final
 
     def _remember_two(
         self, b: GraphBuilder, body: GraphBuilder, scan: Scan, matrices: list[Value], inner: list[Value]

@@ -21,6 +21,7 @@ ELSEWHERE = {
     "simplify_powers",
     "remove_checks",
     "prune_branches",
+    "reuse_steps",
     "reverse_whole_sequences",
     "expand_ops",
     "integer_products",
@@ -29,8 +30,8 @@ ELSEWHERE = {
     "unrepeat_matrices",
 }
 """Passes that never have anything to do on these graphs; they have tests of their own."""
-SELDOM_ALONE = {"count_steps", "merge_scans", "unpack_sequences"}
-"""Passes that wait for others."""
+SELDOM_ALONE = {"count_steps", "merge_scans", "repeats_to_invariants", "unpack_sequences"}
+"""Passes that wait for others, or for what few graphs have."""
 LEFT_NOTHING = {"unroll_loops"}
 """Passes that have something to do only where the others have not."""
 

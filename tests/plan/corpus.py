@@ -9,7 +9,7 @@ import numpy as np
 
 from tests.passes.random_graphs import random_graph
 from tests.plan.harness import graph_of, plan_of
-from tests.plan.test_cells import OPERANDS, cell
+from tests.plan.test_cells import BACKWARD_OPERANDS, OPERANDS, cell
 from tests.plan.test_control import branches
 from tests.plan.test_fused_sequences import GATES, array, recurrence, with_inputs
 from tests.plan.test_late_sizes import growing_states
@@ -207,8 +207,17 @@ def _graphs() -> dict[str, tuple[Graph, frozenset[str]]]:
             op: graph_of(
                 lambda b, *xs, op=op: cell(b, op, xs, ("sigmoid", "tanh", "tanh")), *(f"f n {w * 3}" for w in widths)
             )
-            for op, widths in OPERANDS.items()
+            for op, widths in (OPERANDS | BACKWARD_OPERANDS).items()
         },
+        "pullback of peepholes": graph_of(
+            lambda b, *xs: cell(b, "LstmCellBackward", xs, ("sigmoid", "tanh", "tanh"), couple=True),
+            "f n 12",
+            "f n 12",
+            "f n 3",
+            "f 9",
+            "f n 3",
+            "f n 3",
+        ),
     }
     found = {name: (graph, frozenset[str]()) for name, graph in every.items()}
     for form in ("int8", "int16"):

@@ -164,7 +164,7 @@ def test_files_of_another_kind_or_version_raise():
         with pytest.raises(PlanError):
             PlanFile(bad)
     data[4] += 2
-    with pytest.raises(PlanError, match="of version 7, this webrnn reads versions 5 and 6"):
+    with pytest.raises(PlanError, match="of version 7, this webrnn reads versions 1 to 6"):
         PlanFile(bytes(data))
 
 

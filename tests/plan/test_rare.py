@@ -11,12 +11,12 @@ from tests.plan.corpus import samples
 from tests.plan.corruption import corrupted
 from tests.plan.harness import graph_of, plan_of
 from webrnn.engine.kernels import loading as kernels
-from webrnn.engine.kernels.wasm import CORE, VARIANTS
+from webrnn.engine.kernels.wasm import CORE, TRAINING, VARIANTS
 from webrnn.engine.programs.plan_program import PlanProgram
 from webrnn.errors import PlanError
 from webrnn.plan import opcodes
 from webrnn.plan.decode import decode
-from webrnn.plan.instructions import INSTRUCTIONS
+from webrnn.plan.instructions import INSTRUCTIONS, MODULES
 from webrnn.plan.operations import OPERATIONS, RARE_TYPES
 from webrnn.plan.rare import rare_parts, unfused_parts
 
@@ -30,27 +30,33 @@ def checked(spec: str, data: bytes) -> int:
     return int(build.function("plan_check")(plan.address, len(data)))
 
 
+@pytest.mark.parametrize("module", ["core", "training"])
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_a_core_module_refuses_exactly_what_is_rare(variant: str) -> None:
+def test_a_module_refuses_exactly_what_it_does_not_have(variant: str, module: str) -> None:
     found: set[str] = set()
     for sample in samples():
-        parts = rare_parts(decode(sample.data))
+        parts = rare_parts(decode(sample.data), module)
         found.update(parts)
         if variant == "relaxed" and unfused_parts(decode(sample.data)):
             continue  # test_unfused.py
         assert checked(f"wasm:{variant}", sample.data) == 0
-        assert checked(f"wasm:{variant}{CORE}", sample.data) == (NEEDS_FULL if parts else 0), (sample.name, parts)
-    assert found >= {row.name for row in INSTRUCTIONS if row.is_rare}, "each is in a sample"
-    common = [sample for sample in samples() if not rare_parts(decode(sample.data))]
+        assert checked(f"wasm:{variant}-{module}", sample.data) == (NEEDS_FULL if parts else 0), (sample.name, parts)
+    assert found >= {row.name for row in INSTRUCTIONS if module not in row.modules}, "each is in a sample"
+    common = [sample for sample in samples() if not rare_parts(decode(sample.data), module)]
     assert len(common) > 10
 
 
-def test_a_core_module_refuses_whatever_a_full_one_refuses() -> None:
+def test_everything_is_in_the_full_module() -> None:
+    assert all("full" in row.modules and set(row.modules) <= set(MODULES) for row in INSTRUCTIONS)
+
+
+@pytest.mark.parametrize("module", [CORE, TRAINING])
+def test_a_module_refuses_whatever_a_full_one_refuses(module: str) -> None:
     outcomes = {0: 0, NEEDS_FULL: 0}
     for seed in range(1500):
         rng = random.Random(seed)
         data = corrupted(rng.choice(samples()), rng)
-        full, core = checked("wasm:relaxed", data), checked(f"wasm:relaxed{CORE}", data)
+        full, core = checked("wasm:relaxed", data), checked(f"wasm:relaxed{module}", data)
         assert core in (full, NEEDS_FULL), (seed, opcodes.ERRORS[full], opcodes.ERRORS[core])
         outcomes[core] = outcomes.get(core, 0) + 1
     assert min(outcomes[0], outcomes[NEEDS_FULL]) > 50, outcomes
@@ -72,7 +78,7 @@ def test_what_is_named(build, text: str, rare: list[str]) -> None:
     assert bool(rare_parts(decode(data))) == bool(rare)
     core = kernels.load(f"wasm:relaxed{CORE}")
     if rare:
-        with pytest.raises(PlanError, match=r"^the plan needs the full module of kernels, and this is the core"):
+        with pytest.raises(PlanError, match=r"^the plan needs the full module of kernels, and this is a smaller"):
             PlanProgram(data, core)
     else:
         PlanProgram(data, core)

@@ -7,7 +7,7 @@ from onnx import TensorProto, helper
 from tests.engine.stream_models import stateful
 from tests.plan.recurrent_models import recurrent
 from webrnn import BackendError, InferenceSession, ShapeError
-from webrnn.engine.random_feeds import random_input
+from webrnn.guesses import random_input
 from webrnn.plan.instructions import INSTRUCTIONS
 from webrnn.profile.entry import CATEGORIES
 from webrnn.profile.profiler import MOST_ROUNDS, MOST_RUNS, profile

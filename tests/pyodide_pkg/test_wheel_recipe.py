@@ -1,4 +1,5 @@
-"""The recipe for pyodide-build, as far as it can be run without pyodide-build's own Python and Emscripten."""
+"""The recipe's facts are those of the project. And the build where the real pyodide-build, which CI runs, is not: for
+another ABI, and with an emcc that is too old for relaxed SIMD."""
 
 from __future__ import annotations
 
@@ -13,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+import webrnn
 from pyodide_pkg import core, recipe, wheel
 
 #: What `pyodide build` sets for a build backend, of what the build looks at.
@@ -41,18 +43,8 @@ def contents(file: Path) -> dict[str, bytes]:
 def test_recipe_is_of_this_version() -> None:
     project = tomllib.loads((core.ROOT / "pyproject.toml").read_text())["project"]
     lines = recipe.RECIPE.read_text()
-    assert re.search(r"^  version: (.+)$", lines, re.M)[1] == project["version"]  # type: ignore[index]
+    assert re.search(r"^  version: (.+)$", lines, re.M)[1] == webrnn.__version__  # type: ignore[index]
     assert re.search(r"^  license: (.+)$", lines, re.M)[1] == project["license"]  # type: ignore[index]
-
-
-def test_source_of_the_recipe_gives_the_same_wheel(tmp_path: Path) -> None:
-    folder = recipe.write(tmp_path)
-    assert (folder / "meta.yaml").read_bytes() == recipe.RECIPE.read_bytes()
-    (tmp_path / "there").mkdir()
-    there = build_backend(folder / "source", tmp_path / "there", **PYODIDE_BUILD)
-    here = wheel.build(tmp_path / "here")
-    assert there.name == here.name
-    assert there.read_bytes() == here.read_bytes()
 
 
 def test_abi_is_that_of_pyodide_build(tmp_path: Path) -> None:

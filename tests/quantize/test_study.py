@@ -127,7 +127,7 @@ def test_a_stream_that_is_fed_nothing():
 
 def test_hidden_states_and_sequences():
     model = hidden_state("LSTM", hidden=32).SerializeToString()
-    assert quantize(model).trial.runs[0]["x"].shape == (50, 1, 4)
+    assert quantize(model).trial.runs[0]["x"].shape == (200, 1, 4)
     assert quantize(model, sizes={"steps": 9}).trial.runs[0]["x"].shape == (9, 1, 4)
     assert 0 < quantize(model, carry="internal", steps=5).error < 0.05
 

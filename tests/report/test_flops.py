@@ -53,7 +53,7 @@ def test_every_op_whose_shape_is_known_has_an_estimate():
         node = b.graph.nodes[0]
         node.domain = domain
         node.attrs = {"kernel_shape": [1, 1], "equation": "abcd,abcd,abcd,abcd->abcd"}
-        node.attrs |= {"activations": ["tanh"] * 3, "params": [float("inf")], "couple": False}
+        node.attrs |= {"activations": ["tanh"] * 3, "params": [float("inf"), *[0.0] * 6], "couple": False}
         facts = infer(b.graph)
         facts.set(node.outputs[0], facts.of(x))
         if flops(node, facts) is None:

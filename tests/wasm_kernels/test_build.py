@@ -52,7 +52,10 @@ def test_an_unchanged_target_is_not_built_again(
     assert file.read_bytes()[:4] == b"\0asm"
 
 
-@pytest.mark.parametrize(("name", "kilobytes"), [("wasm_relaxed.wasm", 200), ("wasm_relaxed_core.wasm", 160)])
+@pytest.mark.parametrize(
+    ("name", "kilobytes"),
+    [("wasm_relaxed.wasm", 212), ("wasm_relaxed_core.wasm", 160), ("wasm_relaxed_training.wasm", 145)],
+)
 def test_relaxed_module_is_small(name: str, kilobytes: int) -> None:
     assert (kernels.FOLDER / name).stat().st_size <= kilobytes * 1024
 

@@ -1,7 +1,7 @@
 // Half floats in plan files, as runtime/webrnn/plan/halves.py writes them: a header of four words, a table of stretches, and
 // the bytes of the plan in stretches, each of so many bytes as they are and so many half floats.
 
-import { MAGIC, PlanError, STORED_VERSION } from "./plan_file.js";
+import { MAGIC, PlanError, STORED_VERSIONS } from "./plan_file.js";
 
 const HEAD = 16; // bytes
 const ROW = 8;
@@ -12,7 +12,7 @@ const viewOf = (bytes) => new DataView(bytes.buffer, bytes.byteOffset, bytes.byt
 export function storedLength(file) {
   const words = viewOf(file);
   const word = (at) => words.getInt32(at, true);
-  if (file.length < HEAD || word(0) !== MAGIC || word(4) !== STORED_VERSION) return 0;
+  if (file.length < HEAD || word(0) !== MAGIC || !STORED_VERSIONS.includes(word(4))) return 0;
   const [length, rows] = [word(8), word(12)];
   const start = HEAD + ROW * rows;
   if (rows < 0 || start > file.length) throw new PlanError("the table of stretches does not fit into the file");

@@ -1,5 +1,6 @@
 // The memory that an instance of the kernels works on, and the plan in it.
 
+import { broughtUp } from "./first_versions.js";
 import { storedLength, widen } from "./halves.js";
 import { PlanError } from "./plan_file.js";
 
@@ -22,6 +23,11 @@ function put(bytes, heap) {
 /** The plan of a file that is in memory: {address, length}. */
 export function planIn({ block, length }, heap) {
   const file = () => heap.view(Uint8Array, block.address, length); // again when memory has grown
+  const old = broughtUp(file());
+  if (old) {
+    heap.release(block);
+    return planIn(put(old, heap), heap);
+  }
   const planLength = storedLength(file());
   if (!planLength) return { address: block.address, length };
   const { address } = heap.allocate(planLength);

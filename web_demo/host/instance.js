@@ -1,6 +1,7 @@
 // The wasm module of the kernels: which variant runs here, and where it comes from.
 
 import { fileUrl, notLoaded } from "./files.js";
+import { broughtUp } from "./first_versions.js";
 import { storedLength, widen } from "./halves.js";
 import { PAGE, placeBytes, planIn } from "./heap.js";
 import { WebrnnError } from "./plan_file.js";
@@ -34,11 +35,16 @@ export function chooseVariant(variant = supportedVariants()[0]) {
   return variant;
 }
 
-// The core modules run most plans; what they lack is in the full ones.
+// The core modules run most plans, those for training plans that learn; what they lack is in the full ones.
 const CORE = {
   relaxed: () => new URL("./wasm_relaxed_core.wasm", import.meta.url),
   simd: () => new URL("./wasm_simd_core.wasm", import.meta.url),
   scalar: () => new URL("./wasm_scalar_core.wasm", import.meta.url),
+};
+const TRAINING = {
+  relaxed: () => new URL("./wasm_relaxed_training.wasm", import.meta.url),
+  simd: () => new URL("./wasm_simd_training.wasm", import.meta.url),
+  scalar: () => new URL("./wasm_scalar_training.wasm", import.meta.url),
 };
 const FULL = {
   relaxed: () => new URL("./wasm_relaxed.wasm", import.meta.url),
@@ -126,11 +132,13 @@ export async function bytesOf(source, progress) {
   return load(urlOf(source), progress, (response) => response.arrayBuffer());
 }
 
-/** The plan of a file as bytes, for whoever has no time to widen half floats. */
+/** The plan of a file as bytes, for whoever has no time to widen half floats or to bring up what is old. */
 export function planBytes(source) {
   if (!source.byteLength) return source; // transferred to another thread: no view can be made of it
   const bytes = ArrayBuffer.isView(source) ? source : new Uint8Array(source);
   const file = new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const old = broughtUp(file);
+  if (old) return old;
   const length = storedLength(file);
   if (!length) return source;
   const plan = new Uint8Array(length);
@@ -166,9 +174,17 @@ export async function place(source, heap, progress) {
   return "block" in found ? planIn(found, heap) : placeBytes(found, heap);
 }
 
+const SMALLER = { core: CORE, training: TRAINING };
+
+/** `{variant, isFull, kind}` of the module that is tried first. */
+export function firstModule(variant, kind = "core") {
+  if (!Object.hasOwn(SMALLER, kind)) throw new Error(`unknown module ${kind}: expected one of ${Object.keys(SMALLER).join(", ")}`);
+  return { variant, isFull: false, kind };
+}
+
 /** Where a module is. */
-export const moduleUrl = ({ variant, isFull }) =>
-  fileUrl(`wasm_${variant}${isFull ? "" : "_core"}.wasm`, (isFull ? FULL : CORE)[variant]);
+export const moduleUrl = ({ variant, isFull, kind = "core" }) =>
+  fileUrl(`wasm_${variant}${isFull ? "" : `_${kind}`}.wasm`, (isFull ? FULL : SMALLER[kind])[variant]);
 
 const compiled = new Map(); // URL -> promise of the module
 

@@ -2,15 +2,15 @@
 
 // Written by web_demo/packaging/plan_constants.py:
 export const MAGIC = 0x4e4e5257;
-const VERSION = 5;
-export const STORED_VERSION = 6; // of a file with half floats
-const HEADER = [
+const VERSIONS = [3, 5];
+export const STORED_VERSIONS = [4, 6]; // of files with half floats
+export const HEADER = [
   "magic", "version", "words", "symbols", "sizes", "buffers", "slots", "tensors", "externals", "moves", "code_words",
   "data_offset", "data_bytes", "meta_offset", "meta_bytes",
 ];
-const SIZE_WORDS = 3;
+export const SIZE_WORDS = 3;
 const SIZE_KINDS = ["number", "symbol", "sum", "product", "quotient", "late"];
-const BUFFER_WORDS = 4; // kind, element type, row of the table of sizes, place
+export const BUFFER_WORDS = 4; // kind, element type, row of the table of sizes, place
 const EXTERNAL = 2; // a kind of buffer
 const WRITABLE = 1 << 30; // in the place of an external
 const ITEM_BYTES = [4, 8, 1, 4, 2, 2, 8, 1, 1, 2, 2, 4, 8, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1];
@@ -24,7 +24,7 @@ export const ERRORS = [
   "the loop did not end within {} steps", "the loops of one run did not end within {} steps together",
   "the run did not end within {} seconds", "more memory is needed", "a size came out negative or too large",
   "sizes that came out while running do not fit", "integer division by zero",
-  "the plan needs the full module of kernels, and this is the core module",
+  "the plan needs the full module of kernels, and this is a smaller one",
   "the plan needs a build whose multiply-adds are not fused, and those of this one are",
 ];
 const RAISED = () => ({ 10: ShapeError, 11: ModelError, 12: ShapeError, 17: ShapeError, 18: ShapeError, 19: ModelError });
@@ -34,6 +34,10 @@ export const GROW = 16;
 /** And what it returns for a plan with something that only full modules have, or only unfused ones. */
 const NEEDS_FULL = 20;
 const NEEDS_UNFUSED = 21;
+/** The number of an instruction, the first number of casts in versions 1 and 2, and what these are now. */
+export const EXPRESSION = 6;
+export const FIRST_CAST = 71;
+export const CASTS = [88, 90, 89, 87, 90, 89, 87, 88, 89, 87, 88, 90];
 // and so far.
 
 const CHUNK = 4096; // letters that are decoded at a time
@@ -121,9 +125,10 @@ export class PlanFile {
     const word = (i) => words.getInt32(4 * i, true);
     const header = Object.fromEntries(HEADER.map((name, i) => [name, word(i)]));
     if (header.magic !== MAGIC) throw new PlanError("this is not a plan file");
-    if (header.version !== VERSION) {
-      const known = `versions ${VERSION} and ${STORED_VERSION}`;
-      throw new PlanError(`the plan is of version ${header.version}, this webrnn reads ${known}`);
+    if (!VERSIONS.includes(header.version)) {
+      const most = STORED_VERSIONS.at(-1);
+      const advice = header.version > most ? "update webrnn" : "the file is damaged";
+      throw new PlanError(`the plan is of version ${header.version}, this webrnn reads versions 1 to ${most}: ${advice}`);
     }
     let at = HEADER.length;
     const table = (name, width) => {
@@ -326,7 +331,7 @@ function readStart(row, port, bytes, header, most) {
 
 const isObject = (part) => typeof part === "object" && part !== null && !Array.isArray(part);
 
-function readMeta(bytes, start, length) {
+export function readMeta(bytes, start, length) {
   if (start < 0 || length < 0 || start + length > bytes.length) {
     throw new PlanError("the metadata do not fit into the file");
   }

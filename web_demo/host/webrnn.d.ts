@@ -108,16 +108,17 @@ export class Model<Out extends Arrays<Out> = Results, In extends Arrays<In> = Re
   /**
    * Loads a plan file from a URL, a Blob, a Response or its bytes, and checks it. In Node a string may be a path.
    *
-   * `variant` is by default the fastest that this engine supports. Its core module is fetched from beside this file, and
-   * another one if the plan needs it, unless `wasm` gives one: a compiled module, its bytes or a URL. That is the full one,
-   * or for plans with small weights the simd one in place of the relaxed one. `onProgress` hears of every piece that is
-   * downloaded.
+   * `variant` is by default the fastest that this engine supports. Its core module is fetched from beside this file, or
+   * with `module: "training"` the one for plans that learn, and another one if the plan needs it, unless `wasm` gives one:
+   * a compiled module, its bytes or a URL. That other one is the full one, or for plans with small weights the simd one in
+   * place of the relaxed one. `onProgress` hears of every piece that is downloaded.
    * `limits` are those of each run of the model and each step of its streams.
    */
   static load<Out extends Arrays<Out> = Results, In extends Arrays<In> = Results>(
     source: Source | Blob | Response,
     options?: {
       variant?: Variant;
+      module?: "core" | "training";
       wasm?: WebAssembly.Module | Source;
       onProgress?: (progress: Progress) => void;
       limits?: Limits;

@@ -7,7 +7,7 @@
 //   const pool = model.pool({ maxStreams: 64 }); // many streams in one run, of a plan that was exported with pool=True
 
 import { Heap, imports } from "./heap.js";
-import { Progress, chooseVariant, compile, place } from "./instance.js";
+import { Progress, chooseVariant, compile, firstModule, place } from "./instance.js";
 import { Model, allLimits, pools } from "./model.js";
 import { otherModule } from "./plan_file.js";
 
@@ -16,9 +16,9 @@ export { supportedVariants } from "./instance.js";
 export { Model } from "./model.js";
 export { LimitError, ModelError, PlanError, ShapeError, StreamError, WebrnnError } from "./plan_file.js";
 
-Model.load = async function load(source, { variant, wasm, onProgress, limits } = {}) {
+Model.load = async function load(source, { variant, module: kind, wasm, onProgress, limits } = {}) {
   const bounds = allLimits(limits);
-  let chosen = { variant: wasm ? variant : chooseVariant(variant), isFull: false };
+  let chosen = firstModule(wasm ? variant : chooseVariant(variant), kind);
   const progress = onProgress && new Progress(onProgress);
   const heap = new Heap();
   const [plan, first] = await Promise.all([place(source, heap, progress), compile(chosen, { wasm, progress })]);

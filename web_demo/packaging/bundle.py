@@ -21,6 +21,7 @@ from .smaller import smaller
 _BASE64 = ascii_uppercase + ascii_lowercase + digits + "+/"
 
 _DECLARED = re.compile(r"^(export )?(?:async )?(?:const|let|class|function) (\w+)", re.M)
+_SEVERAL = re.compile(r"^(?:const|let) [\[{]([^\]}]*)[\]}] =", re.M)
 _OTHER_FORMS = re.compile(r"^(import [^{(]|export (?!\{|const|let|class|function|async)).*", re.M)
 
 
@@ -129,13 +130,19 @@ def _exports(text: str) -> list[str]:
     return [name for keyword, name in _DECLARED.findall(text) if keyword]
 
 
+def _declared(text: str) -> list[str]:
+    """All names that a module has for itself or exports, those of `const [a, b] = ...` too."""
+    several = [name for names in _SEVERAL.findall(text) for name in _names(names)]
+    return [*(name for _, name in _DECLARED.findall(text)), *several]
+
+
 def _apart(texts: dict[str, str]) -> set[str]:
     """The modules that have a name for themselves which another one has, too: each gets a function of its own."""
-    counts = Counter(name for text in texts.values() for _, name in _DECLARED.findall(text))
+    counts = Counter(name for text in texts.values() for name in _declared(text))
     return {
         module
         for module, text in texts.items()
-        if any(not keyword and counts[name] > 1 for keyword, name in _DECLARED.findall(text))
+        if any(counts[name] > 1 for name in set(_declared(text)) - set(_exports(text)))
     }
 
 

@@ -8,6 +8,7 @@ import json
 import shutil
 import subprocess
 import sys
+import tomllib
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from typing import Any
 import webrnn
 from pyodide_pkg.core import node
 from webrnn.engine.kernels import loading as kernels
-from webrnn.engine.kernels.wasm import CORE, FILES, VARIANTS, file_name
+from webrnn.engine.kernels.wasm import CORE, FILES, TRAINING, VARIANTS, file_name
 from webrnn.web.folders import modules
 
 from . import plans
@@ -55,10 +56,20 @@ def write(folder: Path) -> Path:
         shutil.copyfile(kernels.module_file(kernels.FOLDER, name), folder / name)
     plans.write(folder / plans.FOLDER)
     (folder / plans.NOTICE).write_text(plans.notice())
-    package = _description()
-    described = {"name": package.pop("name"), "version": webrnn.__version__, **package}
-    (folder / "package.json").write_text(json.dumps(described, indent=2) + "\n")
+    (folder / "package.json").write_text(json.dumps(description(), indent=2) + "\n")
     return folder
+
+
+def description() -> dict[str, Any]:
+    """package.json: what npm/package.json says, with the version and the addresses that pyproject.toml has."""
+    package = _description()
+    urls = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"].get("urls", {})
+    found = {"name": package.pop("name"), "version": webrnn.__version__, **package}
+    if "Repository" in urls:
+        address = urls["Repository"].removesuffix("/").removesuffix(".git")
+        found["repository"] = {"type": "git", "url": f"git+{address}.git"}
+    places = {"homepage": urls.get("Homepage"), "bugs": urls.get("Issues")}
+    return {**found, **{field: address for field, address in places.items() if address}}
 
 
 def scripts() -> dict[str, Bundle]:
@@ -94,12 +105,17 @@ def loaded_by_address() -> list[str]:
     return [name for name in names if name.endswith(".js")]
 
 
-def pack(folder: Path) -> Path:
-    """The tarball of a package, made by npm, beside its folder."""
-    npm = Path(node()).with_name("npm")
-    command = [str(npm), "pack", "--silent", "--pack-destination", str(folder.parent)]
+def pack(folder: Path, output: Path | None = None) -> Path:
+    """The tarball of a package, made by npm, beside its folder or in another one. npm gives all files one time, and
+    leaves what they allow, which depends on the user's mask: that is set here."""
+    commands = {folder / name for name in _description()["bin"].values()}
+    for file in folder.rglob("*"):
+        file.chmod(0o755 if file.is_dir() or file in commands else 0o644)
+    npm, output = Path(node()).with_name("npm"), output or folder.parent
+    output.mkdir(parents=True, exist_ok=True)
+    command = [str(npm), "pack", "--silent", "--pack-destination", str(output)]
     made = subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True)
-    return folder.parent / made.stdout.split()[-1]
+    return output / made.stdout.split()[-1]
 
 
 def compressed_bytes(files: Sequence[Path]) -> list[int]:
@@ -113,12 +129,15 @@ def compressed_bytes(files: Sequence[Path]) -> list[int]:
     return [int(size) for size in made.stdout.split(",")]
 
 
-def main() -> int:
-    argparse.ArgumentParser(prog="python -m web_demo.packaging.npm_package", description=__doc__).parse_args()
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m web_demo.packaging.npm_package", description=__doc__)
+    parser.add_argument("--output", type=Path, default=OUTPUT, help="folder of the tarball (default: build/npm)")
+    arguments = parser.parse_args(argv)
     folder = write(OUTPUT / "webrnn")
-    tarball = pack(folder)
-    print(f"{tarball.relative_to(ROOT)}: {tarball.stat().st_size:,} bytes; npm install {tarball.relative_to(ROOT)}")
-    for kind, models in ((CORE, "most models"), ("", "a model with something rare")):
+    tarball = pack(folder, arguments.output.resolve())
+    shown = tarball.relative_to(ROOT) if tarball.is_relative_to(ROOT) else tarball
+    print(f"{shown}: {tarball.stat().st_size:,} bytes; npm install {shown}")
+    for kind, models in ((CORE, "most models"), (TRAINING, "models that learn"), ("", "a model with something rare")):
         names = [HOST, file_name(VARIANTS[0] + kind)]
         sizes = compressed_bytes([folder / name for name in names])
         print(f"{models}: {' + '.join(names)}, {' + '.join(f'{size:,}' for size in sizes)} = {sum(sizes):,} bytes")

@@ -8,6 +8,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from webrnn.plan import opcodes
+from webrnn.plan.first_versions import CASTS, FIRST_CAST
+from webrnn.plan.instructions import CODES
 
 FILE = Path(__file__).parents[1] / "host" / "plan_file.js"
 START = "// Written by web_demo/packaging/plan_constants.py:\n"
@@ -20,12 +22,12 @@ def constants() -> str:
     limits = {number: json.dumps(_camel(row.limit)) for number, row in rows if row.limit}
     return "\n".join([
         f"export const MAGIC = {opcodes.MAGIC:#x};",
-        f"const VERSION = {opcodes.VERSION};",
-        f"export const STORED_VERSION = {opcodes.STORED_VERSION}; // of a file with half floats",
-        _array("HEADER", opcodes.HEADER),
-        f"const SIZE_WORDS = {opcodes.SIZE_WORDS};",
+        f"const VERSIONS = {json.dumps(opcodes.VERSIONS)};",
+        f"export const STORED_VERSIONS = {json.dumps(opcodes.STORED_VERSIONS)}; // of files with half floats",
+        f"export {_array('HEADER', opcodes.HEADER)}",
+        f"export const SIZE_WORDS = {opcodes.SIZE_WORDS};",
         _array("SIZE_KINDS", opcodes.SIZE_KINDS),
-        f"const BUFFER_WORDS = {opcodes.BUFFER_WORDS}; // kind, element type, row of the table of sizes, place",
+        f"export const BUFFER_WORDS = {opcodes.BUFFER_WORDS}; // kind, element type, row of the table of sizes, place",
         f"const EXTERNAL = {opcodes.BUFFER_KINDS.index('external')}; // a kind of buffer",
         f"const WRITABLE = 1 << {opcodes.WRITABLE.bit_length() - 1}; // in the place of an external",
         _array("ITEM_BYTES", opcodes.ITEM_BYTES),
@@ -39,6 +41,10 @@ def constants() -> str:
         "/** And what it returns for a plan with something that only full modules have, or only unfused ones. */",
         f"const NEEDS_FULL = {next(number for number, row in rows if row.name == 'needs_full')};",
         f"const NEEDS_UNFUSED = {next(number for number, row in rows if row.name == 'needs_unfused')};",
+        "/** The number of an instruction, the first number of casts in versions 1 and 2, and what these are now. */",
+        f"export const EXPRESSION = {CODES['expression']};",
+        f"export const FIRST_CAST = {FIRST_CAST};",
+        f"export {_array('CASTS', CASTS.values())}",
         "",
     ])  # fmt: skip
 

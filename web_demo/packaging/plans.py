@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -111,6 +112,17 @@ def write(folder: Path, cache: Path = CACHE) -> None:
 def _source(name: str, cache: Path) -> Path:
     shipped = SHIPPED / f"{name}.onnx"
     return shipped if shipped.exists() else models.fetch(name, cache)
+
+
+def origins(row: Row, cache: Path = CACHE) -> list[tuple[str, str, str]]:
+    """(file, sha256, package, if a registry has it) of each model that plans are made of."""
+    known = {**models.MODELS, **models.PARTS}
+    found = []
+    for name in row.sources:
+        source = known.get(name)
+        digest = source.sha256 if source else hashlib.sha256(_source(name, cache).read_bytes()).hexdigest()
+        found.append((source.member if source else f"{name}.onnx", digest, source.spec if source else ""))
+    return found
 
 
 def notice() -> str:

@@ -41,7 +41,7 @@ try {
   const site = await downloadJson("site.json"); // what there is: see runtime/webrnn/demo/site.py
   showFacts(site);
   const listening = await start("listen", site);
-  await Promise.all([start("amp", site), start("your-model", site, listening), start("timings", site)]);
+  await Promise.all([start("amp", site), start("learn", site), start("your-model", site, listening), start("timings", site)]);
   document.documentElement.dataset.ready = "true";
 } catch (error) {
   byId("listen-app").replaceChildren(problem("The page could not start:", error));

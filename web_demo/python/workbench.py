@@ -20,6 +20,8 @@ import webrnn
 from webrnn.engine.exporting import export_plan
 from webrnn.engine.streams.states import states_of
 from webrnn.formats import read_model
+from webrnn.guesses import Guess, first_that_runs
+from webrnn.guesses.values import BELOW, LENGTH_OF, NUMBER
 from webrnn.ir import DType, Graph, Node, Scan, Value, is_plain, is_scan
 from webrnn.ops.rows import ROWS
 from webrnn.passes.small_weights import weights_to_be
@@ -50,8 +52,6 @@ MOST_LETTERS = 40
 """Of the name of an effect."""
 LIMITS = webrnn.Limits(seconds=10)
 """Of a run of a model, which may be anybody's."""
-PATIENCE, LONG = 15.0, 1.0
-"""Seconds for trying sizes, and of one try behind which only smaller ones follow."""
 
 
 class Workbench:
@@ -128,25 +128,17 @@ class Workbench:
             title = name if isinstance(name, str) and name.strip() else request["file"]
             return {"title": title[:MOST_LETTERS]}, [file.read_bytes()]
 
-    def fits(self, request: dict[str, Any], buffers: Buffers) -> Reply:
-        """The place of the first of `tries` with which the model runs, or null and what the first one met."""
-        session, problem, most = self._opened(), None, float("inf")
-        end = time.perf_counter() + PATIENCE
-        for place, rows in enumerate(request["tries"]):
-            size = sum(prod(row["shape"]) for row in rows)
-            if size >= most:
-                continue
-            start = time.perf_counter()
-            try:
-                session.run(None, {row["name"]: _made_up(row) for row in rows})
-                return {"place": place, "problem": None}, []
-            except webrnn.Error as error:
-                problem = problem or str(error)
-            now = time.perf_counter()
-            most = size if now - start > LONG else most
-            if now > end:
-                break
-        return {"place": None, "problem": problem}, []
+    def guess(self, request: dict[str, Any], buffers: Buffers) -> Reply:
+        """Shapes of the inputs with which the model runs, and what each is filled with; if none is found, the most
+        plausible ones and what they met. `shapes` are those that are known."""
+        session, problem = self._opened(), None
+        guesses = session.guesses(shapes=request.get("shapes"))
+        try:
+            found = first_that_runs(guesses.tries(), lambda feeds: session.run(None, feeds))[0]
+        except webrnn.Error as error:
+            found, problem = next(guesses.tries()), str(error)
+        fills = {value.name: _fill(found, value, value.name in request.get("states", {})) for value in session.inputs}
+        return {"shapes": found.shapes, "fills": fills, "problem": problem}, []
 
     def plan(self, request: dict[str, Any], buffers: Buffers) -> Reply:
         """With its states, where it has some. With `audio` it is one for the audio thread, and says what it takes."""
@@ -236,12 +228,18 @@ def _arrays(rows: list[dict[str, Any]], buffers: Buffers, steps: int | None = No
     }
 
 
-def _made_up(row: dict[str, Any]) -> np.ndarray:
-    """An input of a type and a shape: normal noise, or all of one number."""
-    if row["fill"] is not None:
-        return np.full(row["shape"], row["fill"], row["type"])
-    noise = 0.5 * np.random.default_rng(1).standard_normal(row["shape"])
-    return noise.astype(row["type"]) if row["type"].startswith("float") else (noise > 0).astype(row["type"])
+def _fill(guess: Guess, value: Value, is_state: bool) -> dict[str, Any]:
+    """How the page fills an input: a word of its own for it, and the number that belongs to it."""
+    fill = guess.fills[value.name]
+    if is_state:
+        return {"fill": "zeros", "why": "a state, as it begins"}
+    if fill.kind == LENGTH_OF:
+        return {"fill": "length", "number": guess.length, "why": fill.why}
+    if fill.kind == NUMBER:
+        word = "zeros" if fill.number == 0 else "ones" if fill.number == 1 else "number"
+        return {"fill": word, "number": fill.number, "why": fill.why}
+    below = fill.below(guess.sizes) if fill.kind == BELOW else None
+    return {"fill": "random", "below": below, "why": fill.why}
 
 
 def _mean_ms(run: Callable[[], Any]) -> float:

@@ -82,7 +82,7 @@ answer({
     call("run", { saying: "Running", ...request, feeds: described(feeds) }, dataOf(feeds), progress),
   effect: ({ bytes: file, ...request }, progress) =>
     call("effect", { saying: "Reading the amp and writing its plan", ...request }, [file], progress),
-  fits: (request, progress) => call("fits", { saying: "Looking for sizes with which it runs", ...request }, [], progress),
+  guess: (request, progress) => call("guess", { saying: "Looking for sizes with which it runs", ...request }, [], progress),
   plan: (request, progress) => call("plan", { saying: "Writing the plan", ...request }, [], progress),
 
   /** The same as the functions of timings/worker.js. */

@@ -1,4 +1,4 @@
-// Part 4: native timings that were recorded, and those of this browser, as bars and as a table.
+// Part 5: native timings that were recorded, and those of this browser, as bars and as a table.
 
 import { el, problem } from "../page/dom.js";
 import { downloadJson } from "../page/files.js";
@@ -237,6 +237,13 @@ function cell({ label }, row, native) {
 }
 
 export function mount(place, site) {
+  if (!site.has_timings) {
+    place.dataset.state = "none";
+    const text =
+      "This copy of the page has no native times. `webrnn serve` records those of your machine, and measures your browser beside them.";
+    place.replaceChildren(el("p", { text }));
+    return;
+  }
   new Timings(place, site).start().catch((error) => {
     place.dataset.state = "failed";
     place.replaceChildren(problem("There are no timings to show:", error));

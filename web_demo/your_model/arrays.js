@@ -36,8 +36,8 @@ export function converted(values, type) {
   return Type.from(values, Number);
 }
 
-/** Values as audio and features have them: normally distributed; integers are 0 or 1. The same seed gives the same values. */
-export function random(type, shape, seed = 1) {
+/** Values as audio and features have them: normally distributed; integers are below `below`. The same seed gives the same values. */
+export function random(type, shape, seed = 1, below = 2) {
   let state = seed >>> 0;
   const uniform = () => {
     state = (state + 0x6d2b79f5) >>> 0; // mulberry32
@@ -47,14 +47,14 @@ export function random(type, shape, seed = 1) {
   };
   const normal = () => 0.5 * Math.sqrt(-2 * Math.log(1 - uniform())) * Math.cos(2 * Math.PI * uniform());
   const isFloat = type.startsWith("float");
-  return converted(Array.from({ length: count(shape) }, isFloat ? normal : () => Math.floor(2 * uniform())), type);
+  return converted(Array.from({ length: count(shape) }, isFloat ? normal : () => Math.floor(below * uniform())), type);
 }
 
 /** All elements are this number. */
 export const filled = (type, shape, number) => converted(Array.from({ length: count(shape) }).fill(number), type);
 
-/** An array by the word for its contents, as fillOf says it; `length` is the number that "length" means. */
-export function made(fill, type, shape, length, seed) {
-  if (fill === "random") return random(type, shape, seed);
-  return filled(type, shape, { zeros: 0, ones: 1, length }[fill]);
+/** An array by the word for its contents; `length` is the number that "length" means, `number` that of "number". */
+export function made(fill, type, shape, length, seed, { number = 0, below } = {}) {
+  if (fill === "random") return random(type, shape, seed, below ?? 2);
+  return filled(type, shape, { zeros: 0, ones: 1, length, number }[fill]);
 }

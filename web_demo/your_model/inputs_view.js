@@ -9,21 +9,22 @@ import { fillOf, lengthOf, sizeGuesses, sizeKey } from "./size_guesses.js";
 const MOST_ELEMENTS = 2 ** 24;
 const MOST_STEPS = 5000;
 
-const FILLS = { random: "random", zeros: "zeros", ones: "ones", length: "the length", file: "from a file …" };
+const FILLS = { random: "random", zeros: "zeros", ones: "ones", length: "the length", number: "a number", file: "from a file …" };
 const MOST_STATES = 2; // that are shown; more are folded
 
 class Input {
   file = null; // {name, values, shape}
 
-  constructor(port, sizes, { state, preset, onFix }) {
+  constructor(port, sizes, { state, guess, onFix }) {
     Object.assign(this, port, { state });
     this.sizes = sizes;
-    const fill = fillOf(port, Boolean(state));
+    this.guess = guess ?? { fill: fillOf(port, Boolean(state)) };
+    const { fill } = this.guess;
     this.source = el(
       "select",
       { "aria-label": `Data for ${this.name}`, change: () => this.#choose() },
       Object.entries(FILLS)
-        .filter(([value]) => value !== "length" || fill === "length")
+        .filter(([value]) => !["length", "number"].includes(value) || fill === value)
         .map(([value, text]) => el("option", { value, text })),
     );
     this.source.value = fill;
@@ -37,7 +38,8 @@ class Input {
     this.isScalar = !this.shape.length && !this.type.startsWith("float");
     this.value = el("input", {
       type: "number",
-      value: String(preset ?? (/^(sr|rate|sample_?rate)$/i.test(this.name) ? 16000 : 0)),
+      value: String(Number(this.guess.number ?? (/^(sr|rate|sample_?rate)$/i.test(this.name) ? 16000 : 0))),
+      title: this.guess.why ?? "",
       "aria-label": `Value of ${this.name}`,
     });
     const fix =
@@ -112,7 +114,7 @@ class Input {
       this.note.textContent = `${this.file.name}${note ? `: ${note}` : ""}`;
       return { name, type, shape, data: converted(values, type) };
     }
-    return { name, type, shape: wanted, data: made(this.source.value, type, wanted, this.sizes.length(), seed) };
+    return { name, type, shape: wanted, data: made(this.source.value, type, wanted, this.sizes.length(), seed, this.guess) };
   }
 
   /** Its shape with the sizes that are chosen. */
@@ -153,15 +155,15 @@ class Sizes {
   }
 }
 
-/** `states` is {input: output}; `shapes` are those to begin with; `onFix(name, value)` is offered for scalars. */
+/** `states` is {input: output}; `shapes` are those to begin with, `fills` what Python would fill inputs with; `onFix(name, value)` is offered for scalars. */
 export class InputsView {
   #steps = el("input", { type: "number", min: "1", max: String(MOST_STEPS), value: "1", "aria-label": "Steps" });
 
-  constructor(ports, { states, shapes = {}, onFix }) {
+  constructor(ports, { states, shapes = {}, fills = {}, onFix }) {
     const sizes = new Sizes(ports, shapes, sizeGuesses(ports, states)[0] ?? {});
     this.hasSizes = sizes.fields.size > 0;
     const stateOf = new Map(Object.entries(states));
-    this.inputs = ports.map((port) => new Input(port, sizes, { state: stateOf.get(port.name), onFix }));
+    this.inputs = ports.map((port) => new Input(port, sizes, { state: stateOf.get(port.name), guess: fills[port.name], onFix }));
     const labelled = (text, field) => el("label", {}, el("code", { text }), field);
     const fields = [...sizes.fields].map(([label, field]) => labelled(label, field));
     const hasStates = Object.keys(states).length > 0;

@@ -1,4 +1,5 @@
-// Sizes that a model leaves open: what they may be, the most plausible first. Whoever runs the model tries them.
+// Sizes that a plan leaves open, for a page without Python: what they may be, the most plausible first. Whoever runs the plan tries
+// them. Of models Python guesses, which sees the graph: runtime/webrnn/guesses.
 
 const SECOND = 16000; // samples, as most models of speech have them
 const LENGTHS = {

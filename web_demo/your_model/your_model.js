@@ -1,4 +1,4 @@
-// Part 3: a model or a plan is dropped, looked at, run and saved.
+// Part 4: a model or a plan is dropped, looked at, run and saved.
 
 import { el, problem } from "../page/dom.js";
 import { download, save } from "../page/files.js";
@@ -226,17 +226,20 @@ class YourModel {
     else await this.#offerSizes(shapes, (input, value) => this.#again({ fixed: { ...fixed, [input]: value } }));
   }
 
-  /** Offers to run it with shapes that are known, or else with the first guess with which it runs. */
+  /** Offers to run it with shapes that are known, or else with the first guess with which it runs; Python guesses for models. */
   async #offerSizes(shapes, onFix) {
-    const { inputs, states } = this.#model;
+    const { inputs, states, kind } = this.#model;
+    if (kind === "onnx") {
+      const { shapes: found, fills, problem: met } = await this.#onPython("guess", { shapes, states });
+      this.#model.fills = fills;
+      return this.#offerRun(found, onFix, met);
+    }
     const guesses = sizeGuesses(inputs, states);
     const isGuessed = guesses.length > 0 && Object.keys(guesses[0]).length > 0 && !Object.keys(shapes).length;
     if (!isGuessed) return this.#offerRun(shapes, onFix);
     const tries = guesses.map((sizes) => shapesFor(inputs, sizes));
-    const { place, problem: why } = await this.#onEither("fits", { tries: tries.map((each) => this.#madeUp(each)) });
-    this.#offerRun(tries[place ?? 0], onFix);
-    const said = `No sizes were found with which it runs: fill in those that it was made for. With the first guess: ${why}`;
-    if (place === null) this.#runner.firstChild.after(el("p", { class: "notice", text: said }));
+    const { place, problem: why } = await this.#onVm("fits", { tries: tries.map((each) => this.#madeUp(each)) });
+    this.#offerRun(tries[place ?? 0], onFix, place === null ? why : null);
   }
 
   /** What a worker is to make up for the inputs. */
@@ -259,9 +262,10 @@ class YourModel {
     );
   }
 
-  #offerRun(shapes, onFix) {
-    const { inputs, states, audio } = this.#model;
-    const view = new InputsView(inputs, { states, shapes, onFix });
+  /** `met` is what the first guess met, if there is none with which it runs. */
+  #offerRun(shapes, onFix, met = null) {
+    const { inputs, states, audio, fills } = this.#model;
+    const view = new InputsView(inputs, { states, shapes, fills, onFix });
     const button = (text, click, className = "button") => el("button", { class: className, type: "button", text, click });
     const onStates = (pairs) =>
       this.#busy(
@@ -289,6 +293,8 @@ class YourModel {
       statesView(this.#model, onStates),
       audio && this.#listening ? audioOffer(this.#model, (chosen) => this.#listen(chosen)) : "",
     );
+    const said = `No sizes were found with which it runs: fill in those that it was made for. With the first guess: ${met}`;
+    if (met !== null) this.#runner.firstChild.after(el("p", { class: "notice", text: said }));
     this.#results.replaceChildren();
   }
 
@@ -357,11 +363,6 @@ class YourModel {
         save(this.#model.plan, this.#model.name.replace(/\.\w+$/, "") + ".rnn");
       },
     );
-  }
-
-  /** In Python for models, on the VM for plans. */
-  #onEither(name, value) {
-    return this.#model.kind === "plan" ? this.#onVm(name, value) : this.#onPython(name, value);
   }
 
   #onPython(name, value) {

@@ -113,4 +113,4 @@ def text(found: Sequence[Comparison]) -> str:
     header = ("switch", "model", "on µs", "off µs", "off ÷ on", "spread", "bits")
     names = dict.fromkeys(each.switch for each in found)
     lines = [f"{name}: {ABOUT[name]}" for name in names if name in ABOUT]
-    return "\n".join([table("on and off", [each.row() for each in found], header), *lines])
+    return "\n".join([table("on and off", [each.row() for each in found], header, is_wide=True), *lines])

@@ -11,16 +11,18 @@ import numpy as np
 
 from webrnn.engine.feeds import checked_feed
 from webrnn.engine.limits import Limits
-from webrnn.engine.random_feeds import open_sizes, random_input
 from webrnn.engine.session import InferenceSession
-from webrnn.errors import BackendError, Error, LimitError, OptionError, PlanError, ShapeError, UnsupportedOp
-from webrnn.ir import Value
+from webrnn.errors import BackendError, Error, LimitError, OptionError, PlanError, UnsupportedOp
+from webrnn.guesses import first_that_runs, open_sizes
+from webrnn.ir import DType, Value
+from webrnn.ir.dims import is_static
 
 from .inputs import Stored, stored_inputs
 from .models import BUILT_IN, FURTHER
 
-SCALE = 0.5
-"""Of the normal noise that models are fed: activations stay where they are neither linear nor saturated."""
+Shapes = Mapping[str, Sequence[int]]
+
+_FLOATS = (DType.FLOAT, DType.FLOAT16, DType.DOUBLE)
 TOLERANCE = 1e-3
 """Results that are farther from the expected ones than this, relative to the largest of them, are not timed."""
 SMALL_TOLERANCE = 0.25
@@ -58,17 +60,17 @@ def make_case(
     stored: Stored | None = None,
     tolerance: float = TOLERANCE,
     section: str = WHOLE,
+    shapes: Shapes | None = None,
 ) -> Case:
-    """Inputs for a model, and the results for them. What is not stored is random; named sizes that are not given are
-    1."""
-    rng = np.random.default_rng(seed)
+    """Inputs for a model, and the results for them. What is not stored is made up: named sizes that are not given are
+    guessed, or 1 if none is."""
     session, oracle = _opened(model, fixed)
-    feeds = feeds_for(session, stored, sizes or {}, rng)
+    feeds = feeds_for(session, stored, sizes, shapes, seed)
     outputs = [value.name for value in session.outputs]
     if stored is not None and outputs and all(name in stored.outputs for name in outputs):
         expected, oracle = [stored.outputs[name] for name in outputs], stored.source
     else:
-        expected, oracle = _results(session, oracle, model, feeds, sizes or {}, fixed)
+        expected, oracle = _results(session, oracle, model, feeds, fixed)
     return Case(name, model, feeds, expected, outputs, fixed or {}, section, tolerance, oracle)
 
 
@@ -81,22 +83,27 @@ def _opened(model: str | bytes, fixed: Mapping[str, Any] | None) -> tuple[Infere
 
 
 def feeds_for(
-    session: InferenceSession, stored: Stored | None, sizes: Mapping[str, int], rng: np.random.Generator
+    session: InferenceSession,
+    stored: Stored | None,
+    sizes: Mapping[str, int] | None,
+    shapes: Shapes | None = None,
+    seed: int = 0,
 ) -> dict[str, np.ndarray]:
-    """What is not stored is random; named sizes that are not given are 1."""
+    """What is not stored is made up; without `sizes` all that are open are 1."""
     given = stored.inputs if stored is not None else {}
     if unknown := [name for name in given if name not in {value.name for value in session.inputs}]:
         names = ", ".join(value.name for value in session.inputs)
         raise OptionError(f"there are inputs for {', '.join(unknown)}, but the model has {names}")
-    found, bound = {}, dict[str, int]()
-    for value in session.inputs:
-        if value.name in given:
-            found[value.name] = checked_feed(value, given[value.name], bound)
-            continue
-        found[value.name] = random_input(value, {**bound, **sizes}, rng)
-        if found[value.name].dtype.kind == "f":
-            found[value.name] *= SCALE
-    return found
+    bound: dict[str, int] = {}
+    arrays = {
+        value.name: checked_feed(value, given[value.name], bound) for value in session.inputs if value.name in given
+    }
+    if sizes is None:
+        sizes = {name: 1 for value in session.inputs for name in open_sizes(value).values()}
+    tries = session.guesses(sizes, shapes, arrays).tries()
+    if all(is_static(value.shape) and value.dtype in _FLOATS for value in session.inputs):
+        return next(tries).feeds(np.random.default_rng(seed))
+    return first_that_runs(tries, lambda feeds: session.run(None, feeds), seed, fatal=(LimitError,))[1]
 
 
 def _results(
@@ -104,18 +111,11 @@ def _results(
     oracle: str,
     model: str | bytes,
     feeds: dict[str, np.ndarray],
-    sizes: Mapping[str, int],
     fixed: Mapping[str, Any] | None,
 ) -> tuple[list[np.ndarray], str]:
     """And whose they are: numpy's, or onnxruntime's where numpy takes too long or does not know an op, or our own."""
     try:
         return session.run(None, feeds), oracle
-    except ShapeError as error:
-        names = dict.fromkeys(name for value in session.inputs for name in open_sizes(value).values())
-        options = " ".join(f"--size {name}=N" for name in names if name not in sizes)
-        if not options:
-            raise
-        raise ShapeError(f"{error} (sizes were taken for 1: {options})") from error
     except (LimitError, UnsupportedOp, PlanError, BackendError):
         if oracle != "numpy":
             raise
@@ -135,10 +135,15 @@ def _onnxruntime_results(model: str | bytes, feeds: dict[str, np.ndarray]) -> li
 
 
 def feeds_of(
-    model: str | bytes, sizes: Mapping[str, int], fixed: Mapping[str, Any], stored: Stored | None = None, seed: int = 0
+    model: str | bytes,
+    sizes: Mapping[str, int] | None,
+    fixed: Mapping[str, Any],
+    stored: Stored | None = None,
+    seed: int = 0,
+    shapes: Shapes | None = None,
 ) -> dict[str, np.ndarray]:
     """Inputs alone, as `make_case` makes them."""
-    return feeds_for(_opened(model, fixed)[0], stored, sizes, np.random.default_rng(seed))
+    return feeds_for(_opened(model, fixed)[0], stored, sizes, shapes, seed)
 
 
 def require_sizes(inputs: Sequence[Value], sizes: Mapping[str, int]) -> None:
@@ -173,10 +178,11 @@ def from_argument(
     fixed: Mapping[str, Any],
     inputs: Path | None = None,
     tolerance: float = TOLERANCE,
+    shapes: Shapes | None = None,
 ) -> Case:
     """The path of a file, or the name of a built-in model."""
     if is_built_in(text):
         return built_in(text, tolerance)
     name, model = model_of(text)
     stored = stored_inputs(inputs, name) if inputs is not None else None
-    return make_case(name, model, sizes, fixed, stored=stored, tolerance=tolerance)
+    return make_case(name, model, sizes, fixed, stored=stored, tolerance=tolerance, shapes=shapes)

@@ -91,4 +91,4 @@ def text(found: Sequence[Change], old: dict[str, Any]) -> str:
     summary = f"{verdicts.count('slower')} slower, {verdicts.count('faster')} faster, of {len(found)}"
     commit = old.get("revision", {}).get("commit", "")
     title = f"beside the figures of {old['date']}{f', {commit[:SHORT]}' if commit else ''} (medians)"
-    return f"{table(title, rows, header)}\n{summary}"
+    return f"{table(title, rows, header, is_wide=True)}\n{summary}"

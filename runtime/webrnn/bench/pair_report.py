@@ -41,7 +41,7 @@ def revisions(found: Sequence[Paired], against: Against, path: str) -> str:
     lines = [
         f"this:  {against.revisions[THIS]}",
         f"other: {against.revisions[OTHER]} ({path})",
-        table("two revisions (µs)", rows, header),
+        table("two revisions (µs)", rows, header, is_wide=True),
     ]
     return "\n".join([*lines, *(f"  {note}" for note in (*against.notes, *_loud([each.verdict for each in found])))])
 
@@ -59,7 +59,7 @@ def switches(found: Sequence[TickComparison], about: Sequence[Switch]) -> str:
     header = ("switch", "way", "streams", "on p50", "p99", "off p50", "p99", "off ÷ on", "95%", "off is", "bits")
     notes = [f"{each.name}: {each.about}" for each in about]
     notes += [f"  {line}" for line in _loud([each.verdict for each in found])]
-    return "\n".join([table("ticks, on and off (µs)", rows, header), *notes])
+    return "\n".join([table("ticks, on and off (µs)", rows, header, is_wide=True), *notes])
 
 
 def _times(seconds: Mapping[str, Sequence[float]], *sides: str) -> list[str]:

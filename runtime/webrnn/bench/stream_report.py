@@ -37,7 +37,7 @@ def report(figures: Sequence[Figures], frame_ms: float | None) -> str:
             rows[-1].append(f"{each.times_realtime(frame_ms):,.0f}")
     if frame_ms is not None:
         header.append("× realtime")
-    return table("ticks of streams (ms)", rows, header)
+    return table("ticks of streams (ms)", rows, header, is_wide=True)
 
 
 def comparison(figures: Sequence[Figures], old: dict[str, Any]) -> str:

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from webrnn.engine.random_feeds import random_input
 from webrnn.engine.session import InferenceSession
 from webrnn.engine.streams.carry import Carry
+from webrnn.guesses import first_that_runs, stride_sizes
 
 from .case import require_sizes
 
@@ -97,7 +97,16 @@ class Runner:
 class StreamBench:
     """Prepares ways to run a model's streams; `measure` times them in turn."""
 
-    def __init__(self, model: str | bytes, carry: Carry, sizes: dict[str, int], fixed: dict[str, Any], seed: int = 0):
+    def __init__(
+        self,
+        model: str | bytes,
+        carry: Carry,
+        sizes: dict[str, int],
+        fixed: dict[str, Any],
+        seed: int = 0,
+        shapes: dict[str, list[int]] | None = None,
+    ):
+        self.shapes = shapes or {}
         self.model, self.carry, self.sizes, self.fixed = model, carry, sizes, fixed
         self.runners: list[Runner] = []
         self.notes: list[str] = []
@@ -161,10 +170,17 @@ class StreamBench:
         self._pairs = stream.carry
         require_sizes(session.inputs, self.sizes)
         fed = [value for value in session.inputs if value.name not in self._pairs]
+        names = {value.name for value in fed}
+        strides = {} if stream.timing is None else stride_sizes(fed, stream.timing)
+        tries = session.guesses({**strides, **self.sizes}, self.shapes, is_step=True).tries()
+
+        def step(feeds: Feeds) -> Any:
+            return stream.step({name: feed for name, feed in feeds.items() if name in names})
+
+        guess = first_that_runs(tries, step)[0]
         self._frames = [
-            {value.name: random_input(value, self.sizes, self._rng) for value in fed} for _ in range(FRAMES)
+            {name: feed for name, feed in guess.feeds(self._rng).items() if name in names} for _ in range(FRAMES)
         ]
-        stream.step(self._frames[0])
         self._states = {name: np.zeros_like(state) for name, state in stream.state.items()}
         stream.reset()
 

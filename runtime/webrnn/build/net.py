@@ -198,12 +198,13 @@ class Net:
             if lookup("", op) is None:
                 raise UnsupportedOp("there is no implementation of this op")
             builder = self.core.builder
-            operands = [None if item is None else self._value(self.like(item)) for item in inputs]
+            hint = f"{self.full(name)}_weights" if name else "const"
+            operands = [None if item is None else self._value(self.like(item, hint=hint)) for item in inputs]
             outputs: list[Value | None] = [builder.value(op.lower()) for _ in range(results)]
             builder.add(Node(op, operands, outputs, attrs, self.full(name) if name else ""))
             return [Tensor(self, value) for value in outputs if value is not None]
 
-    def like(self, item: Any, other: Tensor | None = None) -> Tensor:
+    def like(self, item: Any, other: Tensor | None = None, hint: str = "const") -> Tensor:
         """A tensor as it is; a number or an array as a constant of the type of another tensor, or of the model."""
         if isinstance(item, Tensor):
             return item
@@ -212,9 +213,9 @@ class Net:
             dtype = other.value.dtype.array_type
         elif isinstance(item, float) or (isinstance(item, np.ndarray) and item.dtype == np.float64):
             dtype = self.core.dtype
-        return self.constant(item, dtype)
+        return self.constant(item, dtype, hint)
 
-    def constant(self, array: Any, dtype: Any = None) -> Tensor:
+    def constant(self, array: Any, dtype: Any = None, name: str = "const") -> Tensor:
         if isinstance(array, tuple | list) and any(isinstance(item, Tensor) for item in array):
             raise OptionError(
                 "a tuple of tensors is where one tensor is needed; a recurrent layer of PyTorch's gives output and "
@@ -224,7 +225,7 @@ class Net:
             found = np.asarray(array) if dtype is None else np.asarray(array, dtype)
             if isinstance(array, int) and dtype is None:
                 found = np.asarray(array, np.int64)
-            value = self.core.builder.constant(found)
+            value = self.core.builder.constant(found, name)
         except (TypeError, ValueError) as error:
             raise OptionError(f"a {type(array).__name__} is no tensor: {error}") from None
         self.core.facts.set(value, fact_of_array(found))
@@ -374,9 +375,10 @@ class Net:
 
     def product(self, x: Tensor, weight: np.ndarray, bias: np.ndarray | None, name: str) -> Tensor:
         """x [..., inputs] times weight [inputs, outputs], plus bias; the last op has the name of the layer."""
+        matrix = self.like(weight, hint=f"{self.full(name)}_WT")
         if bias is None:
-            return self.op("MatMul", x, weight, name=name)
-        return self.op("Add", self.op("MatMul", x, weight), bias, name=name)
+            return self.op("MatMul", x, matrix, name=name)
+        return self.op("Add", self.op("MatMul", x, matrix), self.like(bias, hint=f"{self.full(name)}_B"), name=name)
 
     def state(self, name: str, shape: Sequence[Dim], dtype: DType) -> Tensor:
         """An input for what a layer remembers; `keep_state` makes its output."""

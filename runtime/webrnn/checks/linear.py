@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from webrnn.errors import ModelError
 from webrnn.ir import WEBRNN, Dim
-from webrnn.ir.fused import CELLS
+from webrnn.ir.fused import CELL_FORMS, PEEPHOLES
 from webrnn.shapes.einsum import parse
 
 from .check import ANY, Check, spell
@@ -110,14 +110,16 @@ def determinant(c: Check) -> None:
         c.equal(shape[-1], shape[-2], f"X of shape {spell(shape)} is not square")
 
 
-@check(*CELLS, domain=WEBRNN)
+@check(*CELL_FORMS, domain=WEBRNN)
 def cell(c: Check) -> None:
-    widths = CELLS[c.op].widths
-    state = c.shape(len(widths) - 1)
+    form = CELL_FORMS[c.op]
+    state = c.shape(form.state)
     if state is None:
         return
-    c.has_rank(len(widths) - 1, "the state", 2, ANY)
+    c.has_rank(form.state, "the state", 2, ANY)
     hidden = state[-1]
-    for index, width in enumerate(widths):
-        c.has_shape(index, (*state[:-1], None if hidden is None else hidden * width), f"operand {index}")
-    c.has_shape(len(widths), (None if hidden is None else hidden * 3,), "the peepholes")
+    for index, width in enumerate(form.widths):
+        if width == PEEPHOLES:
+            c.has_shape(index, (None if hidden is None else hidden * 3,), "the peepholes")
+        else:
+            c.has_shape(index, (*state[:-1], None if hidden is None else hidden * width), f"operand {index}")

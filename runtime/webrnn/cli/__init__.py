@@ -1,4 +1,8 @@
-"""The `webrnn` command: one module a sub-command."""
+"""The `webrnn` command: one module a sub-command.
+
+It ends with 0; with 1 if something is wrong, which is one line on stderr, `webrnn: Kind: message`, also with `--json`;
+with 2 and its usage if the command line cannot be read at all. On stdout nothing is said of errors.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +12,14 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 
-from webrnn.errors import Error
+from webrnn import __version__
+from webrnn.errors import Error, OptionError
+
+from .output import with_json_value
 
 COMMANDS = {
     "info": "inputs, outputs, states, ops and weights of a model",
-    "run": "run a model on given or random inputs",
+    "run": "run a model on given inputs, or on inputs that are made up",
     "map": "run a model on each of many files, on all cores or on a cluster",
     "optimize": "what the passes do to a model, and what it is then",
     "export": "write a model as a plan file, for a page or for another process",
@@ -25,24 +32,39 @@ COMMANDS = {
 """Each command and what it does. The module of the same name has `add_arguments(parser)` and `main(arguments)`, which
 may return an exit code."""
 
+FAILED, INTERRUPTED = 1, 130
+"""Exit codes; wrong usage is argparse's 2."""
+
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command: its exit code, by default 0. Errors of webrnn's are printed, and the result is 1."""
+    """Run a command: its exit code, by default 0. Errors are printed, and end no process: see above."""
     parser = argparse.ArgumentParser(prog="webrnn", description="Recurrent ONNX models.")
+    parser.add_argument("--version", action="version", version=f"webrnn {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="command")
     modules = {}
     for name, summary in COMMANDS.items():
         modules[name] = import_module(f"{__package__}.{name}")
         modules[name].add_arguments(commands.add_parser(name, help=summary, description=summary))
-    arguments = parser.parse_args(argv)
+    arguments = parser.parse_args(with_json_value(sys.argv[1:] if argv is None else argv))
     try:
         code: int | None = modules[arguments.command].main(arguments)
         sys.stdout.flush()
     except BrokenPipeError:  # the reader, `head` say, has seen enough; the interpreter must not flush again
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except Error as error:
-        print(f"webrnn: {type(error).__name__}: {error}", file=sys.stderr)
-        return 1
+        return _say(error)
+    except OSError as error:
+        place = f" {error.filename!r}" if error.filename else ""
+        return _say(OptionError(f"{(error.strerror or str(error)).lower()}{place}"))
+    except MemoryError as error:
+        return _say(OptionError(f"there is not enough memory: {error}"))
+    except KeyboardInterrupt:
+        return INTERRUPTED
     else:
         return code or 0
     return 0
+
+
+def _say(error: Error) -> int:
+    print(f"webrnn: {type(error).__name__}: {error}", file=sys.stderr)
+    return FAILED

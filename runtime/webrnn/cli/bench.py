@@ -10,6 +10,8 @@ from pathlib import Path
 from webrnn.bench.case import SMALL_TOLERANCE, TOLERANCE
 
 from . import bench_modes, bench_options, bench_pairs, bench_streams
+from .options import add_size_options
+from .output import add_json_option
 
 TIMES = "how long models take on each backend"
 PAIRS = "two sides in turn"
@@ -21,15 +23,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     positive = partial(_at_least, 1)
     above, from_zero = partial(_number, is_above=True), partial(_number, is_above=False)
     parser.add_argument("model", nargs="*", help="ONNX files, or names of built-in models (default: all of those)")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures, too; - prints them and no table")
+    add_json_option(parser)
     parser.add_argument("--compare", type=Path, metavar="OLD.json", help="beside figures of an earlier --json")
     parser.add_argument("--backend", metavar="NAME,...", help="default: all that work here")
     parser.add_argument(
         "--seconds", type=from_zero, help="time for each model or pair (default: 3), for each row of --stream (1)"
     )
-    parser.add_argument(
-        "--size", action="append", default=[], metavar="NAME=N", help="size of a named axis (default 1)"
-    )
+    add_size_options(parser)
     parser.add_argument("--fixed", action="append", default=[], metavar="NAME=VALUE", help="bind an input")
     parser.add_argument("--peers", action="store_true", help="also onnxruntime, tract, LiteRT and onnxruntime-web")
     parser.add_argument("--browser", action="store_true", help="also the plain VM in Node and in Chromium")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -22,7 +21,8 @@ from webrnn.errors import OptionError
 from webrnn.passes.weight_forms import weight_forms
 
 from .bench_options import AB, TIMES, measured_with, names, require_files
-from .options import fixed_inputs, sizes
+from .options import fixed_inputs, input_shapes, sizes
+from .output import prints_json, to_json, write_text
 
 SECONDS, ROUNDS = 3.0, FEWEST_ROUNDS
 """For each model, and at least."""
@@ -49,7 +49,7 @@ def time_models(arguments: argparse.Namespace) -> None:
         raise OptionError("; ".join(bench.notes))
     data = bench.as_data() | _measured_with(arguments, TIMES)
     if prints_json(arguments):
-        print(json.dumps(data, indent=1))
+        print(to_json(data))
         return
     about = table.machine_lines(bench.machine, bench.limits)
     print("\n".join(about), end="\n\n")
@@ -62,9 +62,9 @@ def time_models(arguments: argparse.Namespace) -> None:
     if old is not None:
         print(f"\n{compare.text(compare.changes(data, old), old)}")
     if arguments.json is not None:
-        arguments.json.write_text(json.dumps(data, indent=1) + "\n")
+        write_text(arguments.json, to_json(data) + "\n")
     if arguments.html is not None:
-        arguments.html.write_text(html.page(data, bench.models, about))
+        write_text(arguments.html, html.page(data, bench.models, about))
 
 
 def list_switches() -> None:
@@ -99,13 +99,13 @@ def _measured_with(arguments: argparse.Namespace, mode: str) -> dict[str, Any]:
 
 
 def write_or_print(arguments: argparse.Namespace, data: dict[str, Any], show: Callable[[], None]) -> None:
-    """`show` prints what people read; with `--json -` the figures are printed instead."""
+    """`show` prints what people read; with `--json` the figures are printed instead."""
     if prints_json(arguments):
-        print(json.dumps(data, indent=1))
+        print(to_json(data))
         return
     show()
     if arguments.json is not None:
-        arguments.json.write_text(json.dumps(data, indent=1) + "\n")
+        write_text(arguments.json, to_json(data) + "\n")
 
 
 def _cases(arguments: argparse.Namespace, default: tuple[str, ...]) -> dict[str, Callable[[], Case]]:
@@ -118,6 +118,7 @@ def _cases(arguments: argparse.Namespace, default: tuple[str, ...]) -> dict[str,
     options = {
         "inputs": arguments.inputs,
         "tolerance": usual if arguments.tolerance is None else arguments.tolerance,
+        "shapes": input_shapes(arguments.shape),
     }
     return {text: partial(from_argument, text, given, fixed, **options) for text in arguments.model or default}
 
@@ -139,10 +140,6 @@ def _forms(given: list[str]) -> list[str]:
 def _effort(arguments: argparse.Namespace) -> Effort:
     seconds = SECONDS if arguments.seconds is None else arguments.seconds
     return Effort(seconds, arguments.rounds or ROUNDS)
-
-
-def prints_json(arguments: argparse.Namespace) -> bool:
-    return arguments.json is not None and str(arguments.json) == "-"
 
 
 def progress(line: str) -> None:

@@ -37,6 +37,7 @@ RULES = {
     "backend": Rule(),
     "seconds": Rule(),
     "size": Rule(),
+    "shape": Rule(),
     "fixed": Rule(),
     "compare": Rule((TIMES, STREAM)),
     "inputs": Rule(OF_MODELS),
@@ -135,7 +136,7 @@ def names(option: str, text: str | None) -> list[str]:
 
 def require_files(arguments: argparse.Namespace, files: list[str]) -> None:
     """Built-in models have inputs and sizes of their own."""
-    for name in ("size", "fixed", "inputs"):
+    for name in ("size", "shape", "fixed", "inputs"):
         if getattr(arguments, name) and not files:
             raise OptionError(f"{flag(name)} applies to models from files: the built-in ones have their own")
 

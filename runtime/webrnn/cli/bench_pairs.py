@@ -23,7 +23,7 @@ from webrnn.errors import Error, OptionError
 from . import bench_streams
 from .bench_modes import progress, switches_of, write_or_print
 from .bench_options import AGAINST, OF_STREAMS, STREAM_AB, STREAM_AGAINST, measured_with, names, require_files
-from .options import fixed_inputs, sizes
+from .options import fixed_inputs, input_shapes, sizes
 
 SECONDS, ROUNDS = 3.0, FEWEST_ROUNDS
 """For each pair, and at least."""
@@ -107,7 +107,8 @@ def _whole_runs(arguments: argparse.Namespace, folder: Path) -> tuple[list[Job],
             if is_file and len(files) == 1:
                 require_sizes(InferenceSession(model, fixed=fixed).inputs, given)
             stored = stored_inputs(arguments.inputs, name) if is_file and arguments.inputs is not None else None
-            feeds = feeds_of(model, given if is_file else {}, own_fixed, stored)
+            shapes = input_shapes(arguments.shape) if is_file else {}
+            feeds = feeds_of(model, given if is_file else None, own_fixed, stored, shapes=shapes)
         except OptionError:
             raise
         except Error as error:

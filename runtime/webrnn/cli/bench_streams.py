@@ -17,7 +17,7 @@ from webrnn.errors import OptionError
 
 from .bench_modes import progress, write_or_print
 from .bench_options import STREAM, measured_with, names
-from .options import fixed_inputs, pairs, sizes
+from .options import fixed_inputs, input_shapes, pairs, sizes
 
 SECONDS, DEPTHS, CARRY = 1.0, "1,8,64,256", "auto"
 
@@ -63,7 +63,8 @@ def model_name(arguments: argparse.Namespace) -> str:
 def stream_bench(arguments: argparse.Namespace) -> StreamBench:
     """Of the model, without any way to run it yet."""
     model = model_of(arguments.model[0])[1] if arguments.model else streaming_gru()
-    return StreamBench(model, carry_of(arguments), sizes(arguments.size), fixed_inputs(arguments.fixed))
+    fixed, shapes = fixed_inputs(arguments.fixed), input_shapes(arguments.shape)
+    return StreamBench(model, carry_of(arguments), sizes(arguments.size), fixed, shapes=shapes)
 
 
 def carry_of(arguments: argparse.Namespace) -> Carry:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from webrnn.engine.session import InferenceSession
 from webrnn.engine.streams.carry import Carry
+from webrnn.engine.streams.states import FoundStates
 from webrnn.errors import ModelError, OptionError, PlanError
+from webrnn.ir.dims import is_static
 from webrnn.plan.decode import decode
 from webrnn.plan.file import PlanFile, PlanPort
 from webrnn.plan.rare import rare_parts, unfused_parts
@@ -20,17 +23,21 @@ from webrnn.tables import bytes_text, table
 
 from .options import (
     add_model_options,
-    add_shape_option,
+    add_size_options,
     add_stream_options,
     add_weight_options,
     by_frames,
     fixed_inputs,
-    input_shapes,
+    guesses_for,
     pairs,
     pass_names,
+    shapes_asked_for,
     weight_arguments,
 )
+from .output import add_json_option, show
 
+_MOST_TRIES = 8
+"""Of sizes, for a model that has no plan for all of them."""
 MOST_HOP = 1 << 16
 """As the AudioWorklet takes them."""
 
@@ -42,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_model_options(parser)
     add_weight_options(parser)
-    add_shape_option(parser)
+    add_size_options(parser)
     parser.add_argument(
         "--carry",
         nargs="+",
@@ -58,11 +65,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--hop", type=int, metavar="N", help="of an amp or effect: samples for a step (default: 128)")
     parser.add_argument("--about", metavar="FILE.json", help="a JSON object to store: model.about in JavaScript")
+    add_json_option(parser)
 
 
 def main(arguments: argparse.Namespace) -> None:
-    carry, shapes = carried(arguments.carry), input_shapes(arguments.shape)
-    about = _about(arguments.about)
+    carry, about = carried(arguments.carry), _about(arguments.about)
     if arguments.pool and carry is None:
         raise OptionError("--pool is for streams: say what they carry, --carry auto, internal or INPUT=OUTPUT ...")
     session = InferenceSession(
@@ -80,30 +87,87 @@ def main(arguments: argparse.Namespace) -> None:
         line = " ".join(f"{before}={after}" for before, after in found.answer.items())
         raise ModelError(f"{found.problem}; here: --carry {line or 'INPUT=OUTPUT ...'}")
     try:
-        said = session.export(output, shapes or None, carry, about, pool=arguments.pool, **by_frames(arguments))
-    except PlanError as error:
-        raise PlanError(str(error).replace("shapes={input: shape}", "--shape INPUT=N,N,...")) from error
+        said = _export(session, output, carry, about, arguments)
     except OSError as error:
         raise OptionError(f"cannot write {str(output)!r}: {error.strerror}") from None
     data = output.read_bytes()
-    print("\n\n".join(sections(PlanFile(data))))
-    if carry == "auto" and not is_effect:
-        reasons = [f"  {pair.before} -> {pair.after}  {pair.reason}" for pair in found.pairs]
-        print("\n".join(["\nfound states", *reasons]))
-    if carry is None and not is_effect:
-        likely = [f"{pair.before}={pair.after}" for pair in found.pairs]
-        way = f"--carry {likely[0]} ..." if found.doubts and likely else "--carry auto"
-        if likely:
-            print(f"\nNo state is carried; {', '.join(likely)} looks like one: {way}")
-    if session.weight_report is not None:
-        print("\n" + "\n".join(session.weight_report.lines()))
-    for line in said:
-        print(f"\nNote: {line}")
+    file, notes = PlanFile(data), [*said]
     if rare := rare_parts(decode(data)):
-        print(f"\nNote: pages load the full wasm module for it; not in the core module: {', '.join(rare)}")
+        notes.append(f"pages load the full wasm module for it; not in the core module: {', '.join(rare)}")
     if unfused := unfused_parts(decode(data)):
-        print(f"\nNote: pages load the simd module for it; not in the relaxed module: {', '.join(unfused)}")
-    print(f"\n{output}: {sizes_text(PlanFile(data))}")
+        notes.append(f"pages load the simd module for it; not in the relaxed module: {', '.join(unfused)}")
+    lines = _states_lines(found, carry) if not is_effect else []
+    if session.weight_report is not None:
+        lines.append("\n".join(session.weight_report.lines()))
+    lines += [f"Note: {line}" for line in notes]
+    figures = {"file": str(output), "bytes": len(data), **plan_data(file), "notes": notes}
+    show(arguments, figures, lambda: "\n\n".join([*sections(file), *lines]), f"{output}: {sizes_text(file)}")
+
+
+def _export(
+    session: InferenceSession,
+    output: Path,
+    carry: Carry | None,
+    about: dict[str, Any] | None,
+    arguments: argparse.Namespace,
+) -> list[str]:
+    """What is to be said of the plan. A model that has none for all sizes gets one for sizes that are guessed."""
+
+    def exported(shapes: Mapping[str, Sequence[int]] | None) -> list[str]:
+        return session.export(output, shapes, carry, about, pool=arguments.pool, **by_frames(arguments))
+
+    shapes = shapes_asked_for(session, arguments)
+    try:
+        return exported(_fed(shapes, carry, session))
+    except PlanError as error:
+        if shapes is not None or all(is_static(value.shape) for value in session.inputs):
+            raise
+        if carry is not None:
+            raise PlanError(str(error).replace("shapes={input: shape}", "--shape INPUT=1x16")) from error
+    for guess in islice(guesses_for(session, arguments, {}).tries(), _MOST_TRIES):
+        try:
+            said = exported(guess.shapes)
+        except PlanError as error:
+            failure = error
+            continue
+        return [f"there is no plan for all sizes; this one is for {guess.options}, others are given like that", *said]
+    raise failure
+
+
+def _fed(
+    shapes: dict[str, tuple[int, ...]] | None, carry: Carry | None, session: InferenceSession
+) -> dict[str, tuple[int, ...]] | None:
+    """The shapes of what a stream is fed: those of its states follow from them."""
+    if shapes is None or carry in (None, "internal"):
+        return shapes
+    states = session.find_states().carry() if carry == "auto" else carry
+    return {name: shape for name, shape in shapes.items() if name not in (states or {})}
+
+
+def _states_lines(found: FoundStates, carry: Carry | None) -> list[str]:
+    """Which states were found, or look like some."""
+    if carry == "auto":
+        reasons = [f"  {pair.before} -> {pair.after}  {pair.reason}" for pair in found.pairs]
+        return ["\n".join(["found states", *reasons])]
+    likely = [f"{pair.before}={pair.after}" for pair in found.pairs] if carry is None else []
+    if not likely:
+        return []
+    way = f"--carry {likely[0]} ..." if found.doubts else "--carry auto"
+    return [f"No state is carried; {', '.join(likely)} looks like one: {way}"]
+
+
+def plan_data(file: PlanFile) -> dict[str, Any]:
+    """What a plan takes and gives, for JSON."""
+
+    def ports(found: Sequence[PlanPort]) -> list[dict[str, Any]]:
+        return [{"name": port.name, "type": port.dtype, "shape": list(port.shape)} for port in found]
+
+    return {
+        "inputs": ports(file.inputs),
+        "outputs": ports(file.outputs),
+        "states": [{"input": state.input, "output": state.output} for state in file.states],
+        "about": file.about,
+    }
 
 
 def _audio(about: dict[str, Any], hop: int) -> dict[str, Any]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -12,14 +14,17 @@ from webrnn.build.listing import describe, is_weights
 from webrnn.checks.graphs import check_graph
 from webrnn.engine.executor.executor import Executor
 from webrnn.engine.programs.vm_program import with_shapes
-from webrnn.engine.session import NodeArg
+from webrnn.engine.session import InferenceSession, NodeArg, inferred_outputs
 from webrnn.engine.streams.carry import ByFrames
 from webrnn.engine.streams.states import states_of
 from webrnn.engine.streams.streaming import StreamingModel
-from webrnn.errors import Error
+from webrnn.errors import Error, OptionError
 from webrnn.formats import read_model
-from webrnn.ir import Graph, Scan, is_scan
+from webrnn.guesses import Guess, Guesses
+from webrnn.ir import REFUSED, WEBRNN, Graph, Scan, is_plain, is_scan
 from webrnn.ir.dims import is_static
+from webrnn.ir.text import to_text
+from webrnn.ops.rows import ROWS
 from webrnn.passes.weight_forms import WeightForms
 from webrnn.plan.file import PlanFile, plan_bytes
 from webrnn.plan.stored_timing import timing_text
@@ -29,17 +34,21 @@ from webrnn.tables import bytes_text, number_text, table
 from . import export
 from .options import (
     add_model_options,
-    add_shape_option,
+    add_size_options,
     add_stream_options,
     add_weight_options,
     by_frames,
     fixed_inputs,
+    guesses_for,
     input_shapes,
     optimized,
     pass_names,
     refuse_weights_of_a_plan,
+    sizes,
     weights_asked_for,
+    with_sizes,
 )
+from .output import add_json_option, show
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -47,8 +56,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--graph", action="store_true", help="print the graph, too")
     add_model_options(parser)
     add_weight_options(parser)
-    add_shape_option(parser)
+    add_size_options(parser)
     add_stream_options(parser)
+    add_json_option(parser)
 
 
 def main(arguments: argparse.Namespace) -> None:
@@ -56,41 +66,136 @@ def main(arguments: argparse.Namespace) -> None:
     if plan is not None:
         refuse_weights_of_a_plan(arguments)
         file = PlanFile(plan)
-        print("\n\n".join((*export.sections(file), f"{arguments.model}: {export.sizes_text(file)}")))
+        first = next(guesses_for(InferenceSession(plan), arguments, {}).tries())
+        texts, size = [*export.sections(file), guess_section(first)], f"{arguments.model}: {export.sizes_text(file)}"
+        about = {"kind": "plan", "bytes": len(plan), **export.plan_data(file), "guesses": first.as_data()}
+        show(arguments, about, lambda: "\n\n".join(text for text in texts if text), size)
         return
     if is_weights(arguments.model):
-        print(describe(arguments.model))
+        text = describe(arguments.model)
+        show(arguments, {"kind": "weights", "text": text.splitlines()}, lambda: text)
         return
     graph = read_model(arguments.model, fixed_inputs(arguments.fixed))
-    shapes = input_shapes(arguments.shape)
+    sized = with_sizes(graph, arguments)
     disable, forms = pass_names(arguments.disable), weights_asked_for(arguments)
     small = [] if forms is None else [small_section(graph.copy(), disable, forms)]
-    streams = stream_section(graph.copy(), disable, ByFrames.of("internal", **by_frames(arguments)))
-    print("\n\n".join((*sections(graph), *small, streams, plan_section(graph, shapes, disable, forms))))
-    if arguments.graph:
-        from webrnn.ir.text import to_text
+    unsupported = list(unsupported_nodes(graph))
+    facts = facts_of(graph)
+    guess, guessed = _guessed(graph, arguments)
+    streams = plans = ""
+    if not any(row.is_certain for row in unsupported):
+        streams = stream_section(graph.copy(), disable, ByFrames.of("internal", **by_frames(arguments)))
+        plans = plan_section(graph, sized, disable, forms)
+    parts = (*sections(facts), guessed, *small, streams, plans, unsupported_section(unsupported))
+    data = {
+        "kind": "model",
+        **facts,
+        "unsupported": [row._asdict() for row in unsupported],
+        "guesses": None if guess is None else guess.as_data(),
+        "stream": streams.splitlines(),
+        "plan": plans.splitlines(),
+    }
+    graph_text = ["\n" + to_text(graph)] if arguments.graph else []
+    show(arguments, data, lambda: "\n".join(["\n\n".join(part for part in parts if part), *graph_text]))
 
-        print("\n" + to_text(graph))
+
+class Unsupported(NamedTuple):
+    """A node that cannot run."""
+
+    node: str
+    op: str
+    reason: str
+    is_certain: bool
+    """Whether the model is refused for it; in a branch of an If it may never run."""
 
 
-def sections(graph: Graph) -> Iterator[str]:
-    """The parts of the report."""
-    for title, values in (("inputs", graph.inputs), ("outputs", graph.outputs)):
-        rows = [(item.name, item.type, _shape_text(item)) for item in map(NodeArg.of, values)]
-        yield table(title, rows, ("name", "type", "shape"))
+def unsupported_nodes(graph: Graph, is_certain: bool = True) -> Iterator[Unsupported]:
+    """Nodes that webrnn lacks an op for, or that the checks refuse."""
+    lacking = set()
+    for node in graph.nodes:
+        name = f"{node.domain}.{node.op}" if node.domain else node.op
+        if node.domain != WEBRNN and not is_plain(node, "If") and (node.domain, node.op) not in ROWS:
+            lacking.add(node.label)
+            yield Unsupported(node.label, name, "webrnn has no such op", is_certain)
+        for _, inner in node.subgraphs:
+            yield from unsupported_nodes(inner, is_certain and is_scan(node))
+    if is_certain:
+        tried = graph.copy()
+        with suppress(Error):
+            check_graph(tried, may_refuse=False)
+        for node in tried.nodes:
+            if node.domain == REFUSED and node.label not in lacking:
+                yield Unsupported(node.label, node.op, node.attrs["error"].message, True)
+
+
+def unsupported_section(rows: Sequence[Unsupported]) -> str:
+    if not rows:
+        return ""
+    lines = [(row.node, row.op, row.reason + ("" if row.is_certain else ", if its branch is taken")) for row in rows]
+    return table("not supported", lines, ("node", "op", "why"))
+
+
+def _guessed(graph: Graph, arguments: argparse.Namespace) -> tuple[Guess | None, str]:
+    """What `webrnn run` would try first."""
+    states = [pair.before for pair in states_of(graph).pairs]
+    try:
+        guesses = Guesses(graph.inputs, graph, states, sizes(arguments.size), input_shapes(arguments.shape))
+        guess = next(guesses.tries())
+    except OptionError:
+        raise
+    except Error as error:
+        return None, f"no guesses: {error}"
+    return guess, guess_section(guess)
+
+
+def guess_section(guess: Guess) -> str:
+    """Which shape and which numbers inputs get that nobody gives, and why."""
+    parts = [table("guesses", guess.rows(), ("input", "shape", "values", "why"))] if guess.inputs else []
+    if rows := guess.size_rows():
+        parts.append(table("open sizes", rows, ("size", "number", "why")))
+    return "\n\n".join(parts)
+
+
+def facts_of(graph: Graph) -> dict[str, Any]:
+    """What a model is, for JSON."""
     found = states_of(graph)
-    states = [("between runs", pair.before, pair.after, pair.reason) for pair in found.pairs]
-    states += [("inside", where, ", ".join(names), "") for where, names in _loops(graph)]
-    if states:
-        yield table("states", states, ("kind", "from", "to", "found"))
-    if found.doubts:
-        yield "not sure\n" + "\n".join(f"  {doubt}" for doubt in found.doubts)
+    outputs = inferred_outputs(graph)
     counts = Counter(
         node.op if not node.domain else f"{node.domain}.{node.op}" for g in graph.walk() for node in g.nodes
     )
-    yield table("ops", counts.most_common(), ("op", "count"))
     arrays = {id(array): array for g in graph.walk() for array in g.constants.values()}
-    yield table("weights", list(_weight_rows(list(arrays.values()))), ("type", "tensors", "elements", "size"))
+    return {
+        "inputs": [_port(item) for item in map(NodeArg.of, graph.inputs)],
+        "outputs": [_port(item) for item in map(NodeArg.of, outputs)],
+        "states": [{"from": pair.before, "to": pair.after, "found": pair.reason} for pair in found.pairs],
+        "doubts": list(found.doubts),
+        "loops": [{"loop": where, "states": names} for where, names in _loops(graph)],
+        "ops": dict(counts.most_common()),
+        "weights": [
+            dict(zip(("type", "tensors", "elements", "bytes"), row, strict=True))
+            for row in _weight_rows(list(arrays.values()))
+        ],
+    }
+
+
+def sections(facts: dict[str, Any]) -> Iterator[str]:
+    """The parts of the report."""
+    for title in ("inputs", "outputs"):
+        rows = [(item["name"], item["type"], _shape_text(item["shape"])) for item in facts[title]]
+        yield table(title, rows, ("name", "type", "shape"))
+    states = [("between runs", item["from"], item["to"], item["found"]) for item in facts["states"]]
+    states += [("inside", item["loop"], ", ".join(item["states"]), "") for item in facts["loops"]]
+    if states:
+        yield table("states", states, ("kind", "from", "to", "found"))
+    if facts["doubts"]:
+        yield "not sure\n" + "\n".join(f"  {doubt}" for doubt in facts["doubts"])
+    yield table("ops", list(facts["ops"].items()), ("op", "count"))
+    weights = [(w["type"], w["tensors"], f"{w['elements']:,}", bytes_text(w["bytes"])) for w in facts["weights"]]
+    yield table("weights", weights, ("type", "tensors", "elements", "size"))
+
+
+def _port(item: NodeArg) -> dict[str, Any]:
+    return {"name": item.name, "type": item.type, "shape": item.shape}
 
 
 def small_section(graph: Graph, disable: list[str], forms: WeightForms) -> str:
@@ -136,9 +241,8 @@ def _cost_lines(model: StreamingModel, whole: Graph) -> list[str]:
     return [f"  a frame depends on {field} frames{cost}"]
 
 
-def plan_section(graph: Graph, shapes: dict[str, list[int]], disable: list[str], forms: WeightForms | None) -> str:
-    """Whether the model becomes a plan, for all sizes or for given shapes, and if not, what keeps it back."""
-    from webrnn.engine.exporting import all_shapes
+def plan_section(graph: Graph, sized: Graph, disable: list[str], forms: WeightForms | None) -> str:
+    """Whether the model becomes a plan, for all sizes or for given ones, and if not, what keeps it back."""
     from webrnn.engine.programs.obstacles import listed, obstacles, obstacles_for_some_shapes
 
     def rewritten(source: Graph) -> Graph:
@@ -146,8 +250,8 @@ def plan_section(graph: Graph, shapes: dict[str, list[int]], disable: list[str],
         optimized(source, disable, forms)
         return source
 
-    if shapes:
-        found = obstacles(rewritten(with_shapes(graph, all_shapes(graph.inputs, shapes))))
+    if sized is not graph:
+        found = obstacles(rewritten(sized.copy()))
         return listed("no plan for these shapes", found) if found else "a plan for these shapes"
     found = obstacles(rewritten(graph.copy()))
     if not found:
@@ -155,7 +259,7 @@ def plan_section(graph: Graph, shapes: dict[str, list[int]], disable: list[str],
     some = obstacles_for_some_shapes(graph, lambda given: rewritten(with_shapes(graph, given)), frozenset())
     if some:
         return listed("no plan", some)
-    hint = "" if some is None else "for given shapes there is one: --shape INPUT=N,N,..."
+    hint = "" if some is None else "for given sizes there is one: --size NAME=N or --shape INPUT=1x16"
     return listed("no plan for all sizes", found, hint)
 
 
@@ -166,11 +270,11 @@ def _loops(graph: Graph) -> Iterator[tuple[str, list[str]]]:
                 yield node.label, [value.name for state in Scan.of(node).states for value in state.body_in]
 
 
-def _weight_rows(arrays: list[np.ndarray]) -> Iterator[tuple[str, int, str, str]]:
+def _weight_rows(arrays: list[np.ndarray]) -> Iterator[tuple[str, int, int, int]]:
     for name in sorted({str(array.dtype) for array in arrays}):
         same = [array for array in arrays if str(array.dtype) == name]
-        yield name, len(same), f"{sum(a.size for a in same):,}", bytes_text(sum(a.nbytes for a in same))
+        yield name, len(same), sum(a.size for a in same), sum(a.nbytes for a in same)
 
 
-def _shape_text(item: NodeArg) -> str:
-    return "[" + ", ".join("?" if dim is None else str(dim) for dim in item.shape) + "]"
+def _shape_text(shape: Sequence[int | str | None]) -> str:
+    return "[" + ", ".join("?" if dim is None else str(dim) for dim in shape) + "]"

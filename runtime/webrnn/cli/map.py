@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import shlex
 import sys
+from dataclasses import asdict
 from typing import Any
 
 from webrnn.corpora.api import map as map_items
@@ -21,6 +22,7 @@ from .options import (
     pass_names,
     weight_arguments,
 )
+from .output import add_json_option, show
 
 FAILED, INTERRUPTED = 3, 130
 """Exit codes: some items are bad; Ctrl-C."""
@@ -37,6 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--restart", action="store_true", help="drop the results in OUT and begin anew")
     parser.add_argument("--retry-failed", action="store_true", help="try bad items again")
     parser.add_argument("--quiet", action="store_true", help="no progress, no summary")
+    add_json_option(parser)
     who = parser.add_argument_group("who works")
     who.add_argument("--processes", type=int, metavar="N", help="processes (default: one a core; 0: this one)")
     who.add_argument("--dask", metavar="ADDRESS", help="workers of a Dask cluster, by the address of its scheduler")
@@ -89,8 +92,8 @@ def main(arguments: argparse.Namespace) -> int:
         again = shlex.join(["webrnn", *(word for word in sys.argv[1:] if word != "--restart")])
         print(f"webrnn map: stopped. What is done is kept; this goes on:\n  {again}", file=sys.stderr)
         return INTERRUPTED
-    if not arguments.quiet:
-        print(summary)
+    if not arguments.quiet or arguments.json is not None:
+        show(arguments, asdict(summary), lambda: str(summary))
     return FAILED if summary.failed else 0
 
 

@@ -9,7 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from webrnn.engine.feeds import checked_feed
+from webrnn.engine.session import InferenceSession
 from webrnn.errors import OptionError
+from webrnn.guesses import Guesses, bound_sizes, open_sizes, unknown_name
 from webrnn.ir import Graph
 from webrnn.passes import run_passes
 from webrnn.passes.small_weights import make_weights_small
@@ -91,15 +94,76 @@ def pairs(items: Sequence[str]) -> list[tuple[str, str]]:
     return found
 
 
-def add_shape_option(parser: argparse.ArgumentParser) -> None:
+def add_size_options(parser: argparse.ArgumentParser) -> None:
+    """How large inputs are; what is not given is guessed."""
+    parser.add_argument(
+        "--size",
+        "--sizes",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="NAME=N",
+        help="of a size that the model leaves open, by its name; INPUT.AXIS if it has none (default: guessed)",
+    )
     parser.add_argument(
         "--shape",
         nargs="+",
         action="extend",
         default=[],
-        metavar="NAME=N,N,...",
-        help="shape of an input, for a model that has no plan for all sizes",
+        metavar="INPUT=1x16x256",
+        help="of an input (default: guessed)",
     )
+
+
+def add_input_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--input",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="NAME=VALUE",
+        help="an input: a .npy file, a number or a list (default: made up)",
+    )
+
+
+def given_inputs(session: InferenceSession, items: Sequence[str]) -> dict[str, Any]:
+    """Arrays of the types that the model declares."""
+    found, values = {}, {value.name: value for value in session.inputs}
+    for name, array in fixed_inputs(items).items():
+        if name not in values:
+            raise OptionError(unknown_name("input", name, values))
+        found[name] = array if isinstance(array, np.ndarray) else checked_feed(values[name], array, {})
+    return found
+
+
+def guesses_for(
+    session: InferenceSession, arguments: argparse.Namespace, given: dict[str, Any], is_step: bool = False
+) -> Guesses:
+    """Inputs of the sizes that options say."""
+    return session.guesses(sizes(arguments.size), input_shapes(arguments.shape), given, is_step)
+
+
+def shapes_asked_for(session: InferenceSession, arguments: argparse.Namespace) -> dict[str, tuple[int, ...]] | None:
+    """The shapes of all inputs, if options say a size of one; what they leave open is guessed."""
+    if not arguments.size and not arguments.shape:
+        return None
+    return next(guesses_for(session, arguments, {}).tries()).shapes
+
+
+def with_sizes(graph: Graph, arguments: argparse.Namespace) -> Graph:
+    """A graph whose inputs have the sizes that options say; others stay open."""
+    bound = bound_sizes(graph.inputs, sizes(arguments.size), input_shapes(arguments.shape))
+    if not bound and not arguments.shape:
+        return graph
+    found, given = graph.copy(), input_shapes(arguments.shape)
+    for value in found.inputs:
+        if value.name in given and value.shape is None:
+            value.shape = tuple(given[value.name])
+        names = open_sizes(value)
+        value.shape = value.shape and tuple(
+            bound.get(names[axis], dim) if axis in names else dim for axis, dim in enumerate(value.shape)
+        )
+    return found
 
 
 def add_stream_options(parser: argparse.ArgumentParser) -> None:
@@ -132,14 +196,14 @@ def by_frames(arguments: argparse.Namespace) -> dict[str, Any]:
 
 def input_shapes(items: Sequence[str]) -> dict[str, list[int]]:
     """
-    >>> input_shapes(["x=1,512", "sr="])
-    {'x': [1, 512], 'sr': []}
+    >>> input_shapes(["x=1x512", "y=1,512", "sr="])
+    {'x': [1, 512], 'y': [1, 512], 'sr': []}
     """
     found = {}
     for name, text in pairs(items):
-        numbers = [size.strip() for size in text.split(",")] if text else []
+        numbers = [size.strip() for size in text.replace("x", ",").split(",")] if text not in ("", "scalar") else []
         if not all(size.isdecimal() for size in numbers):
-            raise OptionError(f"{text!r} is not a shape, such as 1,512")
+            raise OptionError(f"{text!r} is not a shape, such as 1x512")
         found[name] = [int(size) for size in numbers]
     return found
 
@@ -154,7 +218,7 @@ def sizes(items: Sequence[str]) -> dict[str, int]:
 
 def _size(text: str) -> int:
     if not text.isdecimal():
-        raise OptionError(f"{text!r} is not a size")
+        raise OptionError(f"{text!r} is not a size, such as 16")
     return int(text)
 
 

@@ -7,9 +7,10 @@ from pathlib import Path
 
 from webrnn.engine.programs.obstacles import listed, obstacles, obstacles_for_some_shapes
 from webrnn.engine.programs.vm_program import with_shapes
+from webrnn.engine.session import InferenceSession
 from webrnn.errors import PlanError
 from webrnn.formats import read_model
-from webrnn.ir import Graph, SymbolicDim
+from webrnn.ir import Graph
 from webrnn.plan.encode import compile_graph
 from webrnn.plan.file import PlanFile, plan_bytes
 from webrnn.plan.halves import stored_plan
@@ -19,43 +20,70 @@ from webrnn.plan.text import plan_text
 
 from .options import (
     add_model_options,
+    add_size_options,
     add_weight_options,
     fixed_inputs,
+    input_shapes,
     optimized,
     pass_names,
     refuse_weights_of_a_plan,
     sizes,
     weights_asked_for,
+    with_sizes,
 )
+from .output import add_json_option, show
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", help="path of an ONNX file or of a plan")
-    parser.add_argument(
-        "--size", "--sizes", nargs="+", action="extend", default=[], metavar="NAME=N", help="numbers for named sizes"
-    )
+    add_size_options(parser)
     add_model_options(parser)
     add_weight_options(parser)
     parser.add_argument("--loops", action="store_true", help="recurrent cells as loops, not as one instruction")
     parser.add_argument("--output", type=Path, metavar="FILE", help="write the plan, too")
+    add_json_option(parser)
 
 
 def main(arguments: argparse.Namespace) -> None:
-    numbers = sizes(arguments.size)
     data = plan_bytes(arguments.model)
     if data is None:
-        data = _lowered(arguments, numbers)
+        data = _lowered(arguments)
     else:
         refuse_weights_of_a_plan(arguments)
-    names = PlanFile(data).symbols
-    print(plan_text(data, numbers if numbers or not names else None))
+    numbers = _numbers(data, arguments)
+    text = plan_text(data, numbers)
+    file = PlanFile(data)
+    found = {
+        "bytes": len(file.data),
+        "sizes": numbers or {},
+        **{
+            kind: [{"name": port.name, "type": port.dtype, "shape": list(port.shape)} for port in ports]
+            for kind, ports in (("inputs", file.inputs), ("outputs", file.outputs))
+        },
+        "text": text.splitlines(),
+    }
+    show(arguments, found, lambda: text)
     if arguments.output is not None:
-        arguments.output.write_bytes(stored_plan(PlanFile(data).data))
+        arguments.output.write_bytes(stored_plan(file.data))
 
 
-def _lowered(arguments: argparse.Namespace, numbers: dict[str, int]) -> bytes:
+def _numbers(data: bytes, arguments: argparse.Namespace) -> dict[str, int] | None:
+    """Of all named sizes, if options say one of them and the plan leaves it open; the others are guessed."""
+    names = PlanFile(data).symbols
+    if not names:
+        return {}
+    if not arguments.size and not arguments.shape:
+        return None
+    session = InferenceSession(data)
+    sizes_given = {name: size for name, size in sizes(arguments.size).items() if name in names}
+    guess = next(session.guesses(sizes_given, input_shapes(arguments.shape)).tries())
+    return {name: guess.sizes.get(name, 1) for name in names}
+
+
+def _lowered(arguments: argparse.Namespace) -> bytes:
     """The plan of a model: for all sizes, or for the given ones if there is no such."""
     graph = read_model(arguments.model, fixed_inputs(arguments.fixed))
+    sized = with_sizes(graph, arguments)
     disable, forms = pass_names(arguments.disable), weights_asked_for(arguments)
     options = frozenset({"fused_sequences"} if arguments.loops else ())
     if forms is not None and forms.has_integers:
@@ -70,14 +98,11 @@ def _lowered(arguments: argparse.Namespace, numbers: dict[str, int]) -> bytes:
         return compile_graph(with_named_sizes(rewritten(graph.copy())), options)
     except NotLowered:
         pass
-    for value in graph.inputs:
-        if value.shape is not None:
-            value.shape = tuple(dim.substitute(numbers) if isinstance(dim, SymbolicDim) else dim for dim in value.shape)
-    rewritten(graph)
+    graph = rewritten(sized.copy())
     try:
         return compile_graph(with_named_sizes(graph), options)
     except NotLowered as refusal:
         found = obstacles(graph, options) or [str(refusal)]
-        with_sizes = obstacles_for_some_shapes(source, lambda shapes: rewritten(with_shapes(source, shapes)), options)
-        hint = "for given sizes there is one: --sizes NAME=N ..." if with_sizes == [] else ""
+        for_sizes = obstacles_for_some_shapes(source, lambda shapes: rewritten(with_shapes(source, shapes)), options)
+        hint = "for given sizes there is one: --size NAME=N ..." if for_sizes == [] else ""
         raise PlanError(listed("there is no plan of all of this model", found, hint)) from refusal

@@ -3,24 +3,35 @@
 from __future__ import annotations
 
 import argparse
-import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from webrnn.engine.random_feeds import random_input
 from webrnn.engine.session import InferenceSession
 from webrnn.engine.streams.carry import Carry
 from webrnn.errors import OptionError
-from webrnn.ir import Symbol, Value
+from webrnn.guesses import Guesses, bound_sizes, first_that_runs, stride_sizes
 from webrnn.profile.html import report_html
 from webrnn.profile.profiler import Profile
 from webrnn.profile.subject import Subject
 from webrnn.profile.text import as_data, report_text
 
-from .options import add_model_options, add_weight_options, fixed_inputs, loaded, pairs, pass_names, weight_arguments
-from .options import sizes as size_options
+from .options import (
+    add_input_option,
+    add_model_options,
+    add_size_options,
+    add_weight_options,
+    fixed_inputs,
+    given_inputs,
+    guesses_for,
+    input_shapes,
+    pairs,
+    pass_names,
+    sizes,
+    weight_arguments,
+)
+from .output import add_json_option, show, write_text
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,17 +40,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--steps", type=int, metavar="N", help="runs in each round (default: as many as take 10 ms)")
     parser.add_argument("--stream", action="store_true", help="one step of a stream, its states carried")
     parser.add_argument("--carry", default="auto", help="with --stream: auto, internal, or INPUT=OUTPUT,...")
-    parser.add_argument(
-        "--input", action="append", default=[], metavar="NAME=FILE.npy", help="an input; others are random"
-    )
-    parser.add_argument(
-        "--size", "--sizes", nargs="+", action="extend", default=[], metavar="NAME=N", help="sizes of named axes"
-    )
+    add_input_option(parser)
+    add_size_options(parser)
     add_model_options(parser)
     add_weight_options(parser)
     parser.add_argument("--seed", type=int, default=0, help="of the random inputs")
     parser.add_argument("--all", action="store_true", help="small entries, too")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures, too; - prints them and no table")
+    add_json_option(parser)
     parser.add_argument("--html", type=Path, metavar="FILE", help="write a flame chart, too: one file, no network")
 
 
@@ -48,13 +55,8 @@ def main(arguments: argparse.Namespace) -> None:
         raise OptionError(f"--steps is at least 1, not {arguments.steps}")
     found = _profile(arguments)
     if arguments.html is not None:
-        arguments.html.write_text(report_html(found), encoding="utf-8")
-    if arguments.json is not None and str(arguments.json) == "-":
-        print(json.dumps(as_data(found), indent=1))
-        return
-    print(report_text(found, everything=arguments.all))
-    if arguments.json is not None:
-        arguments.json.write_text(json.dumps(as_data(found), indent=1) + "\n")
+        write_text(arguments.html, report_html(found))
+    show(arguments, as_data(found), lambda: report_text(found, everything=arguments.all))
 
 
 def _profile(arguments: argparse.Namespace) -> Profile:
@@ -66,25 +68,21 @@ def _profile(arguments: argparse.Namespace) -> Profile:
         **weight_arguments(arguments),
     )
     subject = Subject(session, _carry(arguments.carry) if arguments.stream else None)
-    feeds: dict[str, Any] = {name: loaded(file) for name, file in pairs(arguments.input)}
-    rng, sizes = np.random.default_rng(arguments.seed), size_options(arguments.size)
-    named = [_with_named_sizes(value) for value in subject.inputs]
-    known = {str(dim) for value in named for dim in value.shape or () if not isinstance(dim, int)}
-    for name in sizes:
-        if name not in known:
-            raise OptionError(f"there is no size {name!r}; {', '.join(sorted(known)) or 'none'} can be given")
-    for value in named:
-        if value.name not in feeds:
-            feeds[value.name] = random_input(value, sizes, rng)
+    feeds = _feeds(session, subject, arguments)
     return subject.profile(feeds, arguments.steps, Path(arguments.model).name)
 
 
-def _with_named_sizes(value: Value) -> Value:
-    """Axes without a name have that of the input and their number, as in the text of the plan."""
-    found = value.like(value.name)
-    if value.shape is not None:
-        found.shape = tuple(Symbol(f"{value.name}.{i}") if dim is None else dim for i, dim in enumerate(value.shape))
-    return found
+def _feeds(session: InferenceSession, subject: Subject, arguments: argparse.Namespace) -> dict[str, Any]:
+    """What a run takes; of a stream by frames one stride of them."""
+    given = given_inputs(session, arguments.input)
+    timing = subject.timing
+    if timing is None:
+        tries = guesses_for(session, arguments, given, is_step=arguments.stream).tries()
+        return first_that_runs(tries, lambda feeds: session.run(None, feeds), arguments.seed)[1]
+    asked = bound_sizes(subject.inputs, sizes(arguments.size), input_shapes(arguments.shape))
+    sizes_now = {**stride_sizes(subject.inputs, timing), **asked}
+    guess = next(Guesses(subject.inputs, session._source, subject.carried, sizes_now, given=given).tries())
+    return guess.feeds(np.random.default_rng(arguments.seed))
 
 
 def _carry(text: str) -> Carry:

@@ -3,29 +3,34 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from pathlib import Path
+from typing import Any
 
 from webrnn.errors import OptionError
+from webrnn.formats import read_model
+from webrnn.guesses import bound_sizes
 from webrnn.passes.weight_forms import EVERY, F32, INT8
+from webrnn.plan.file import plan_bytes
 from webrnn.quantize import Quantization, quantize
 from webrnn.quantize.picture import picture
 from webrnn.quantize.text import report_text
 from webrnn.quantize.timing import Gain, measure_gain
-from webrnn.tables import bytes_text
+from webrnn.tables import bytes_text, wrapped
 
 from .export import carried
 from .options import (
     add_model_options,
-    add_shape_option,
+    add_size_options,
     add_weight_options,
     fixed_inputs,
     input_shapes,
     pass_names,
+    shapes_asked_for,
     weights_asked_for,
 )
 from .options import sizes as size_options
+from .output import add_json_option, prints_json, show, write_text
 
 BAR = 24
 
@@ -42,9 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--inputs", nargs="+", type=Path, default=[], metavar="FILE.npz", help="inputs by name, one run a file"
     )
-    parser.add_argument(
-        "--size", action="append", default=[], metavar="NAME=N", help="of a named axis of random inputs"
-    )
+    add_size_options(parser)
     parser.add_argument(
         "--carry",
         nargs="+",
@@ -57,49 +60,50 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, default=0, help="of the random inputs")
     parser.add_argument("--backend", default="auto")
     add_model_options(parser)
-    add_shape_option(parser)
     parser.add_argument("-o", "--output", type=Path, metavar="FILE.rnn", help="write the plan with these weights")
     parser.add_argument("--plot", type=Path, metavar="FILE.svg", help="draw error against size")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures, too; - prints them and no table")
+    add_json_option(parser)
     parser.add_argument("--no-timing", action="store_true", help="do not time it beside float32")
 
 
 def main(arguments: argparse.Namespace) -> None:
     forms = weights_asked_for(arguments, INT8)
-    carry, shapes = carried(arguments.carry), input_shapes(arguments.shape)
+    carry, fixed = carried(arguments.carry), fixed_inputs(arguments.fixed)
+    asked = {} if plan_bytes(arguments.model) is not None else _sizes(arguments, fixed)
     found = quantize(
         arguments.model,
         F32 if forms is None else {EVERY: forms.default, **forms.by_name},
         max_error=arguments.max_error,
         inputs=arguments.inputs,
-        sizes=size_options(arguments.size),
+        sizes=asked,
         carry=carry,
         steps=arguments.steps,
         backend=arguments.backend,
         disable=pass_names(arguments.disable),
-        fixed=fixed_inputs(arguments.fixed),
+        fixed=fixed,
         seed=arguments.seed,
         progress=_progress,
     )
     drawing = picture(found, Path(arguments.model).name) if arguments.plot is not None else ""
     _clear()
     gain = None if arguments.no_timing else measure_gain(found)
-    prints_json = arguments.json is not None and str(arguments.json) == "-"
     data = {**found.as_data(), "time": gain._asdict() if gain is not None else None}
-    if prints_json:
-        print(json.dumps(data, indent=1))
-    else:
-        print(_text(found, gain, arguments))
-    try:
-        if arguments.json is not None and not prints_json:
-            arguments.json.write_text(json.dumps(data, indent=1) + "\n")
-        if arguments.plot is not None:
-            arguments.plot.write_text(drawing, encoding="utf-8")
-        if arguments.output is not None:
-            said = found.session.export(arguments.output, shapes or None, carry)
-            print("\n".join([*(f"\nNote: {line}" for line in said), f"\n{_file(arguments.output)}"]))
-    except OSError as error:
-        raise OptionError(f"cannot write {error.filename!r}: {error.strerror}") from None
+    show(arguments, data, lambda: _text(found, gain, arguments))
+    if arguments.plot is not None:
+        write_text(arguments.plot, drawing)
+    if arguments.output is not None:
+        shapes = shapes_asked_for(found.session, arguments)
+        try:
+            said = found.session.export(arguments.output, shapes, carry)
+        except OSError as error:
+            raise OptionError(f"cannot write {error.filename!r}: {error.strerror}") from None
+        if not prints_json(arguments):
+            print(wrapped("\n".join([*(f"\nNote: {line}" for line in said), f"\n{_file(arguments.output)}"])))
+
+
+def _sizes(arguments: argparse.Namespace, fixed: dict[str, Any]) -> dict[str, int]:
+    inputs = read_model(arguments.model, fixed).inputs
+    return bound_sizes(inputs, size_options(arguments.size), input_shapes(arguments.shape))
 
 
 def _text(found: Quantization, gain: Gain | None, arguments: argparse.Namespace) -> str:

@@ -11,31 +11,29 @@ from typing import Any
 import numpy as np
 
 from webrnn.engine.limits import Limits
-from webrnn.engine.random_feeds import random_input
 from webrnn.engine.session import InferenceSession
+from webrnn.guesses import Guess, first_that_runs
 from webrnn.tables import table
 
 from .options import (
+    add_input_option,
     add_model_options,
+    add_size_options,
     add_weight_options,
     fixed_inputs,
-    loaded,
+    given_inputs,
+    guesses_for,
     number_or_auto,
-    pairs,
     pass_names,
     weight_arguments,
 )
-from .options import sizes as size_options
+from .output import add_json_option, show
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("model", help="path of an ONNX file")
-    parser.add_argument(
-        "--input", action="append", default=[], metavar="NAME=FILE.npy", help="an input; others are random"
-    )
-    parser.add_argument(
-        "--size", action="append", default=[], metavar="NAME=N", help="size of a named axis (default 1)"
-    )
+    parser.add_argument("model", help="path of an ONNX file, or of a plan")
+    add_input_option(parser)
+    add_size_options(parser)
     parser.add_argument("--backend", default="auto")
     parser.add_argument("--threads", type=number_or_auto, default=1, metavar="N", help="of the backend native, or auto")
     add_model_options(parser)
@@ -44,6 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seconds", type=float, metavar="S", help="longest time of the run (default: any)")
     parser.add_argument("--seed", type=int, default=0, help="of the random inputs")
     parser.add_argument("--output-dir", type=Path, help="write each output to NAME.npy in this folder")
+    add_json_option(parser)
 
 
 def main(arguments: argparse.Namespace) -> None:
@@ -56,28 +55,46 @@ def main(arguments: argparse.Namespace) -> None:
         limits=_limits(arguments.steps, arguments.seconds),
         threads=arguments.threads,
     )
-    feeds: dict[str, Any] = {name: loaded(file) for name, file in pairs(arguments.input)}
-    sizes = size_options(arguments.size)
-    rng = np.random.default_rng(arguments.seed)
-    for value in session.inputs:
-        if value.name not in feeds:
-            feeds[value.name] = random_input(value, sizes, rng)
-    started = time.perf_counter()
-    results = session.run(None, feeds)
-    elapsed = time.perf_counter() - started
+    tries = guesses_for(session, arguments, given_inputs(session, arguments.input)).tries()
+
+    def timed(feeds: dict[str, Any]) -> tuple[list[Any], float]:
+        started = time.perf_counter()
+        return session.run(None, feeds), time.perf_counter() - started
+
+    guess, _, (results, elapsed) = first_that_runs(tries, timed, arguments.seed)
     names = [item.name for item in session.get_outputs()]
-    print(
-        table(
-            "outputs",
-            [_summary(*pair) for pair in zip(names, results, strict=True)],
-            ("name", "type", "shape", "min", "mean", "max"),
-        )
-    )
-    print(f"\n{elapsed * 1e3:.2f} ms")
+    rows = [_summary(*pair) for pair in zip(names, results, strict=True)]
+    data = {
+        "model": str(arguments.model),
+        "backend": session.backend,
+        **guess.as_data(),
+        "outputs": [dict(zip(_COLUMNS, row, strict=True)) for row in rows],
+        "ms": elapsed * 1e3,
+    }
+    show(arguments, data, lambda: "\n\n".join([*_inputs(guess), _outputs(rows), f"{elapsed * 1e3:.2f} ms"]))
     if arguments.output_dir is not None:
         arguments.output_dir.mkdir(parents=True, exist_ok=True)
         for name, result in zip(names, results, strict=True):
             np.save(arguments.output_dir / (re.sub(r"[^\w.-]", "_", name) + ".npy"), result)
+
+
+_COLUMNS = ("name", "type", "shape", "min", "mean", "max")
+
+
+def _inputs(guess: Guess) -> list[str]:
+    """What was made up, and how to say it otherwise."""
+    rows = guess.rows()
+    if all(row.values == "given" for row in rows):
+        return []
+    hint = f"\n  other sizes: {guess.options}" if guess.options else ""
+    return [table("inputs", rows, ("name", "shape", "values", "why")) + hint]
+
+
+def _outputs(rows: list[tuple[Any, ...]]) -> str:
+    def text(cell: Any) -> Any:
+        return "" if cell is None else f"{cell:.6g}" if isinstance(cell, float) else cell
+
+    return table("outputs", [[text(cell) for cell in row] for row in rows], _COLUMNS)
 
 
 def _limits(steps: int | None, seconds: float | None) -> Limits:
@@ -87,10 +104,10 @@ def _limits(steps: int | None, seconds: float | None) -> Limits:
     return Limits(loop_steps=steps, run_steps=steps, seconds=seconds)
 
 
-def _summary(name: str, result: Any) -> tuple[object, ...]:
+def _summary(name: str, result: Any) -> tuple[Any, ...]:
     if not isinstance(result, np.ndarray):
-        return name, type(result).__name__, "", "", "", ""
+        return name, type(result).__name__, None, None, None, None
+    shape = list(result.shape)
     if result.dtype.kind not in "fiu" or not result.size:
-        return name, result.dtype, list(result.shape), "", "", ""
-    low, middle, high = (f"{number:.6g}" for number in (result.min(), result.mean(), result.max()))
-    return name, result.dtype, list(result.shape), low, middle, high
+        return name, str(result.dtype), shape, None, None, None
+    return name, str(result.dtype), shape, *(float(number) for number in (result.min(), result.mean(), result.max()))

@@ -1,6 +1,6 @@
 """The folder of static files that the page is served from: any web server will do.
 
-index.html, page/ ...   the page, as it is in web_demo/ of the repository and in webrnn/_web/ of an installation
+index.html, page/ ...   the page, as it is in web_demo/ of the repository and in webrnn/_web.tar.xz of an installation
 host/                   what runs plans and audio, and the VM with its kernels as WebAssembly
 site.json               what of the following there is, and for whom the page is
 bundled/                models to try, and a recording
@@ -24,7 +24,7 @@ import webrnn
 from webrnn.errors import Error, OptionError
 from webrnn.web.folders import CHECKOUT, HOST, modules, page_files, page_folder, write_host
 
-from . import amps, bundled, listening, native_timings
+from . import amps, bundled, learning, listening, native_timings
 
 PEER_FILES = ("ort.wasm.min.mjs", "ort-wasm-simd-threaded.mjs", "ort-wasm-simd-threaded.wasm")
 
@@ -69,13 +69,17 @@ def write(folder: Path, sources: Sources, say: Say = print) -> None:
     description: dict[str, Any] = {
         "version": webrnn.__version__,
         "runtime_bytes": _runtime_bytes(folder / HOST),
-        "processor": native_timings.processor(),
+        "processor": native_timings.processor() if sources.rounds else None,
+        "has_timings": bool(sources.rounds),
     }
     description["bundled"], description["listen"] = [], None
     if sources.has_bundled:
         description["bundled"] = _or_say(say, "models to try", lambda: bundled.write(folder / "bundled", say)) or []
         description["listen"] = _or_say(say, "audio", lambda: listening.write(folder / "bundled", say))
     description["amps"] = _or_say(say, "an amp", lambda: amps.write(folder / "bundled")) or []
+    description["learn"] = _or_say(say, "a network that learns", lambda: learning.write(folder / "bundled"))
+    if description["learn"]:
+        description["learn"]["runtime_bytes"] = _runtime_bytes(folder / HOST, "training")
     if sources.rounds:
         native_timings.write(folder / "timings", say, sources.rounds)
     description["pyodide"] = None
@@ -131,7 +135,7 @@ def _copy_peer(source: Path, target: Path, say: Say) -> dict[str, Any] | None:
     return {"version": json.loads(package.read_text())["version"] if package.exists() else ""}
 
 
-def _runtime_bytes(host: Path) -> int:
+def _runtime_bytes(host: Path, module: str = "core") -> int:
     """What a page has to load to run plans, as a server would send it."""
-    names = [*modules(host, "webrnn.js"), "wasm_relaxed_core.wasm"]
+    names = [*modules(host, "webrnn.js"), f"wasm_relaxed_{module}.wasm"]
     return sum(len(zlib.compress((host / name).read_bytes(), 9)) for name in names)

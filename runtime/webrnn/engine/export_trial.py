@@ -1,11 +1,13 @@
 """A plan is run once, from its bytes, before an export says that it is done: with inputs that are made up.
 
-Which sizes a model takes is not written in it, so some are tried. A plan that refuses inputs which the model takes does
-not hold for all sizes; the numpy executor says what the model takes.
+Which sizes a model takes is not written in it, so some are tried: 1 for all, then what `webrnn.guesses` has, then
+others. A plan that refuses inputs which the model takes does not hold for all sizes; the numpy executor says what the
+model takes.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
@@ -15,13 +17,14 @@ from typing import Any
 import numpy as np
 
 from webrnn.errors import Error, LimitError, PlanError
+from webrnn.guesses import Guess, Guesses, open_sizes, random_input, stride_sizes
 from webrnn.ir import Graph, Value
+from webrnn.ir.dims import is_static
 from webrnn.ir.timing import Timing
 
 from .exporting import load_plan
 from .limits import Limits
 from .programs.backends import Program
-from .random_feeds import open_sizes, random_input
 from .streams.streaming import StreamingModel
 
 _SIZES = (2, 3, 16, 64, 256, 1024, 16384)
@@ -30,7 +33,10 @@ _MOST_ATTEMPTS = 64
 _MOST_FINDINGS = 3
 """After so many inputs that the plan refuses and the model takes, only the plan is asked."""
 _STEPS = 2
+_STRIDES = (16, 4, 1)
+"""Of frames, as guesses for a stream."""
 _MOST_SECONDS = 10.0
+"""Of a run, and of trying inputs which are refused."""
 _TRIED_STREAMS = 3
 _TRIED_SIZES = 3
 """So many sizes of feeds of a pool."""
@@ -62,7 +68,7 @@ def try_plan(
 
     return _try(
         inputs, shapes, lambda arguments: [plan.run(arguments)], lambda arguments: [program.run(arguments)],
-        taken_by_model,
+        taken_by_model, graph=source,
     )  # fmt: skip
 
 
@@ -94,7 +100,7 @@ def try_stream(data: bytes, backend: str, limits: Limits, model: StreamingModel,
 
     return _try(
         [value for _, value in fed], shapes, lambda arguments: steps(loaded, arguments),
-        lambda arguments: steps(model, arguments), taken_by_model, model.timing,
+        lambda arguments: steps(model, arguments), taken_by_model, model.timing, model.graph,
     )  # fmt: skip
 
 
@@ -166,18 +172,23 @@ def _try(
     by_session: Callable[[list[Any]], Results],
     taken_by_model: Callable[[list[Any]], bool],
     timing: Timing | None = None,
+    graph: Graph | None = None,
 ) -> list[str]:
     refused: list[str] = []
     reason: Error | None = None
-    for arguments in _made_up(inputs, shapes, timing):
+    has_run, end = False, time.perf_counter() + _MOST_SECONDS
+    for number, arguments in enumerate(_made_up(inputs, shapes, timing, graph)):
+        if time.perf_counter() > end:
+            break
         try:
             found = by_plan(arguments)
         except LimitError as error:
             return [f"the plan was not run to its end: {error}"]
         except Error as error:
             reason = error
-            if len(refused) < _MOST_FINDINGS and taken_by_model(arguments):
-                refused.append(f"{_spell(inputs, arguments)} ({error})")
+            finding = f"{_spell(inputs, arguments)} ({error})"
+            if len(refused) < _MOST_FINDINGS and finding not in refused and taken_by_model(arguments):
+                refused.append(finding)
             continue
         try:
             wanted = by_session(arguments)
@@ -186,6 +197,10 @@ def _try(
             continue
         if not _agree(found, wanted):
             raise PlanError(f"the plan gives other results than the session for {_spell(inputs, arguments)}")
+        has_run = True
+        if number or all(is_static(value.shape) for value in inputs):
+            break
+    if has_run:
         return [f"the plan does not take {text}, which the model takes" for text in refused]
     if refused:
         raise PlanError(
@@ -197,8 +212,10 @@ def _try(
     return [f"the plan was not tried: {why}"]
 
 
-def _made_up(inputs: Sequence[Value], shapes: Shapes | None, timing: Timing | None) -> Iterator[list[Any]]:
-    """Arguments of different sizes: random ones, then zeros and ones, which more models take. Frames are strides."""
+def _made_up(
+    inputs: Sequence[Value], shapes: Shapes | None, timing: Timing | None, graph: Graph | None = None
+) -> Iterator[list[Any]]:
+    """Arguments of different sizes: first 1, then guesses, then others, random and last zeros and ones."""
     given = [
         Value(value.name, value.dtype, tuple(shapes[value.name]) if shapes and value.name in shapes else value.shape)
         for value in inputs
@@ -206,24 +223,30 @@ def _made_up(inputs: Sequence[Value], shapes: Shapes | None, timing: Timing | No
     if any(value.container or value.dtype is None for value in inputs) or any(value.shape is None for value in given):
         return
     rng = np.random.default_rng(0)
-    random = (
-        [random_input(value, sizes, rng) for value in given]
-        for sizes in _choices_of_sizes(given, timing)
-        if _n_elements(given, sizes) <= _MOST_ELEMENTS
-    )
+    choices = (sizes for sizes in _choices_of_sizes(given, timing) if _n_elements(given, sizes) <= _MOST_ELEMENTS)
+    random = ([random_input(value, sizes, rng) for value in given] for sizes in choices)
+    if not all(is_static(value.shape) for value in given):
+        yield from islice(random, 1)
+    for guess in _guesses(given, timing, graph):
+        yield list(guess.feeds(rng).values())
     first = list(islice(random, _MOST_ATTEMPTS))
     yield from first
     for make in (np.zeros_like, np.ones_like):
         yield from ([make(argument) for argument in arguments] for arguments in first)
 
 
+def _guesses(values: Sequence[Value], timing: Timing | None, graph: Graph | None) -> Iterator[Guess]:
+    """Frames of a stream are whole strides."""
+    if timing is None:
+        yield from Guesses(values, graph).tries()
+        return
+    for number in _STRIDES:
+        yield from islice(Guesses(values, graph, sizes=stride_sizes(values, timing, number)).tries(), 1)
+
+
 def _choices_of_sizes(values: Sequence[Value], timing: Timing | None) -> Iterator[dict[str, int]]:
     """Numbers for the sizes that are open, those of time in whole strides."""
-    strides = {
-        open_sizes(value).get(timing.inputs[value.name], ""): timing.stride
-        for value in values
-        if timing is not None and value.name in timing.inputs
-    }
+    strides = {} if timing is None else stride_sizes(values, timing)
     for sizes in _choices_of_numbers(values):
         yield {name: number * strides.get(name, 1) for name, number in sizes.items()}
 

@@ -13,6 +13,10 @@ from webrnn.ir import DType, SymbolicDim, Value
 from .javascript import JsProxy, array_of
 
 
+class SizeConflict(ShapeError):
+    """Two inputs have different sizes where the model has one name for both."""
+
+
 def checked_feed(value: Value, feed: Any, sizes: dict[str, int]) -> Any:
     """What the graph gets for an input: an array, a list of arrays for a sequence, None for an empty optional.
 
@@ -39,6 +43,8 @@ def _checked_tensor(value: Value, feed: Any, sizes: dict[str, int]) -> np.ndarra
     if _is_of_python(feed):
         array = _of_numbers(value, array)
     array = from_ml_dtypes(array)
+    if not array.dtype.isnative and array.dtype.kind in "iufc":
+        array = array.astype(array.dtype.newbyteorder("="))
     if value.dtype is DType.STRING and array.dtype.kind in "US":
         array = array.astype(object)
     if value.dtype is not None and array.dtype != value.dtype.array_type:
@@ -52,6 +58,8 @@ def _checked_tensor(value: Value, feed: Any, sizes: dict[str, int]) -> np.ndarra
         DType.of(array)
     except TypeError as error:
         raise ShapeError(f"input {value.name!r}: {error}") from None
+    if value.shape == () and array.size == 1 and array.ndim:
+        array = array.reshape(())
     if value.shape is not None:
         _check_sizes(value, array, sizes)
     return array
@@ -139,7 +147,8 @@ def _check_sizes(value: Value, array: np.ndarray, sizes: dict[str, int]) -> None
         else:
             expected = size if dim is None else dim
         if size != expected:
-            raise ShapeError(
+            kind = SizeConflict if isinstance(dim, SymbolicDim) else ShapeError
+            raise kind(
                 f"input {value.name!r} has shape {array.shape}, the model declares {declared}: "
                 f"axis {axis} is {size}, not {expected}"
             )

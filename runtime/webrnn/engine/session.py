@@ -3,34 +3,38 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from webrnn.checks.graphs import SizeConditions, checked, checked_again
 from webrnn.errors import OptionError, PlanError, ShapeError
 from webrnn.formats.reader import read
-from webrnn.ir import Graph, SymbolicDim, Value
-from webrnn.onnx.tensors import spell_type
+from webrnn.ir import Graph, Shape, Value
+from webrnn.ir.dims import is_late
 from webrnn.passes import run_passes
 from webrnn.passes.base import Semantics
 from webrnn.passes.pipeline import FUSIONS, disabled_switches
-from webrnn.passes.weight_forms import WeightForms, WeightReport, weight_forms
+from webrnn.passes.weight_forms import EVERY, WeightForms, WeightReport, weight_forms
 from webrnn.plan.file import plan_bytes
 from webrnn.plan.lower import SAME_BITS
+from webrnn.shapes.infer import infer
 
 from .exporting import all_shapes, describe, export_plan, export_pool, export_stream, load_plan
-from .feeds import checked_feed, like_feeds, own
+from .feeds import SizeConflict, checked_feed, like_feeds, own
 from .forking import new_lock
 from .javascript import mapping_of
 from .kernels.team import number_of_threads
 from .limits import Limits
+from .onnxruntime_names import NodeArg, OnnxruntimeCaller, OnnxruntimeMethods, SessionOptions
 from .programs.backends import Program, fastest_backend, make_program
 from .programs.plan_program import PlanProgram
 
 # Imported where they are needed: a page that runs a whole sequence need not wait for them.
 if TYPE_CHECKING:
+    from webrnn.guesses import Guesses
+
     from .streams.batching import Batched
     from .streams.carry import ByFrames, Carry
     from .streams.pool import StreamPool
@@ -39,21 +43,7 @@ if TYPE_CHECKING:
     from .streams.streaming import StreamingModel
 
 
-@dataclass(frozen=True)
-class NodeArg:
-    """An input or output as a caller sees it; named sizes are strings and unknown ones None."""
-
-    name: str
-    shape: list[int | str | None]
-    type: str
-
-    @staticmethod
-    def of(value: Value) -> NodeArg:
-        shape = [str(dim) if isinstance(dim, SymbolicDim) else dim for dim in value.shape or ()]
-        return NodeArg(value.name, shape, spell_type(value.dtype, value.container))
-
-
-class InferenceSession:
+class InferenceSession(OnnxruntimeMethods):
     """Runs one model, given as the path of a file, as its bytes, or as a graph that was built in Python.
 
     A file is an ONNX model, a plan, or a model of an amp or an effect: see docs/formats.md.
@@ -70,7 +60,10 @@ class InferenceSession:
 
     The model is optimized once, here. `disable` names passes that are not to run (["all"] is every one) and ways to run
     loops ("fused_sequences", "scan_buffers"), `fixed` binds inputs to arrays or numbers for good, which the passes make
-    use of, `limits` bounds what a run may use. `providers` is accepted for callers of onnxruntime, and ignored.
+    use of, `limits` bounds what a run may use.
+
+    Callers of onnxruntime change one import: `sess_options`, also as second argument, `providers` and
+    `provider_options` are accepted, and what of them has a meaning here is done: see docs/migrating.md.
 
     `weights` makes constant weights small: "int16", "int8" or "f16", or a form for each of some nodes, "*" for all
     others: {"lstm": "int8"}. The nodes named in `keep` stay float32. Results change then: see docs/small-weights.md.
@@ -82,17 +75,25 @@ class InferenceSession:
     def __init__(
         self,
         model: str | os.PathLike[str] | bytes | Graph,
-        backend: str = "auto",
-        disable: Iterable[str] = (),
+        backend: str | SessionOptions | None = "auto",
+        disable: Iterable[str] | None = (),
         fixed: Mapping[str, Any] | None = None,
         *,
+        sess_options: SessionOptions | None = None,
         providers: Any = None,
+        provider_options: Any = None,
         limits: Limits | None = None,
         weights: str | Mapping[str, str] = "f32",
         keep: Collection[str] = (),
         threads: int | str = 1,
     ):
+        if not isinstance(backend, str):  # onnxruntime's order: model, sess_options, providers
+            sess_options, backend = backend if sess_options is None else sess_options, "auto"
+            providers, disable = (disable or None) if providers is None else providers, ()
+        caller = OnnxruntimeCaller(sess_options, providers, provider_options)
         self.backend = fastest_backend() if backend == "auto" else backend
+        threads, disable = caller.threads(threads, self.backend), caller.disabled(disable or ())
+        self._caller = caller
         self.threads = number_of_threads(threads, self.backend)
         self._notes: list[str] = []
         self._disable = disable if isinstance(disable, str) else tuple(disable)
@@ -107,6 +108,8 @@ class InferenceSession:
         self._is_effect = False
         """Whether it takes a signal of any length: then "auto" is "internal"."""
         self._lock = new_lock(self)
+        self._loose: InferenceSession | None = None
+        """For inputs that differ in a size that has one name."""
         self._streaming_models: dict[Any, StreamingModel] = {}
         self._batched_models: dict[StreamingModel, Batched | str] = {}
         plan = None if isinstance(model, Graph) else plan_bytes(model)
@@ -126,8 +129,9 @@ class InferenceSession:
             else:
                 source = read(model, fixed)
                 self.graph, self.about, self._is_effect = source.graph, source.about, source.is_effect
+                caller.metadata, caller.defaults = source.metadata, source.defaults
             self.inputs = [value.like(value.name) for value in self.graph.inputs]
-            self.outputs = [value.like(value.name) for value in self.graph.outputs]
+            self.outputs = inferred_outputs(self.graph)
             optimize = partial(_optimize, disable=self._disable, forms=self._forms)
             conditions = checked(self.graph)
             self._source = self.graph.copy()
@@ -148,6 +152,7 @@ class InferenceSession:
         time: Mapping[str, int] | None = None,
         running: bool = False,
         lookback: int | None = None,
+        starts: Mapping[str, Any] | None = None,
     ) -> Stream:
         """A stream: the state lives between calls of `step`.
 
@@ -158,15 +163,33 @@ class InferenceSession:
         an axis of fixed size. With `running`, means, sums, extremes and norms over all frames are taken over the frames
         so far, and with `lookback` attention over all frames sees only so many, the last ones: these are other models
         than the one for whole sequences, and their results differ.
+        `starts` are arrays from which states start instead of zeros, by the names of their inputs.
         With `check_finite` a step whose results are not finite raises.
         """
-        return self._streaming(carry, time, running, lookback).stream(check_finite)
+        return self._streaming(carry, time, running, lookback, starts).stream(check_finite)
 
     def find_states(self) -> FoundStates:
         """The pairs that carry="auto" finds, each with its reason, and what it is not sure of."""
         from .streams.states import find_states
 
         return find_states(self.inputs, self.outputs, self._source)
+
+    def guesses(
+        self,
+        sizes: Mapping[str, int] | None = None,
+        shapes: Mapping[str, Sequence[int]] | None = None,
+        given: Mapping[str, Any] | None = None,
+        is_step: bool = False,
+    ) -> Guesses:
+        """Inputs that are worth a try, as the command line and the page make them up: sizes, rates, lengths, indices.
+
+        `sizes` are of open sizes by name, `shapes` of inputs by name, and `given` are arrays of some inputs.
+        With `is_step` sequences have one frame, as for a step of a stream.
+        """
+        from webrnn.guesses import Guesses
+
+        states = [pair.before for pair in self.find_states().pairs]
+        return Guesses(self.inputs, self._source, states, sizes, shapes, given, is_step)
 
     def pool(
         self,
@@ -193,22 +216,33 @@ class InferenceSession:
         time: Mapping[str, int] | None = None,
         running: bool = False,
         lookback: int | None = None,
+        starts: Mapping[str, Any] | None = None,
     ) -> StreamingModel:
-        """The model with these states carried. It is made once, so that all its streams share the weights."""
+        """The model with these states carried. It is made once, so that all its streams share the weights, but for one
+        with `starts` of its own."""
         from .streams.carry import ByFrames
 
         if self._is_effect and carry == "auto":
             carry = "internal"
         by_frames = ByFrames.of(carry, time, running, lookback)
+        if starts:
+            return self._new_streaming(carry, by_frames, starts)
         key = carry if isinstance(carry, str) else tuple(carry.items()), by_frames
         with self._lock:
             if key not in self._streaming_models:
                 self._streaming_models[key] = self._new_streaming(carry, by_frames)
             return self._streaming_models[key]
 
-    def _new_streaming(self, carry: Carry, by_frames: ByFrames) -> StreamingModel:
+    def _new_streaming(
+        self, carry: Carry, by_frames: ByFrames, starts: Mapping[str, Any] | None = None
+    ) -> StreamingModel:
         from .streams.streaming import StreamingModel
 
+        if starts and (carry == "internal" or isinstance(self._program, PlanProgram)):
+            raise OptionError(
+                "starts= is for models whose states are inputs and outputs; "
+                "what others, and plans, start from is in them"
+            )
         if isinstance(self._program, PlanProgram):
             return StreamingModel.of_plan(self._program, self.inputs, self.outputs, carry)
 
@@ -219,7 +253,7 @@ class InferenceSession:
 
         assert self._source is not None
         source = self._source.copy()
-        return StreamingModel.of_graph(source, carry, make_program, self._disable, self._limits, by_frames)
+        return StreamingModel.of_graph(source, carry, make_program, self._disable, self._limits, by_frames, starts)
 
     def _batched(self, model: StreamingModel) -> Batched | str:
         from .streams.batching import batched_plan
@@ -275,16 +309,18 @@ class InferenceSession:
         running: bool = False,
         lookback: int | None = None,
         pool: bool = False,
+        starts: Mapping[str, Any] | None = None,
     ) -> list[str]:
         """Write the plan of the model to a file, by convention `.rnn`, which runs without the model and without Python.
 
         `shapes` gives the shapes of inputs for a model that has no plan for all sizes, or fixes them. With `carry`,
-        `time`, `running` and `lookback`, as for `stream`, it is the program of a stream, and the file says which input
-        takes which output, and from what the states start; with "internal" the states are inputs and outputs of the
-        plan. With `pool`, the plan takes any number of such streams in one run, side by side: `session.pool()` and
-        `model.pool()` in JavaScript run them together. `shapes` are those of one stream then. A model whose streams
-        cannot be put side by side is refused. `about` is any JSON object, for whoever loads the file. The plan of an
-        effect, such as a .nam file, is always that of a stream, and says beside `about` how an AudioWorklet runs it.
+        `time`, `running`, `lookback` and `starts`, as for `stream`, it is the program of a stream, and the file says
+        which input takes which output, and from what the states start; with "internal" the states are inputs and
+        outputs of the plan. With `pool`, the plan takes any number of such streams in one run, side by side:
+        `session.pool()` and `model.pool()` in JavaScript run them together. `shapes` are those of one stream then. A
+        model whose streams cannot be put side by side is refused. `about` is any JSON object, for whoever loads the
+        file. The plan of an effect, such as a .nam file, is always that of a stream, and says beside `about` how an
+        AudioWorklet runs it.
 
         Before it is written, the plan is run once, or for some steps, with inputs that are made up, and compared with
         what the session gives. What is to be said of that, such as sizes for which it does not hold, is returned.
@@ -297,11 +333,13 @@ class InferenceSession:
             raise OptionError(
                 'pool=True is for streams: say what they carry, carry="auto", "internal" or {input: output}'
             )
+        if carry is None and starts:
+            raise OptionError("starts= is for streams: say what they carry")
         if carry is None:
             data = export_plan(self._program, self.inputs, shapes, about, self._notes)
             said = try_plan(data, self.backend, self._limits, self._program, self.inputs, shapes, self._source)
         else:
-            model = self._streaming(carry, time, running, lookback)
+            model = self._streaming(carry, time, running, lookback, starts)
             if pool:
                 data = export_pool(model, self._batched_for(model, shapes), shapes, about)
             else:
@@ -317,44 +355,133 @@ class InferenceSession:
         """On what the model runs, and what of it has no instruction and runs in numpy."""
         return describe(self._program, self.backend, self._notes)
 
+    def _run_without_names(self, names: Sequence[str], feeds: Mapping[str, Any], conflict: SizeConflict) -> list[Any]:
+        """The model on inputs that differ in a size for which it has one name, if it takes them: onnxruntime only warns
+        there."""
+        if self._source is None:
+            raise conflict
+        with self._lock:
+            if self._loose is None:
+                forms = self._forms
+                weights: Any = "f32" if forms is None else {EVERY: forms.default, **forms.by_name}
+                self._loose = InferenceSession(
+                    _without_size_names(self._source), self.backend, self._disable, limits=self._limits,
+                    weights=weights, threads=self.threads,
+                )  # fmt: skip
+        try:
+            found = self._loose.run(names, feeds)
+        except (ShapeError, PlanError):
+            raise conflict from None
+        warnings.warn(f"{conflict}: the model has one name for both sizes", UserWarning, stacklevel=3)
+        return found
+
     def get_inputs(self) -> list[NodeArg]:
         return [NodeArg.of(value) for value in self.inputs]
 
     def get_outputs(self) -> list[NodeArg]:
         return [NodeArg.of(value) for value in self.outputs]
 
-    def run(self, output_names: Sequence[str] | None, feeds: Mapping[str, Any]) -> list[Any]:
-        """The named outputs, or all, as arrays of the caller's own. Nothing is kept for the next run.
+    @overload
+    def run(
+        self, output_names: Sequence[str] | None, feeds: Mapping[str, Any], run_options: Any = None
+    ) -> list[Any]: ...
+
+    @overload
+    def run(
+        self, output_names: Sequence[str] | None, *, input_feed: Mapping[str, Any], run_options: Any = None
+    ) -> list[Any]: ...
+
+    def run(
+        self,
+        output_names: Sequence[str] | None,
+        feeds: Mapping[str, Any] | None = None,
+        run_options: Any = None,
+        *,
+        input_feed: Mapping[str, Any] | None = None,
+    ) -> list[Any]:
+        """The named outputs, or all if none is named, as arrays of the caller's own. Nothing is kept for the next run.
+
+        `input_feed` is onnxruntime's name of `feeds`; `run_options` is accepted and has no effect.
 
         Inside Pyodide feeds may be JavaScript's: an object or a Map of typed arrays. Each is copied once, to where
         Python's arrays are. A page reads a result in place with `getBuffer()` of its proxy.
         """
+        if feeds is None:
+            feeds = input_feed
         if not isinstance(feeds, dict):
             feeds = mapping_of(feeds)
+            if not isinstance(feeds, Mapping):
+                raise OptionError(f"feeds are a dict, {{input: array}}, not {type(feeds).__name__}")
         recent = getattr(self._program, "recent", None)
-        if output_names is None and recent is not None:
+        if not output_names and recent is not None:
             try:
                 results = recent.run_same(feeds)
             except PlanError:  # a branch that is taken now does not hold for these sizes
                 results = None
             if results is not None:
                 return results
-        names = self._output_names if output_names is None else list(output_names)
+        names = list(output_names or self._output_names)
+        if isinstance(output_names, str):
+            raise OptionError(f"the names of outputs are a list: run([{output_names!r}], feeds)")
         for name in names:
             if name not in self._output_names:
                 raise ShapeError(f"the model has no output {name!r}; it has {self._output_names}")
         for name in feeds:
             if name not in self._inputs:
-                raise ShapeError(f"the model has no input {name!r}; it has {list(self._inputs)}")
+                raise ShapeError(self._caller.not_fed(name, list(self._inputs)))
         arguments = []
         sizes: dict[str, int] = {}
-        for name, value in self._inputs.items():
-            if name not in feeds and "optional" not in value.container:
-                raise ShapeError(f"input {name!r} is missing")
-            arguments.append(checked_feed(value, feeds.get(name), sizes))
+        try:
+            for name, value in self._inputs.items():
+                if name not in feeds and "optional" not in value.container:
+                    raise ShapeError(f"input {name!r} is missing")
+                arguments.append(checked_feed(value, feeds.get(name), sizes))
+        except SizeConflict as conflict:
+            return self._run_without_names(names, feeds, conflict)
         results = self._program.run(arguments)
         chosen = [results[self._output_names.index(name)] for name in names]
         return like_feeds(own(chosen, borrowed=arguments), feeds.values())
+
+
+def _without_size_names(graph: Graph) -> Graph:
+    """A copy in which each open size of an input is one of its own."""
+    found = graph.copy()
+    for value in found.inputs:
+        value.shape = value.shape and tuple(dim if isinstance(dim, int) else None for dim in value.shape)
+    for value in found.outputs:
+        value.shape = None
+    return found
+
+
+def inferred_outputs(graph: Graph) -> list[Value]:
+    """The outputs as they are declared; where that says nothing of a type or a size, as it follows from the graph."""
+    declared = [value.like(value.name) for value in graph.outputs]
+    if all(value.container or (value.dtype is not None and _is_said(value.shape)) for value in declared):
+        return declared
+    facts = infer(graph)
+    for value, source in zip(declared, graph.outputs, strict=True):
+        if value.container:
+            continue
+        fact = facts.of(source)
+        value.dtype = value.dtype or fact.dtype
+        value.shape = _with_inferred(value.shape, fact.shape)
+    return declared
+
+
+def _is_said(shape: Shape | None) -> bool:
+    return shape is not None and None not in shape
+
+
+def _with_inferred(declared: Shape | None, found: Shape | None) -> Shape | None:
+    """What is declared, and of the rest what is a number or one of the names of the inputs' sizes."""
+    if found is None:
+        return declared
+    sizes = tuple(size if isinstance(size, int) or not is_late(size) else None for size in found)
+    if declared is None:
+        return sizes
+    if len(declared) != len(sizes):
+        return declared
+    return tuple(size if size is not None else other for size, other in zip(declared, sizes, strict=True))
 
 
 def _optimize(

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from webrnn.errors import ModelError
-from webrnn.ir import Graph
+from webrnn.ir import Graph, Value
 from webrnn.onnx import reader as onnx_reader
 
 # Imported where they are needed: a page that runs ONNX need not wait for them, and each file has one format.
@@ -29,17 +29,28 @@ class Source:
     """What the file says beside the model; with "audio" how a host is to run it on a signal."""
     is_effect: bool
     """Whether it takes a signal of any length: its streams carry what is inside."""
+    metadata: dict[str, Any] = field(default_factory=dict)
+    """Of an ONNX file, by the names that onnxruntime has for them."""
+    defaults: tuple[Value, ...] = ()
+    """Inputs of an ONNX file that have a default, and are constants."""
 
 
-def read(model: str | os.PathLike[str] | bytes, fixed: Mapping[str, Any] | None = None) -> Source:
+def read(
+    model: str | os.PathLike[str] | bytes,
+    fixed: Mapping[str, Any] | None = None,
+    opened: onnx_reader.Opened | None = None,
+) -> Source:
     """Read a model from a path or from its bytes: ONNX, .nam, JSON of RTNeural, AIDA-X, Proteus or a state_dict.
+
+    `opened` says which constants of an ONNX model are to be inputs; of other models all stay what they are.
 
     >>> read(b'{"in_shape": [null, 1], "layers": [{"type": "activation", "activation": "tanh"}]}').graph.nodes[1]
     <Node Tanh -> tanh>
     """
     data = _json_bytes(model)
     if data is None:
-        return Source(onnx_reader.read_model(model, fixed), {}, False)
+        found = onnx_reader.read_described(model, fixed, opened)
+        return Source(found.graph, {}, False, found.metadata, tuple(found.defaults))
     with onnx_reader.collector_paused():
         effect = _effect(data, fixed)
     return Source(effect.graph, effect.about, True)
@@ -48,6 +59,11 @@ def read(model: str | os.PathLike[str] | bytes, fixed: Mapping[str, Any] | None 
 def read_model(model: str | os.PathLike[str] | bytes, fixed: Mapping[str, Any] | None = None) -> Graph:
     """The graph alone."""
     return read(model, fixed).graph
+
+
+def is_onnx(model: str | os.PathLike[str] | bytes) -> bool:
+    """Whether it is read as ONNX."""
+    return _json_bytes(model) is None
 
 
 def _json_bytes(model: str | os.PathLike[str] | bytes) -> bytes | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from webrnn.errors import ModelError
 
 from .activations import ACTIVATIONS
-from .fused import CELLS, is_cell, is_expression, is_linear, is_small
+from .fused import CELL_FORMS, PEEPHOLES, is_backward_cell, is_cell, is_expression, is_linear, is_small
 from .graph import Graph, Node, Value
 from .scan import ScanSpec, is_scan
 
@@ -81,15 +81,19 @@ def _check_operands(node: Node) -> None:
     elif is_small(node):
         _between(node, "inputs", len(node.inputs), 3, 4)
         _all_given(node, 3)
-    elif is_cell(node):
+    elif is_cell(node) or is_backward_cell(node):
         _check_cell(node)
 
 
 def _check_cell(node: Node) -> None:
-    form = CELLS[node.op]
-    _between(node, "inputs", len(node.inputs), form.required, form.required + form.optional)
+    form = CELL_FORMS[node.op]
+    _between(node, "inputs", len(node.inputs), form.required, len(form.widths))
     _same(node, "outputs", len(node.outputs), form.outputs)
-    _all_given(node, form.required)
+    needed = [value for value, width in zip(node.inputs, form.widths, strict=False) if width != PEEPHOLES]
+    if None in needed:
+        raise ModelError("an operand is missing", node=node.label, op=node.op)
+    if node.op == "LstmCellBackward" and node.inputs[3] is None and node.outputs[2] is not None:
+        raise ModelError("it gives a gradient of peepholes, and has none", node=node.label, op=node.op)
     names, params = node.attrs["activations"], node.attrs["params"]
     _same(node, "activations", len(names), form.activations)
     _same(node, "params", len(params), 1 + 2 * form.activations)

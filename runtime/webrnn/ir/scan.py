@@ -71,6 +71,8 @@ class ScanSpec:
     """Whether the body's first input is the number of the iteration, an int64 scalar."""
     has_condition: bool = False
     """Whether the body's first output says if there is a next step; the node's `cond` input guards the first."""
+    frugal: bool = False
+    """Whether a step computes what it needs, though it could be done for all steps at once: that takes less memory."""
 
     @property
     def is_trimmed(self) -> bool:
@@ -125,13 +127,14 @@ class Scan:
     invariants: list[Invariant] = field(default_factory=list)
     traces: list[Trace] = field(default_factory=list)
     name: str = ""
+    frugal: bool = False
 
     @staticmethod
     def of(node: Node) -> Scan:
         spec, body = node.attrs["spec"], node.attrs["body"]
         outer_in, outer_out = iter(node.inputs), iter(node.outputs)
         inner_in, inner_out = iter(body.inputs), iter(body.outputs)
-        scan = Scan(body, name=node.name)
+        scan = Scan(body, name=node.name, frugal=spec.frugal)
         scan.n_steps, scan.cond = next(outer_in), next(outer_in)
         scan.iteration = next(inner_in) if spec.counts else None
         scan.body_cond = next(inner_out) if spec.has_condition else None
@@ -155,6 +158,7 @@ class Scan:
             invariants=len(self.invariants),
             counts=self.iteration is not None,
             has_condition=self.body_cond is not None,
+            frugal=self.frugal,
         )
 
     @property

@@ -61,6 +61,7 @@ def _scan_lines(node: Node, indent: str) -> Iterator[str]:
     ends = [f"n_steps={scan.n_steps.name}"] if scan.n_steps else []
     ends += [f"cond={_name(scan.cond)}, while {scan.body_cond.name}"] if scan.body_cond else []
     ends += [f"iteration {scan.iteration.name}"] if scan.iteration else []
+    ends += ["frugal"] if scan.frugal else []
     yield f"{indent}{outputs} = scan({', '.join(ends)})"
     for state in scan.states:
         taps = ", ".join(value.name for value in state.body_in)

@@ -109,9 +109,17 @@ class NodeProto:
     attributes: Sequence[Attribute] = ()
 
 
+class MetadataEntry:
+    """What a model says about itself need not be text: whoever reads it decides."""
+
+    key: bytes = b""
+    value: bytes = b""
+
+
 class GraphProto:
     nodes: Sequence[NodeProto] = ()
     name: str = ""
+    description: bytes = b""
     initializers: Sequence[Tensor] = ()
     sparse_initializers: Sequence[SparseTensor] = ()
     inputs: Sequence[ValueInfo] = ()
@@ -134,12 +142,17 @@ class FunctionProto:
 class Model:
     ir_version: int = 0
     producer: str = ""
+    domain: bytes = b""
+    version: int = 0
+    description: bytes = b""
+    metadata: Sequence[MetadataEntry] = ()
     graph: GraphProto | None = None
     opsets: Sequence[OperatorSet] = ()
     functions: Sequence[FunctionProto] = ()
 
 
 _STRING_ENTRY, _OPERATOR_SET = MessageType(StringEntry), MessageType(OperatorSet)
+_METADATA_ENTRY = MessageType(MetadataEntry)
 _TENSOR, _SPARSE_TENSOR = MessageType(Tensor), MessageType(SparseTensor)
 _DIMENSION, _SHAPE, _TENSOR_TYPE = MessageType(Dimension), MessageType(ShapeProto), MessageType(TensorType)
 _TYPE, _ELEMENT_TYPE, _VALUE_INFO = (
@@ -151,6 +164,7 @@ _ATTRIBUTE, _NODE, _GRAPH = MessageType(Attribute, repeats=True), MessageType(No
 _FUNCTION, _MODEL = MessageType(FunctionProto), MessageType(Model)
 
 _STRING_ENTRY.text(1, "key").text(2, "value")
+_METADATA_ENTRY.raw(1, "key").raw(2, "value")
 _OPERATOR_SET.text(1, "domain").integer(2, "version")
 (
     _TENSOR.integers(1, "dims")
@@ -208,6 +222,7 @@ _VALUE_INFO.text(1, "name").message(2, "type", _TYPE)
 (
     _GRAPH.messages(1, "nodes", _NODE)
     .text(2, "name")
+    .raw(10, "description")
     .messages(5, "initializers", _TENSOR)
     .messages(11, "inputs", _VALUE_INFO)
     .messages(12, "outputs", _VALUE_INFO)
@@ -228,10 +243,18 @@ _VALUE_INFO.text(1, "name").message(2, "type", _TYPE)
 (
     _MODEL.integer(1, "ir_version")
     .text(2, "producer")
+    .raw(4, "domain")
+    .integer(5, "version")
+    .raw(6, "description")
+    .messages(14, "metadata", _METADATA_ENTRY)
     .message(7, "graph", _GRAPH)
     .messages(8, "opsets", _OPERATOR_SET)
     .messages(25, "functions", _FUNCTION)
 )
+
+
+TENSOR, SPARSE_TENSOR, ATTRIBUTE = _TENSOR, _SPARSE_TENSOR, _ATTRIBUTE
+"""For those who decode a message on its own."""
 
 
 def decode_model(data: bytes) -> Model:

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from webrnn.errors import ModelError, ShapeError
+from webrnn.errors import ModelError, OptionError, ShapeError
 from webrnn.ir import DType, Graph, GraphBuilder, Node, Value
 from webrnn.ir.blame import blame
 from webrnn.ops.sets import RANDOM
@@ -24,6 +25,7 @@ from webrnn.ops.sets import RANDOM
 from . import controlflow, opsets
 from .attributes import constant_value, python_value
 from .fixed import fixed_array
+from .not_models import not_read, require_model
 from .order import sort_nodes
 from .proto import (
     Attribute,
@@ -60,8 +62,24 @@ MAX_NODES = 1_000_000
 """Functions that call functions can make a small file an enormous graph; this is where it ends."""
 
 
-def read_model(source: str | os.PathLike[str] | bytes, fixed: Mapping[str, Any] | None = None) -> Graph:
-    """Read a model from a path or from its bytes. `fixed` turns inputs into constants.
+class Opened:
+    """Which constants of a model are to be inputs of its graph, and, once it is read, what they were."""
+
+    def __init__(self, names: Collection[str] | None = None):
+        """`names` of initializers or Constants; None is all initializers of floating-point numbers with an axis."""
+        self._names = names
+        self.arrays: dict[str, np.ndarray] = {}
+
+    def takes(self, name: str, array: np.ndarray, dtype: DType, is_initializer: bool) -> bool:
+        if self._names is None:
+            return is_initializer and array.ndim > 0 and dtype in (DType.FLOAT, DType.DOUBLE, DType.FLOAT16)
+        return name in self._names
+
+
+def read_model(
+    source: str | os.PathLike[str] | bytes, fixed: Mapping[str, Any] | None = None, opened: Opened | None = None
+) -> Graph:
+    """Read a model from a path or from its bytes. `fixed` turns inputs into constants, `opened` constants into inputs.
 
     >>> from onnx.parser import parse_model
     >>> model = parse_model('''<ir_version: 8, opset_import: ["": 17]>
@@ -70,6 +88,24 @@ def read_model(source: str | os.PathLike[str] | bytes, fixed: Mapping[str, Any] 
     >>> graph.inputs, graph.nodes
     ([<Value x>], [<Node Add -> z>])
     """
+    return read_described(source, fixed, opened).graph
+
+
+@dataclass(frozen=True, eq=False)
+class Described:
+    """A graph, and what its file says beside it."""
+
+    graph: Graph
+    metadata: dict[str, Any]
+    """By the names that onnxruntime has for them."""
+    defaults: list[Value]
+    """Inputs that have a default, which are constants here unless they are fixed to something else."""
+
+
+def read_described(
+    source: str | os.PathLike[str] | bytes, fixed: Mapping[str, Any] | None = None, opened: Opened | None = None
+) -> Described:
+    """The same with what the file says beside the graph."""
     if isinstance(source, bytes | bytearray | memoryview):
         data, folder = bytes(source), None
     else:
@@ -77,26 +113,51 @@ def read_model(source: str | os.PathLike[str] | bytes, fixed: Mapping[str, Any] 
         try:
             data, folder = path.read_bytes(), path.parent
         except (OSError, ValueError) as error:  # ValueError: a NUL in the path
-            raise ModelError(f"cannot read the model: {error}") from None
+            raise not_read(path, error) from None
     with collector_paused():
-        return _read_bytes(data, folder, fixed)
+        return _read_bytes(data, folder, fixed, opened)
 
 
-def _read_bytes(data: bytes, folder: Path | None, fixed: Mapping[str, Any] | None) -> Graph:
+def _read_bytes(data: bytes, folder: Path | None, fixed: Mapping[str, Any] | None, opened: Opened | None) -> Described:
+    require_model(data)
     model = decode_model(data)
     try:
-        return _read(model, TensorReader(data, folder), fixed)
+        return _read(model, TensorReader(data, folder), fixed, opened)
     except ModelError:
         if not sort_nodes(model):
             raise
-    return _read(model, TensorReader(data, folder), fixed)
+    return _read(model, TensorReader(data, folder), fixed, opened)
 
 
-def _read(model: Model, tensors: TensorReader, fixed: Mapping[str, Any] | None) -> Graph:
+def _read(model: Model, tensors: TensorReader, fixed: Mapping[str, Any] | None, opened: Opened | None) -> Described:
     assert model.graph is not None
-    return ModelReader(_opset_versions(model.opsets), model.functions, tensors).read_main_graph(
-        model.graph, dict(fixed or {})
-    )
+    reader = ModelReader(_opset_versions(model.opsets), model.functions, tensors)
+    reader.opened = opened
+    if opened is not None:
+        opened.arrays.clear()
+    graph = reader.read_main_graph(model.graph, dict(fixed or {}))
+    with_initializer = {tensor.name for tensor in model.graph.initializers}
+    defaults = [
+        Value(info.name, *reader.declared_type(info))
+        for info in model.graph.inputs
+        if info.name in with_initializer and info.name not in (fixed or {})
+    ]
+    return Described(graph, _metadata(model, model.graph), defaults)
+
+
+def _metadata(model: Model, graph: GraphProto) -> dict[str, Any]:
+    def text(raw: bytes) -> str:
+        return raw.decode("utf-8", "replace")
+
+    return {
+        "producer_name": model.producer,
+        "graph_name": graph.name,
+        "domain": text(model.domain),
+        "description": text(model.description),
+        "graph_description": text(graph.description),
+        "version": model.version,
+        "custom_metadata_map": {text(entry.key): text(entry.value) for entry in model.metadata},
+    }
 
 
 @contextmanager
@@ -117,6 +178,7 @@ class ModelReader:
     def __init__(self, opset_versions: dict[str, int], functions: Iterable[FunctionProto], tensors: TensorReader):
         self.opset_versions = opset_versions
         self.tensors = tensors
+        self.opened: Opened | None = None
         self._functions = {(_domain(item.domain), item.name, item.overload): item for item in functions}
         self._function_depth = 0
         self._types: dict[TypeProto, ValueType] = {}
@@ -162,7 +224,7 @@ class ModelReader:
             if tensor.name in scope.names and scope.parent is not None:
                 continue
             array, dtype = self.tensors.read(tensor)
-            self.define_constant(scope, tensor.name, array, dtype)
+            self.define_constant(scope, tensor.name, array, dtype, is_initializer=True)
         for sparse in proto.sparse_initializers:
             array, dtype = self.tensors.read_sparse(sparse)
             self.define_constant(scope, sparse.values.name if sparse.values else "", array, dtype)
@@ -179,8 +241,17 @@ class ModelReader:
             found = self._types[info.type] = value_type(info.type, info.name)
         return found
 
-    def define_constant(self, scope: Scope, name: str, array: np.ndarray, dtype: DType) -> None:
-        scope.define(name, scope.builder.constant(array, name, dtype))
+    def define_constant(
+        self, scope: Scope, name: str, array: np.ndarray, dtype: DType, is_initializer: bool = False
+    ) -> None:
+        opened = None if scope.in_function else self.opened
+        if opened is None or not opened.takes(name, array, dtype, is_initializer):
+            scope.define(name, scope.builder.constant(array, name, dtype))
+            return
+        if name in opened.arrays:
+            raise OptionError(f"there are two constants {name!r}, in different graphs: which one is meant is not clear")
+        opened.arrays[name] = array
+        scope.define(name, scope.as_input(Value(name, dtype, array.shape)))
 
     def _read_nodes(self, nodes: Sequence[NodeProto], scope: Scope) -> None:
         self._nodes_read += len(nodes)

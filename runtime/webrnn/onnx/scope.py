@@ -48,6 +48,15 @@ class Scope:
         self.define(name, value)
         return value
 
+    def as_input(self, value: Value) -> Value:
+        """What stands here for a new input of the outermost graph."""
+        if self.parent is not None:
+            return self.builder.capture(self.parent.as_input(value))
+        made = self.builder.input(value.name, value.dtype, value.shape)
+        if made.name != value.name:
+            raise ModelError(f"value {value.name!r} is defined twice")
+        return made
+
     def lookup(self, name: str) -> Value:
         value = self.names.get(name) or self.find(name)
         if value is None:

@@ -66,7 +66,7 @@ class TensorReader:
         if dtype is DType.STRING:
             return self._strings(tensor, n_elements)
         if tensor.location == 1:
-            return self._from_bytes(self._external_bytes(tensor), dtype, n_elements, tensor.name)
+            return self._from_bytes(self.external_bytes(tensor), dtype, n_elements, tensor.name)
         if tensor.raw is not None:
             start, stop = tensor.raw
             stored = np.ndarray((stop - start,), np.uint8, self._data, start)
@@ -158,7 +158,7 @@ class TensorReader:
             raise ModelError(f"tensor {tensor.name!r} has a string that is not UTF-8") from None
         return _of_size(flat, n_elements, tensor.name)
 
-    def _external_bytes(self, tensor: Tensor) -> np.ndarray:
+    def external_bytes(self, tensor: Tensor) -> np.ndarray:
         where = {entry.key: entry.value for entry in tensor.external}
         location = where.get("location", "")
         if location not in self._external:

@@ -7,8 +7,8 @@ from a length field. A field that no table knows is skipped, as protobuf demands
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
-from typing import Any, TypeAlias
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -98,10 +98,11 @@ class MessageType:
         return self._field(number, BYTES, MESSAGES, name, inner)
 
 
-def decode(message_type: MessageType, data: bytes) -> Any:
-    """Decode a whole file as one message."""
+def decode(message_type: MessageType, data: bytes, span: Span | None = None) -> Any:
+    """Decode a whole file, or a part of it, as one message."""
+    start, stop = span or (0, len(data))
     try:
-        return _decode(message_type, data, 0, len(data), 0, {})
+        return _decode(message_type, data, start, stop, 0, {})
     except UnicodeDecodeError as error:
         raise ModelError(f"a string is not UTF-8: {error.reason}") from None
     except IndexError:
@@ -212,7 +213,8 @@ def _skip(data: bytes, position: int, end: int, wire_type: int) -> int:
     if wire_type == VARINT:
         return _varint(data, position, end)[1]
     if wire_type not in (FIXED32, FIXED64):
-        raise ModelError(f"byte {position - 1} is not the start of a field (wire type {wire_type})")
+        where = f"byte {position - 1} is not the start of a field (wire type {wire_type})"
+        raise ModelError(f"the file is no ONNX model, or damaged: {where}")
     return position + (4 if wire_type == FIXED32 else 8)
 
 
@@ -229,6 +231,46 @@ def _varint(data: bytes, position: int, end: int) -> tuple[int, int]:
         if shift > 63:
             raise _too_wide(position)
     raise _truncated(position)
+
+
+class Field(NamedTuple):
+    """One field of a message, and where it is in the file: its tag begins at `start`, its content at `content`."""
+
+    number: int
+    wire_type: int
+    start: int
+    content: int
+    stop: int
+
+
+def fields(data: bytes, span: Span) -> Iterator[Field]:
+    """The fields of the message in a part of a file, as they stand there.
+
+    >>> list(fields(bytes([0x0A, 2, 5, 6, 0x10, 7]), (0, 6)))[0]
+    Field(number=1, wire_type=2, start=0, content=2, stop=4)
+    """
+    position, end = span
+    while position < end:
+        tag, content = _varint(data, position, end)
+        stop = _skip(data, content, end, tag & 7)
+        if stop > end:
+            raise _truncated(end)
+        if tag & 7 == BYTES:
+            content = _varint(data, content, end)[1]
+        yield Field(tag >> 3, tag & 7, position, content, stop)
+        position = stop
+
+
+def encode_varint(number: int) -> bytes:
+    """
+    >>> encode_varint(300).hex()
+    'ac02'
+    """
+    found = bytearray()
+    while number >= 0x80:
+        found.append(number & 0x7F | 0x80)
+        number >>= 7
+    return bytes([*found, number])
 
 
 def _packed_integers(data: bytes, position: int, end: int) -> list[int]:
@@ -269,12 +311,15 @@ def decode_varints(data: bytes, spans: Sequence[Span]) -> np.ndarray:
 
 
 def _truncated(position: int) -> ModelError:
-    return ModelError(f"the file ends inside a field, at byte {position}")
+    return ModelError(f"the file is cut off: it ends inside a field, at byte {position}")
 
 
 def _too_long(start: int, length: int, end: int) -> ModelError:
-    return ModelError(f"a field at byte {start} claims {length} bytes, {max(end - start, 0)} remain")
+    rest = max(end - start, 0)
+    return ModelError(f"the file is cut off or damaged: a field at byte {start} claims {length} bytes, {rest} remain")
 
 
 def _too_wide(position: int) -> ModelError:
-    return ModelError(f"the number that ends at byte {position} has more than 64 bits")
+    return ModelError(
+        f"the file is no ONNX model, or damaged: the number that ends at byte {position} has more than 64 bits"
+    )

@@ -17,6 +17,7 @@ class Row(NamedTuple):
     check: str
     plan: str
     time: str
+    gradient: str
     flops: str
     operands: str
     outputs: int
@@ -36,13 +37,14 @@ def _read(table: str) -> dict[tuple[str, str], Row]:
             numpy = line.strip("[].")
         elif line:
             name, *cells = line.split()
-            shape, check, plan, time, flops, signature = ("" if cell == "." else cell for cell in cells[:6])
+            filled = ["" if cell == "." else cell for cell in cells[:7]]
+            shape, check, plan, time, gradient, flops, signature = filled
             domain, _, op = name.rpartition(":")
             operands, _, outputs = signature.partition(">")
             most = MANY if outputs == "many" else int(outputs or 1)
-            traits = frozenset(cells[6:])
+            traits = frozenset(cells[7:])
             rows[domain, op] = Row(
-                domain, op, numpy, shape, check, plan, time, flops, operands.strip("."), most, traits
+                domain, op, numpy, shape, check, plan, time, gradient, flops, operands.strip("."), most, traits
             )
     return rows
 

@@ -5,10 +5,10 @@ Ensures: nodes of a Scan's body that read sequence elements, invariants and cons
 `over_all_steps` knows, stand before the Scan with the steps as a leading axis; their results are sequences. A trace of
 such a result, or of a sequence itself, is read off outside: cut where it is trimmed, filled up with zeros where it is
 longer than the loop. Of a Scan without states nothing is left.
-Declines: "it may end before its sequences do" (a condition); "it repeats its operands, for this step only" (growth.py);
-"it reads sequences that run in different directions"; for a node whatever `over_all_steps` says; for a trace "the
-number of steps is given apart from the sequences". Results do not depend on the order of steps, but a product of many
-rows at once may be rounded otherwise.
+Declines: "it saves memory" (the loop is marked so); "it may end before its sequences do" (a condition); "it repeats its
+operands, for this step only" (growth.py); "it reads sequences that run in different directions"; for a node whatever
+`over_all_steps` says; for a trace "the number of steps is given apart from the sequences". Results do not depend on the
+order of steps, but a product of many rows at once may be rounded otherwise.
 """
 
 from __future__ import annotations
@@ -32,6 +32,9 @@ class HoistSequences(ScanPass):
         self, graph: Graph, node: Node, scan: Scan, context: Context, result: PassResult
     ) -> Sequence[Node] | None:
         if not scan.sequences:
+            return None
+        if scan.frugal:
+            result.declines_at(node, "it saves memory")
             return None
         if scan.body_cond is not None or scan.cond is not None:
             result.declines_at(node, "it may end before its sequences do")

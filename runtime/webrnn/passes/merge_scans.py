@@ -3,11 +3,12 @@
 Requires: facts from infer_shapes (the numbers of steps); inline_single_step before it.
 Ensures: of the Scans before which equally many others have to run, so that none of them can need another, those that
 take the same number of steps are one, unless they are declined. Each keeps its own states, sequences and traces.
-Declines: "it may end early" (a condition); "the number of its steps is not known"; "the number of its steps is given
-apart from its sequences"; "it takes one step" (inline_single_step decides on it); "its matrix product outweighs the
-loop around it": a plan has one instruction for a whole loop that is a product and a cell, and what is merged with it
-would hide it, while the steps of such a loop cost little beside the product; "a step could fail where the loop takes
-none": what the traces of no steps look like is found by a step on zeros, which must not fail because of another loop.
+Declines: "it may end early" (a condition); "it saves memory" (the loop is marked so); "the number of its steps is not
+known"; "the number of its steps is given apart from its sequences"; "it takes one step" (inline_single_step decides on
+it); "its matrix product outweighs the loop around it": a plan has one instruction for a whole loop that is a product
+and a cell, and what is merged with it would hide it, while the steps of such a loop cost little beside the product; "a
+step could fail where the loop takes none": what the traces of no steps look like is found by a step on zeros, which
+must not fail because of another loop.
 """
 
 from __future__ import annotations
@@ -57,6 +58,8 @@ def _examine(node: Node, context: Context) -> tuple[str | None, Hashable]:
     scan = Scan.of(node)
     if scan.cond is not None or scan.body_cond is not None:
         return "it may end early", None
+    if scan.frugal:
+        return "it saves memory", None
     if scan.n_steps is not None and scan.sequences:
         return "the number of its steps is given apart from its sequences", None
     if any(inner.op in _WEIGHS for graph in scan.body.walk() for inner in graph.nodes):

@@ -82,12 +82,14 @@ PASSES: tuple[Step, ...] = (
     Step("unrepeat_matrices", "Expand", "MatMul"),
     Step("simplify_algebra", "elementwise"),
     Step("simplify_powers", "Pow"),
+    Step("sink_sums", "Scan", "Add", "MatMul ReduceSum"),
     Step("outer_products", "MatMul"),
     Step("fold_batchnorm", "BatchNormalization"),
     Step("convs_to_products", "Conv"),
     Step("fuse_layer_norm", "ReduceMean", "Sqrt", "Div Reciprocal"),
     Step("merge_common"),
     Step("inline_invariant_constants", "constants"),
+    Step("repeats_to_invariants", "Scan", "Expand"),
     Step("drop_conditions", "conditional"),
     Step("counters_to_iterations", "Scan", "Add Sub"),
     Step("count_steps", "conditional"),
@@ -144,6 +146,7 @@ LAST_RESORTS: tuple[Step, ...] = (Step("unroll_loops", "unsteady"), Step("skip_z
 
 FUSIONS: tuple[Step, ...] = (
     Step("fuse_linear", _PRODUCTS),
+    Step("reuse_steps", "siblings", _PRODUCTS),
     Step("fuse_cells", _PRODUCTS, "elementwise"),
     Step("fuse_exported_cells", _PRODUCTS, "elementwise"),
     Step("fold_lookups", "Gather", _PRODUCTS),

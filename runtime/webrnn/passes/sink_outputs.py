@@ -7,11 +7,12 @@ where all of them is used in the same direction. A matrix product with something
 leaves: one product of all rows replaces one of a row for each step. Other nodes leave if what is traced instead is not
 larger and the number of steps is known before; where not, the nodes before them are tried together with them, as far
 back as they are needed for traces only.
-Declines: "what it reads is larger than what it gives", "the sizes of what it reads and gives are not known", "a result
-on the way is much larger than what is traced", "how many steps there are is known when they are done", "its traces
-differ in direction or in length", "its trace is longer than the loop" (what an op makes of the zeros behind the last
-step need not be zero), "it is the same in each step" (hoist_invariants has it), and whatever `over_all_steps` says.
-Results do not depend on the order of steps, but a product of many rows at once may be rounded otherwise.
+Declines: "it saves memory" (the loop is marked so), "what it reads is larger than what it gives", "the sizes of what it
+reads and gives are not known", "a result on the way is much larger than what is traced", "how many steps there are is
+known when they are done", "its traces differ in direction or in length", "its trace is longer than the loop" (what an
+op makes of the zeros behind the last step need not be zero), "it is the same in each step" (hoist_invariants has it),
+and whatever `over_all_steps` says. Results do not depend on the order of steps, but a product of many rows at once may
+be rounded otherwise.
 """
 
 from __future__ import annotations
@@ -41,6 +42,9 @@ class SinkOutputs(ScanPass):
         self, graph: Graph, node: Node, scan: Scan, context: Context, result: PassResult
     ) -> Sequence[Node] | None:
         if not any(trace.whole is not None for trace in scan.traces):
+            return None
+        if scan.frugal:
+            result.declines_at(node, "it saves memory")
             return None
         sink = _Sink(graph, scan, context)
         for inner in reversed(list(scan.body.nodes)):

@@ -132,7 +132,7 @@ class _Decoder:
     def _check_header(self, n_bytes: int) -> None:
         header = self.header
         _require(header["magic"] == opcodes.MAGIC, "this is not a plan file")
-        _require(header["version"] == opcodes.VERSION, f"the plan is of version {header['version']}")
+        _require(header["version"] in opcodes.VERSIONS, opcodes.version_text(header["version"]))
         for name in ("symbols", "sizes", "buffers", "slots", "tensors", "externals", "moves", "code_words"):
             _require(0 <= header[name] <= MOST, f"the header's {name} is out of range")
         n_words = (

@@ -80,9 +80,8 @@ class PlanFile:
         header = dict(zip(opcodes.HEADER, (int(word) for word in words[:n_header]), strict=True))
         if header["magic"] != opcodes.MAGIC:
             raise PlanError("this is not a plan file")
-        if header["version"] != opcodes.VERSION:
-            known = f"versions {opcodes.VERSION} and {opcodes.STORED_VERSION}"
-            raise PlanError(f"the plan is of version {header['version']}, this webrnn reads {known}")
+        if header["version"] not in opcodes.VERSIONS:
+            raise PlanError(opcodes.version_text(header["version"]))
         self.data, self.header = data, header
         rows = header["sizes"]
         if not 0 <= rows <= (len(words) - n_header) // opcodes.SIZE_WORDS:

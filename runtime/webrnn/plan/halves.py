@@ -75,11 +75,16 @@ def stored(plan: bytes, constants: Iterable[tuple[int, int]]) -> bytes:
 
 
 def widened(file: bytes) -> bytes:
-    """The plan that a file holds: the file itself, unless it has half floats. PlanError if stretches are damaged."""
+    """The plan that a file holds: the file itself, unless it has half floats or is of the first versions. PlanError if
+    it is damaged."""
     if len(file) < _HEAD:
         return file
     magic, version, n_bytes, n_rows = np.frombuffer(file, _WORD, len(opcodes.STORED_HEADER)).tolist()
-    if (magic, version) != (opcodes.MAGIC, opcodes.STORED_VERSION):
+    if magic == opcodes.MAGIC and version in opcodes.FIRST_VERSIONS:
+        from .first_versions import brought_up
+
+        return brought_up(file)
+    if magic != opcodes.MAGIC or version not in opcodes.STORED_VERSIONS:
         return file
     at = _HEAD + _ROW * n_rows
     if not 0 <= n_rows <= (len(file) - _HEAD) // _ROW:

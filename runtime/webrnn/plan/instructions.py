@@ -74,6 +74,9 @@ NAMES = {
 }
 """What numbers stand for; `activation` stands for a name of webrnn.ir.activations."""
 
+MODULES = ("core", "training", "full")
+"""The wasm modules that a page may load: for most models, for those that learn, and for all (docs/web.md)."""
+
 ELEMENT_TYPES = (
     "f32", "i64", "bool", "i32", "f16", "bf16", "f64", "u8", "i8", "u16", "i16", "u32", "u64", "any",
 )  # fmt: skip
@@ -104,8 +107,8 @@ class InstructionRow(NamedTuple):
     """Name and category of each; those of instructions with blocks count steps and branches."""
     costs_like: str
     """The ONNX op that takes as many FLOPs for each element of the first operand."""
-    is_rare: bool
-    """Whether only the full wasm module has it; the core module, which most models need, does not: see docs/web.md."""
+    modules: tuple[str, ...]
+    """Those of MODULES that have it."""
     is_unfused: bool
     """Whether only builds whose multiply-adds are not fused have it: all builds that run it give the same bits."""
 
@@ -131,13 +134,13 @@ def _row(
     category: str,
     parts: tuple[tuple[str, str], ...] = (),
     costs_like: str = "",
-    rare: bool = False,
+    modules: str = " ".join(MODULES),
     unfused: bool = False,
 ) -> InstructionRow:
     words = operands.split()
     has_list = words[-1:] == ["..."]
     rows = tuple(map(_operand, words[:-1] if has_list else words))
-    return InstructionRow(name, rows, has_list, category, parts, costs_like, rare, unfused)
+    return InstructionRow(name, rows, has_list, category, parts, costs_like, tuple(modules.split()), unfused)
 
 
 _SEQUENCE = "xw:f32 packed:f32 bias:f32? h:f32 scratch:f32! final:f32! trace:f32!? params:f32 activations:activation*"
@@ -180,14 +183,16 @@ INSTRUCTIONS = (
     _row(
         "instance_norm", "x:f32 scale:f32 bias:f32 y:f32! epsilon:float", "reduction",
         costs_like="InstanceNormalization",
+        modules="core full",
     ),
     _row(
         "batch_norm", "x:f32 scale:f32 bias:f32 mean:f32 variance:f32 y:f32! epsilon:float", "element-wise",
         costs_like="BatchNormalization",
+        modules="core full",
     ),
     # x[n, c, h, w]
-    _row("conv", f"x:f32 w:f32 bias:f32? y:f32! scratch:f32! {_WINDOW} groups:int", "matrix"),
-    _row("pool", f"x:f32 y:f32! kind:pooling {_WINDOW}", "reduction"),
+    _row("conv", f"x:f32 w:f32 bias:f32? y:f32! scratch:f32! {_WINDOW} groups:int", "matrix", modules="core full"),
+    _row("pool", f"x:f32 y:f32! kind:pooling {_WINDOW}", "reduction", modules="core full"),
     _row("gather", "x:any index:i64 y:any!", "copy"),  # x[outer, size, inner], index[count], y[outer, count, inner]
     _row("branch", "condition:bool then:block otherwise:block", "control", (("then", "control"), ("else", "control"))),
     # Moves: tensor, stride (a size), steps before it moves (a size), or -1 and the tensor to follow
@@ -198,7 +203,8 @@ INSTRUCTIONS = (
         "control",
         (("steps", "control"), ("end", "control")),
     ),
-    _row("fft", "x:f32 twiddles:f32 y:f32! scratch:f32! kind:fft", "transform"),  # x[rows, n numbers], y the same
+    # x[rows, n numbers], y the same
+    _row("fft", "x:f32 twiddles:f32 y:f32! scratch:f32! kind:fft", "transform", modules="core full"),
 
     # --- sizes that are known only while running
     _row("let", "size:size value:i64 least:int", "control"),  # sets a late size, which is not below `least`
@@ -218,11 +224,12 @@ INSTRUCTIONS = (
         "nms",
         "corners:f32 scores:f32 order:i64 limit:i64 overlap:f32 least:f32 selected:i64! count:i64!",
         "reduction",
-        rare=True,
+        modules="full",
     ),
     # x[n, width], order[2, n], first, inverse and counts [n]
     _row(
-        "unique", "x:any order:i64! first:i64! inverse:i64! counts:i64! count:i64! sorted:int", "reduction", rare=True
+        "unique", "x:any order:i64! first:i64! inverse:i64! counts:i64! count:i64! sorted:int", "reduction",
+        modules="full",
     ),
 
     # --- windows and images
@@ -232,7 +239,7 @@ INSTRUCTIONS = (
         "x:f32 places:i64? y:f32! index:i64!? kind:pooling kernel:int stride:int dilation:int pad:size after:size"
         " scale:size plane:size",
         "reduction",
-        rare=True,
+        modules="full",
     ),
     _row(
         "resize",
@@ -240,40 +247,43 @@ INSTRUCTIONS = (
         " antialias:int exclude_outside:int cubic_a:float extrapolation:float",
         "reduction",
         costs_like="Resize",
-        rare=True,
+        modules="full",
     ),
     # x[n, c, axes ...], grid[n, points, axes], y[n, c, points]
-    _row("grid_sample", "x:f32 grid:f32 y:f32! mode:interpolation padding:padding units:units", "reduction", rare=True),
-    _row("affine_grid", "theta:f32 y:f32! align_corners:int", "reduction", rare=True),  # theta[n, axes, axes + 1]
+    _row(
+        "grid_sample", "x:f32 grid:f32 y:f32! mode:interpolation padding:padding units:units", "reduction",
+        modules="full",
+    ),
+    _row("affine_grid", "theta:f32 y:f32! align_corners:int", "reduction", modules="full"),  # theta[n, axes, axes + 1]
     # x[n, c, h, w], rois[regions, 4]
     _row(
         "roi_align", "x:f32 rois:f32 images:i64 y:f32! is_max:int half_pixel:int samples:int scale:float", "reduction",
-        rare=True,
+        modules="full",
     ),
-    _row("det", "x:f32 scratch:f64! y:f32!", "reduction", rare=True),  # x[count, n, n]
+    _row("det", "x:f32 scratch:f64! y:f32!", "reduction", modules="full"),  # x[count, n, n]
     # x[outer, kernel, middle, n, inner], y[outer, middle, m, inner]
-    _row("overlap_add", "x:f32 y:f32! stride:int dilation:int pad:int", "reduction"),
+    _row("overlap_add", "x:f32 y:f32! stride:int dilation:int pad:int", "reduction", modules="core full"),
 
     # --- reductions, normalizations and transforms
     _row("reduce_numbers", "x:any y:any! kind:number_reduction", "reduction"),  # as reduce
 
     # --- integers and quantized numbers
     # x[m, k] of bytes, zero[1] or [m], packed: integer_panels, shift[n], y[m, n] = (x - zero)(weights - shift)
-    _row("integer_gemm", "x:any zero:any? packed:i8 shift:i32? y:i32! scratch:i16!", "matrix", rare=True),
+    _row("integer_gemm", "x:any zero:any? packed:i8 shift:i32? y:i32! scratch:i16!", "matrix", modules="full"),
     # a[b, m, k], b[b, k, n], y[b, m, n] of integers or f64
-    _row("plain_matmul", "a:any b:any y:any!", "matrix", rare=True),
+    _row("plain_matmul", "a:any b:any y:any!", "matrix", modules="full"),
 
     # --- random numbers
-    _row("random", "counter:i64 y:f32! seed:int normal:int", "element-wise", rare=True),
+    _row("random", "counter:i64 y:f32! seed:int normal:int", "element-wise", modules="full"),
     # scores[batch, classes], numbers[batch, n], y the same
-    _row("choose", "scores:f32 numbers:f32 y:i64!", "reduction", rare=True),
+    _row("choose", "scores:f32 numbers:f32 y:i64!", "reduction", modules="full"),
 
     # --- convolutions and pools, channels last: x[n, h, w, c], y[n, h, w, filters]. along: 1 if the expression behind
     # it is run along with it, on each block of results while that is near
     # zeros around x are part of it
-    _row("conv_rows", f"x:f32 packed:f32 bias:f32? y:f32! {_STEPS} along:int", "matrix"),
-    _row("depthwise", f"x:f32 w:f32 bias:f32? y:f32! {_STEPS} along:int", "matrix"),  # w[taps, c]
-    _row("pool_rows", f"x:f32 y:f32! kind:pooling {_WINDOW}", "reduction"),
+    _row("conv_rows", f"x:f32 packed:f32 bias:f32? y:f32! {_STEPS} along:int", "matrix", modules="core full"),
+    _row("depthwise", f"x:f32 w:f32 bias:f32? y:f32! {_STEPS} along:int", "matrix", modules="core full"),  # w[taps, c]
+    _row("pool_rows", f"x:f32 y:f32! kind:pooling {_WINDOW}", "reduction", modules="core full"),
 
     # --- memories
     # query[t, b, h, g, k], key[t, b, h, k], value[t, b, h, v], forget[t, b, h, k], rate[t, b, h], memory[b, h, k, v],
@@ -282,7 +292,7 @@ INSTRUCTIONS = (
         "linear_attention",
         "query:f32 key:f32 value:f32 forget:f32? rate:f32? memory:f32! read:f32! is_delta:int is_rounded:int",
         "matrix",
-        rare=True,
+        modules="full",
     ),
 
     # --- products with what is not constant
@@ -296,6 +306,7 @@ INSTRUCTIONS = (
         f"x:f32 packed:any scale:f32 bias:f32? y:f32! scratch:i16! {_STEPS} range:int along:int",
         "matrix",
         unfused=True,
+        modules="core full",
     ),
     # as rnn_sequence, gru_sequence and lstm_sequence
     _row(
@@ -305,6 +316,7 @@ INSTRUCTIONS = (
         "copy",
         _STEP_PARTS,
         unfused=True,
+        modules="core full",
     ),
 
     # x[rows, n], y the same, scale[rows], zero[rows]
@@ -313,7 +325,7 @@ INSTRUCTIONS = (
         "x:f32 y:u8! scale:f32! zero:u8!",
         "element-wise",
         costs_like="DynamicQuantizeLinear",
-        rare=True,
+        modules="full",
     ),
     _row("same_bits", "mark:zero", "control", unfused=True),  # a plan that has it gives the same bits everywhere
 
@@ -324,9 +336,52 @@ INSTRUCTIONS = (
         "ring",
         "ring:any rows:any position:i64 next:any! windows:any! rate:int history:int kernel:int dilation:int stride:int",
         "copy",
+        modules="core full",
+    ),
+
+    # --- pullbacks of recurrent cells: the operands of the cell, then gradients (ir/fused.py)
+    _row(
+        "rnn_cell_backward",
+        "xw:f32 hw:f32 d_next:f32 d:f32! params:f32 activations:activation*1",
+        "cell",
+        modules="training full",
+    ),
+    _row(
+        "gru_cell_backward",
+        "xw:f32 hw:f32 h:f32 d_next:f32 d_xw:f32! d_hw:f32! d_h:f32! params:f32 activations:activation*2",
+        "cell",
+        modules="training full",
+    ),
+    _row(
+        "gru_reset_backward",
+        "xw:f32 hw:f32 h:f32 d_z:f32 d_rh:f32 d_xw:f32! d_hw:f32! d_h:f32! params:f32 activations:activation*2",
+        "cell",
+        modules="training full",
+    ),
+    _row(
+        "gru_update_backward",
+        "xw:f32 hn:f32 z:f32 h:f32 d_next:f32 d_xw:f32! d_hn:f32! d_z:f32! d_h:f32! params:f32"
+        " activations:activation*2",
+        "cell",
+        modules="training full",
+    ),
+    _row(
+        "lstm_cell_backward",
+        "xw:f32 hw:f32 c:f32 peephole:f32? d_h_next:f32 d_c_next:f32 d_gates:f32! d_c:f32! d_peephole:f32!? params:f32"
+        " activations:activation*3 couple:int",
+        "cell",
+        modules="training full",
     ),
 )  # fmt: skip
 
+PULLBACKS = {
+    "rnn_cell_backward": "RnnCellBackward",
+    "gru_cell_backward": "GruCellBackward",
+    "gru_reset_backward": "GruResetBackward",
+    "gru_update_backward": "GruUpdateBackward",
+    "lstm_cell_backward": "LstmCellBackward",
+}
+"""The op of each pullback of a cell."""
 RUN_ALONG = ("conv_rows", "depthwise", "small_rows")
 """The instructions whose last operand says whether the expression behind them runs along."""
 HAS_SIZES = ("sizes", "flat_index")

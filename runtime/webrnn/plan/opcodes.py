@@ -13,6 +13,13 @@ MAGIC = 0x4E4E5257  # "WRNN"
 VERSION = 5
 STORED_VERSION = 6
 """Of a file that holds a plan with half floats in it: see halves.py."""
+CHANNELS_FIRST_VERSION, CHANNELS_FIRST_STORED_VERSION = 3, 4
+"""Those before, which still run with the bits that they had: `conv` has its weights, and sums, by channels first."""
+FIRST_VERSIONS = (1, 2)
+"""Those before these, which are brought up to CHANNELS_FIRST_VERSION when they are read: see first_versions.py."""
+VERSIONS = (CHANNELS_FIRST_VERSION, VERSION)
+"""Of plans in memory."""
+STORED_VERSIONS = (CHANNELS_FIRST_STORED_VERSION, STORED_VERSION)
 
 HEADER = (
     "magic", "version", "words", "symbols", "sizes", "buffers", "slots", "tensors", "externals", "moves", "code_words",
@@ -103,8 +110,19 @@ ERROR_ROWS = (
     ErrorRow("late_size", "a size came out negative or too large", "ShapeError"),
     ErrorRow("late_sizes", "sizes that came out while running do not fit", "ShapeError"),
     ErrorRow("division_by_zero", "integer division by zero", "ModelError"),
-    ErrorRow("needs_full", "the plan needs the full module of kernels, and this is the core module"),
+    ErrorRow("needs_full", "the plan needs the full module of kernels, and this is a smaller one"),
     ErrorRow("needs_unfused", "the plan needs a build whose multiply-adds are not fused, and those of this one are"),
 )
 """The word of the code where one was found is kept in the instance."""
 ERRORS = tuple(row.text for row in ERROR_ROWS)
+
+
+def version_text(version: int) -> str:
+    """What is wrong with a plan of a version that is not read.
+
+    >>> version_text(7)
+    'the plan is of version 7, this webrnn reads versions 1 to 6: update webrnn'
+    """
+    least, most = FIRST_VERSIONS[0], STORED_VERSIONS[-1]
+    advice = "update webrnn" if version > most else "the file is damaged"
+    return f"the plan is of version {version}, this webrnn reads versions {least} to {most}: {advice}"

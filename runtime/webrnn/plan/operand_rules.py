@@ -8,12 +8,26 @@ VM asks the same: check_<name> in wasm_kernels/instructions.c.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
 
 from webrnn.ir.activations import ACTIVATIONS
+from webrnn.ir.fused import BACKWARD_CELLS, PEEPHOLES
 
 from . import image_rules, index_rules
 from .bound import INT_MAX, BoundTensor, Maybe, fits, has_rows, is_block, is_dense, is_vector, packed_floats
-from .instructions import CELLS, FFT_SLACK, FFTS, MAX_FFT, MIN_FFT, NUMBER_REDUCTIONS, NUMBERS, POOLINGS, REDUCTIONS
+from .instructions import (
+    CELLS,
+    FFT_SLACK,
+    FFTS,
+    MAX_FFT,
+    MIN_FFT,
+    NUMBER_REDUCTIONS,
+    NUMBERS,
+    POOLINGS,
+    PULLBACKS,
+    REDUCTIONS,
+)
 from .opcodes import BLOCK_COLUMNS, DTYPES, INTEGER_PANEL, INTEGER_ROWS, ITEM_BYTES, PANEL
 from .small_rules import has_small_weights, small_rows
 
@@ -117,6 +131,21 @@ def _lstm_cell(
         _blocks(h, (xw, 4), (hw, 4), (c, 1), (c_next, 1))
         and _is_peephole(peephole, h.shape[1])
         and _activations(params, acts, 3)
+    )
+
+
+def _backward_cell(op: str, *operands: Any) -> bool:
+    """Operands and results in the order of the op, then the parameters and numbers of its activations."""
+    form = BACKWARD_CELLS[op]
+    count = len(form.widths) + form.outputs
+    tensors, params, acts = operands[:count], operands[count], operands[count + 1]
+    state = tensors[len(form.widths) + form.results.index(1)]
+    if not is_dense(state, 2):
+        return False
+    rows, hidden = state.shape
+    return _activations(params, acts, form.activations) and all(
+        _is_peephole(tensor, hidden) if width == PEEPHOLES else tensor is None or is_block(tensor, rows, width * hidden)
+        for tensor, width in zip(tensors, (*form.widths, *form.results), strict=True)
     )
 
 
@@ -254,9 +283,8 @@ def _window(x: BoundTensor, y: BoundTensor, window: Sequence[int]) -> bool:
     )
 
 
-def _conv(
-    x: BoundTensor, weights: BoundTensor, bias: Maybe, y: BoundTensor, scratch: BoundTensor, *numbers: int
-) -> bool:
+def _conv(x: BoundTensor, weights: BoundTensor, *others: Any, channels_first: bool = False) -> bool:
+    bias, y, scratch, *numbers = others
     *window, groups = numbers
     if not _window(x, y, window) or groups <= 0 or x.shape[1] % groups or y.shape[1] % groups:
         return False
@@ -265,7 +293,7 @@ def _conv(
     return (
         0 < taps <= INT_MAX // PANEL
         and is_dense(weights, 4)
-        and weights.shape == (y.shape[1], window[0], window[1], channels)
+        and weights.shape == (y.shape[1], *((channels, *window[:2]) if channels_first else (*window[:2], channels)))
         and (bias is None or is_vector(bias, y.shape[1]))
         and is_dense(scratch, 1)
         and scratch.count >= taps * PANEL
@@ -373,6 +401,7 @@ OPERAND_RULES: dict[str, Callable[..., bool]] = {
     "gru_reset": _gru_reset,
     "gru_update": _gru_update,
     "lstm_cell": _lstm_cell,
+    **{name: partial(_backward_cell, op) for name, op in PULLBACKS.items()},
     "rnn_sequence": _rnn_sequence,
     "gru_sequence": _gru_sequence,
     "lstm_sequence": _lstm_sequence,
@@ -437,3 +466,6 @@ OPERAND_RULES: dict[str, Callable[..., bool]] = {
     "small_sequence": _small_sequence,
 }
 """Not of "expression" and "loop", whose operands are lists: verify.py has theirs."""
+
+CHANNELS_FIRST_RULES: dict[str, Callable[..., bool]] = {**OPERAND_RULES, "conv": partial(_conv, channels_first=True)}
+"""Of plans of CHANNELS_FIRST_VERSION."""

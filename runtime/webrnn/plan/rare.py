@@ -1,5 +1,5 @@
-"""What of a plan some builds do not have: what the tables of instructions, operations and types call rare, which only
-full modules have, and instructions that only unfused builds have."""
+"""What of a plan some builds do not have: what the tables of instructions, operations and types call rare, which the
+smaller modules of pages do not have, and instructions that only unfused builds have."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from .operations import RARE_TYPES
 from .text import walk
 
 
-def rare_parts(tables: Tables) -> list[str]:
-    """Names of instructions, operations and element types; a core module runs a plan that has none."""
-    return sorted(set(_parts(tables)))
+def rare_parts(tables: Tables, module: str = "core") -> list[str]:
+    """Names of instructions, operations and element types that this module does not have; it runs a plan with none."""
+    return sorted({name for name, modules in _parts(tables) if module not in modules})
 
 
 def unfused_parts(tables: Tables) -> list[str]:
@@ -20,11 +20,14 @@ def unfused_parts(tables: Tables) -> list[str]:
     return sorted({instruction.name for instruction in walk(tables.code) if instruction.row.is_unfused})
 
 
-def _parts(tables: Tables) -> Iterator[str]:
-    yield from (buffer.dtype for buffer in tables.buffers if buffer.dtype in RARE_TYPES)
+_FULL = ("full",)
+
+
+def _parts(tables: Tables) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Names, and the modules that have each."""
+    yield from ((buffer.dtype, _FULL) for buffer in tables.buffers if buffer.dtype in RARE_TYPES)
     for instruction in walk(tables.code):
-        if instruction.row.is_rare:
-            yield instruction.name
+        yield instruction.name, instruction.row.modules
         if instruction.expression is not None:
-            yield from (dtype for dtype, _ in instruction.expression.constants if dtype in RARE_TYPES)
-            yield from (each.row.name for each in instruction.expression.operations if each.row.is_rare)
+            yield from ((dtype, _FULL) for dtype, _ in instruction.expression.constants if dtype in RARE_TYPES)
+            yield from ((each.row.name, _FULL) for each in instruction.expression.operations if each.row.is_rare)

@@ -18,8 +18,8 @@ from webrnn.errors import PlanError
 from .bound import INT_MAX, BoundTensor
 from .decode import Decoded, Move, Tables, decode
 from .file import SYMBOL, PlanFile, evaluated, late_rows
-from .opcodes import DTYPES, ITEM_BYTES, LATE_BYTES
-from .operand_rules import OPERAND_RULES
+from .opcodes import CHANNELS_FIRST_VERSION, DTYPES, ITEM_BYTES, LATE_BYTES
+from .operand_rules import CHANNELS_FIRST_RULES, OPERAND_RULES
 
 UNSET = -(2**31)
 """What a late size is before it runs."""
@@ -56,6 +56,8 @@ class _Loop:
 class _Verifier:
     def __init__(self, tables: Tables, symbols: Sequence[int], file: PlanFile | None):
         self.tables, self.file = tables, file
+        is_old = tables.header["version"] == CHANNELS_FIRST_VERSION
+        self.rules = CHANNELS_FIRST_RULES if is_old else OPERAND_RULES
         self.sizes = bound_sizes(tables, symbols)
         self.is_late = late_rows(tables.sizes)
         self.buffer_bytes = [self._buffer_bytes(index) for index in range(len(tables.buffers))]
@@ -115,7 +117,7 @@ class _Verifier:
             self._access(instruction, tensor, written)
         if instruction.expression is not None:
             self._expression(instruction)
-        elif not OPERAND_RULES[instruction.name](*self._operands(instruction)):
+        elif not self.rules[instruction.name](*self._operands(instruction)):
             raise self._error(instruction, "its operands do not fit each other")
 
     def _branch(self, block: list[Decoded]) -> None:

@@ -13,12 +13,12 @@ from math import prod
 import numpy as np
 
 from webrnn.ir.activations import ACTIVATIONS
-from webrnn.ir.fused import CELLS
+from webrnn.ir.fused import CELL_FORMS
 from webrnn.plan.decode import Decoded, Tables
 from webrnn.plan.instructions import CELLS as CELLS_OF_PLANS
-from webrnn.plan.instructions import FFTS, REDUCTIONS
+from webrnn.plan.instructions import FFTS, PULLBACKS, REDUCTIONS
 from webrnn.plan.opcodes import DTYPES, ITEM_BYTES
-from webrnn.report.flops import cell_flops, per_element
+from webrnn.report.flops import backward_cell_flops, cell_flops, per_element
 
 CELL_OPS = {"rnn": "RnnCell", "gru": "GruCell", "gru_reset": "GruReset", "gru_update": "GruUpdate", "lstm": "LstmCell"}
 """By an instruction's name without `_cell` or `_sequence`."""
@@ -55,6 +55,8 @@ class Costs:
         return Cost(self._flops(instruction), moved), FREE, FREE
 
     def _flops(self, instruction: Decoded) -> int:
+        if instruction.name in PULLBACKS:
+            return self.backward_cell(instruction)
         if instruction.row.costs_like:
             return per_element(instruction.row.costs_like) * self.count(instruction.operands[0])
         if instruction.row.category == "cell":
@@ -92,7 +94,7 @@ class Costs:
         """The product and the cell of one step of a whole sequence."""
         o = instruction.named()
         op = _cell_op(instruction)
-        gates = CELLS[op].gates
+        gates = CELL_FORMS[op].gates
         rows, hidden = self.shape(o["final"])
         state, wide = 4 * rows * hidden, 4 * rows * gates * hidden
         bias = rows * gates * hidden if o["bias"] >= 0 else 0
@@ -116,9 +118,20 @@ class Costs:
     def _per_state(self, instruction: Decoded) -> int:
         """Of a cell, for each element of the state."""
         op, o = _cell_op(instruction), instruction.named()
-        names = [ACTIVATIONS[o["activations"] >> 8 * i & 255] for i in range(CELLS[op].activations)]
-        clipped = self._first_float(o["params"]) != float("inf")
-        return cell_flops(op, names, clipped, bool(o.get("couple", 0)), o.get("peephole", -1) >= 0)
+        names, clip = self._activations(op, o)
+        return cell_flops(op, names, clip != float("inf"), bool(o.get("couple", 0)), o.get("peephole", -1) >= 0)
+
+    def backward_cell(self, instruction: Decoded) -> int:
+        op, o = PULLBACKS[instruction.name], instruction.named()
+        names, clip = self._activations(op, o)
+        attrs = {"activations": names, "params": [clip, *[0.0] * 6], "couple": o.get("couple", 0)}
+        state = instruction.operands[CELL_FORMS[op].state]
+        return self.count(state) * backward_cell_flops(op, attrs, o.get("peephole", -1) >= 0)
+
+    def _activations(self, op: str, o: dict[str, int]) -> tuple[list[str], float]:
+        """Their names, and the clip."""
+        codes = [o["activations"] >> 8 * place & 255 for place in range(CELL_FORMS[op].activations)]
+        return [ACTIVATIONS[code] for code in codes], self._first_float(o["params"])
 
     def gemm(self, instruction: Decoded, o: dict[str, int]) -> int:
         return self.count(o["y"]) * (2 * self.shape(o["x"])[1] + (o["bias"] >= 0))

@@ -22,6 +22,10 @@ class Subject:
         self.program: Any = session._program if self._model is None else self._model.program
         self.inputs = list(session.inputs if self._model is None else self._model.inputs)
         """Of the program: states that a stream carries are among them."""
+        self.timing = None if self._model is None else self._model.timing
+        """Of a stream by frames."""
+        self.carried = frozenset(self.inputs[before].name for before, _ in (self._model.pairs if self._model else ()))
+        """The inputs that are states of a stream."""
 
     def profile(
         self,
@@ -44,8 +48,7 @@ class Subject:
     def _call(self, feeds: Mapping[str, Any]) -> Callable[[], Any]:
         if self._model is None:
             return lambda: self._session.run(None, feeds)
-        carried = {self.inputs[before].name for before, _ in self._model.pairs}
-        frame = {name: feed for name, feed in feeds.items() if name not in carried}
+        frame = {name: feed for name, feed in feeds.items() if name not in self.carried}
         stream = self._model.stream()
         return lambda: stream.step(frame)
 

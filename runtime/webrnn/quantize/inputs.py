@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,20 +11,18 @@ import numpy as np
 
 from webrnn.bench.case import feeds_for
 from webrnn.bench.inputs import Stored, stored_inputs
-from webrnn.engine.random_feeds import open_sizes
 from webrnn.engine.session import InferenceSession
 from webrnn.engine.streams.carry import Carry
 from webrnn.errors import OptionError, ShapeError
-from webrnn.ir import Value
+from webrnn.guesses import first_that_runs, stride_sizes
 
 Feeds = dict[str, np.ndarray]
 
 RUNS = 3
 """With random inputs."""
 STEPS = 100
-LONG = re.compile("seq|time|step|frame|len|^t$", re.IGNORECASE)
-LONG_SIZE = 50
-"""Of an open size that is called like the length of a sequence; others are 1."""
+STRIDES = 16
+"""Of frames, in a step of a stream by frames."""
 
 
 @dataclass(frozen=True)
@@ -38,8 +35,6 @@ class Trial:
     carry: Carry | None = None
     steps: int = STEPS
     """Of streams whose inputs are all states."""
-    open_sizes: tuple[str, ...] = ()
-    """Those that were guessed."""
 
     def results(self, session: InferenceSession) -> Iterator[list[Any]]:
         """Of each run, by output; those of a stream have an axis of steps in front, and the states are left out."""
@@ -55,16 +50,6 @@ class Trial:
         """The feeds of each step of a stream."""
         for step in range(len(next(iter(feeds.values()))) if feeds else self.steps):
             yield {name: array[step] for name, array in feeds.items()}
-
-    def first_results(self, session: InferenceSession) -> list[list[Any]]:
-        """The same of the first session; a model that refuses the inputs may need other sizes."""
-        try:
-            return list(self.results(session))
-        except ShapeError as error:
-            if not self.open_sizes:
-                raise
-            options = " ".join(f"--size {name}=N" for name in self.open_sizes)
-            raise ShapeError(f"{error} (sizes were guessed: {options})") from error
 
     @property
     def zeros(self) -> list[str]:
@@ -89,24 +74,29 @@ def trial(
     if steps is not None and (carry is None or steps < 1):
         raise OptionError("a number of steps, 1 or more, is for streams: say which states they carry")
     stored = [stored_inputs(file, file.stem) for file in files]
-    rng = np.random.default_rng(seed)
-    guessed = {} if files else guessed_sizes(session.inputs)
-    given, unsure = {**guessed, **(sizes or {})}, tuple(name for name in guessed if name not in (sizes or {}))
     if carry is not None:
-        return replace(_streams(session, stored, given, carry, steps or STEPS, rng), open_sizes=unsure)
-    choices: Sequence[Stored | None] = stored or [None] * RUNS
-    runs = [feeds_for(session, each, given, rng) for each in choices]
-    return Trial(runs, f"{len(runs)} run{'s' * (len(runs) > 1)} of {_source(stored)}", open_sizes=unsure)
+        return _streams(session, stored, sizes or {}, carry, steps or STEPS, seed)
+    if stored:
+        runs = [feeds_for(session, each, {}) for each in stored]
+    else:
+        guess = first_that_runs(session.guesses(sizes).tries(), lambda feeds: session.run(None, feeds), seed)[0]
+        rng = np.random.default_rng(seed)
+        runs = [guess.feeds(rng) for _ in range(RUNS)]
+    return Trial(runs, f"{len(runs)} run{'s' * (len(runs) > 1)} of {_source(stored)}")
 
 
 def _streams(
-    session: InferenceSession, stored: Sequence[Stored], sizes: Mapping[str, int], carry: Carry, steps: int,
-    rng: np.random.Generator,
-) -> Trial:  # fmt: skip
-    carried = session.stream(carry).carry
+    session: InferenceSession, stored: Sequence[Stored], sizes: Mapping[str, int], carry: Carry, steps: int, seed: int
+) -> Trial:
+    stream = session.stream(carry)
+    carried = stream.carry
     fed = [value.name for value in session.inputs if value.name not in carried]
     if not stored:
-        single = [feeds_for(session, None, sizes, rng) for _ in range(steps)]
+        strides = {} if stream.timing is None else stride_sizes(session.inputs, stream.timing, STRIDES)
+        tries = session.guesses({**strides, **sizes}).tries()
+        guess = first_that_runs(tries, lambda feeds: stream.step({name: feeds[name] for name in fed}), seed)[0]
+        rng = np.random.default_rng(seed)
+        single = [guess.feeds(rng) for _ in range(steps)]
         feeds = {name: np.stack([each[name] for each in single]) for name in fed}
         return Trial([feeds], f"{steps} steps of a stream of random inputs", carry, steps)
     for each in stored:
@@ -124,14 +114,3 @@ def _streams(
 
 def _source(stored: Sequence[Stored]) -> str:
     return "given inputs" if stored else "random inputs"
-
-
-def guessed_sizes(inputs: Sequence[Value]) -> dict[str, int]:
-    """For sizes that a model leaves open, by how they are called.
-
-    >>> from webrnn.ir import DType, Symbol
-    >>> guessed_sizes([Value("x", DType.FLOAT, (Symbol("batch"), Symbol("frames"), 3))])
-    {'batch': 1, 'frames': 50}
-    """
-    names = dict.fromkeys(name for value in inputs for name in open_sizes(value).values())
-    return {name: LONG_SIZE if LONG.search(name) else 1 for name in names}

@@ -84,7 +84,7 @@ class Lab:
     def begin(self, trial: Trial) -> None:
         self.trial = trial
         self.output_names = trial.outputs(self.plain)
-        self._expected = trial.first_results(self.plain)
+        self._expected = list(trial.results(self.plain))
 
     def _find_units(self) -> list[Unit]:
         units: dict[str, Unit] = {}

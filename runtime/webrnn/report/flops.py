@@ -6,12 +6,14 @@ what only moves or names elements is none. A fused op costs what the ops that it
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import ceil, log2
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from webrnn.ir import Dim, Node, Shape
 from webrnn.ir.activations import ACTIVATION_ROWS
+from webrnn.ir.backward_cells import pull_back
+from webrnn.ir.fused import CELL_FORMS, PEEPHOLES
 from webrnn.ops.rows import ROWS
 from webrnn.shapes.facts import Facts, size_of
 
@@ -180,8 +182,38 @@ def cell_flops(op: str, activations: Sequence[str], clipped: bool, couple: bool,
     return total + (2 * gates if peephole else 0)
 
 
+class _Counter:
+    """Arithmetic that counts operations. An activation costs what its row says."""
+
+    def __init__(self, activations: Sequence[str], clipped: bool):
+        self._activations, self._clipped = activations, clipped
+        self.count = 0
+
+    def op(self, name: str, *operands: object) -> object:
+        self.count += 1
+        return name
+
+    def activation(self, which: int, x: object, clipped: bool = True) -> object:
+        self.count += _ACTIVATION_FLOPS[self._activations[which]] + (2 if self._clipped and clipped else 0)
+        return x
+
+
+def backward_cell_flops(op: str, attrs: Mapping[str, Any], peephole: bool) -> int:
+    """Of the pullback of a cell, for each element of its state."""
+    counter = _Counter(attrs["activations"], attrs["params"][0] != float("inf"))
+    operands = [[1] * (width or 3) if width != PEEPHOLES or peephole else None for width in CELL_FORMS[op].widths]
+    pull_back(op, counter, attrs, operands)
+    return counter.count
+
+
+def _backward_cell(node: Node, facts: Facts) -> Dim | None:
+    state = facts.shape(node.inputs[CELL_FORMS[node.op].state])
+    return _times(backward_cell_flops(node.op, node.attrs, _has(node, 3)), size_of(state))
+
+
 _ESTIMATES: dict[str, Estimate] = {
     "attention": _attention,
+    "backward_cell": _backward_cell,
     "cell": _cell,
     "conv": _conv,
     "conv_transpose": _conv_transpose,

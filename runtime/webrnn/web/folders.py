@@ -5,12 +5,17 @@ The build of the wheel imports this without numpy: it imports nothing of webrnn 
 
 from __future__ import annotations
 
+import atexit
+import os
 import re
 import shutil
+import tempfile
 from collections.abc import Collection
+from functools import cache
 from pathlib import Path
 
 import webrnn
+from webrnn import packed
 
 PACKAGE = Path(webrnn.__file__).resolve().parent
 CHECKOUT = PACKAGE.parents[1]
@@ -22,16 +27,31 @@ IMPORT = re.compile(r'^(import|export) \{([^}]*)\} from "\./([\w.]+)";\n', re.M)
 
 
 def page_folder() -> Path:
-    """The page's own files: in an installation, or else in the checkout."""
-    packaged = PACKAGE / "_web"
-    return packaged if packaged.exists() else CHECKOUT / "web_demo"
+    """The page's own files: in the checkout, or unpacked from what an installation has, until the process ends."""
+    archive = PACKAGE / packed.PAGE
+    return _unpacked(archive) if archive.exists() else CHECKOUT / "web_demo"
+
+
+@cache
+def _unpacked(archive: Path) -> Path:
+    folder, process = Path(tempfile.mkdtemp(prefix="webrnn-")), os.getpid()
+
+    def remove() -> None:
+        if os.getpid() == process:  # a child leaves it to its parent
+            shutil.rmtree(folder, ignore_errors=True)
+
+    atexit.register(remove)
+    for name, data in packed.unpack(archive).items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(data)
+    return folder
 
 
 def page_files() -> list[Path]:
-    """All files that are served, below `page_folder()`: what only packages need is in a folder of its own."""
+    """All files that are served, below `page_folder()`: packages and the site of the docs have folders of their own."""
     folder = page_folder()
     files = [file for file in folder.rglob("*") if file.suffix in SUFFIXES and file.is_file()]
-    return [file for file in files if not {"packaging", "__pycache__"} & {*file.relative_to(folder).parts}]
+    return [file for file in files if not {"packaging", "site", "__pycache__"} & {*file.relative_to(folder).parts}]
 
 
 def modules(folder: Path, entry: str, without: Collection[str] = ()) -> list[str]:
@@ -50,7 +70,7 @@ def modules(folder: Path, entry: str, without: Collection[str] = ()) -> list[str
 
 def write_host(folder: Path) -> None:
     """The modules that run plans and audio, with the builds of the VM beside them, where they look for those."""
-    from webrnn.engine.kernels.loading import FOLDER, module_file
+    from webrnn.engine.kernels.loading import FOLDER, module_bytes
     from webrnn.engine.kernels.wasm import FILES
     from webrnn.errors import BackendError
 
@@ -63,4 +83,4 @@ def write_host(folder: Path) -> None:
     for file in source.glob("*.js"):
         shutil.copyfile(file, folder / file.name)
     for name in FILES:
-        shutil.copyfile(module_file(FOLDER, name), folder / name)
+        (folder / name).write_bytes(module_bytes(FOLDER, name))

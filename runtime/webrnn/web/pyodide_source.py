@@ -13,7 +13,7 @@ from webrnn.models import default_folder as models_folder
 from .folders import CHECKOUT, PACKAGE
 
 BROUGHT = PACKAGE / "_pyodide"
-"""In an installation: webrnn's wheel for Pyodide, and the package that fetches the rest."""
+"""In an installation: the package that makes webrnn's wheel for Pyodide and fetches the rest."""
 
 
 class NoPyodide(Error):
@@ -54,17 +54,17 @@ def _from(home: Path, assemble: Callable[[], Path]) -> Path:
 
 
 def _assembled() -> Path:
-    """As `distribution.ensure`, with the wheel that is there."""
-    from pyodide_pkg import core, distribution
+    """As `distribution.ensure`, with a wheel of what is installed."""
+    from pyodide_pkg import core, distribution, installed
 
     cache = models_folder().parent
-    (own_wheel,) = BROUGHT.glob("*.whl")
     base = core.ensure(cache)
     packages = distribution.fetch_packages(base / distribution.LOCK, cache / f"pyodide-{core.VERSION}-packages")
     folder = cache / f"pyodide-{core.VERSION}-dist"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    for file in [*(base / name for name in distribution.CORE_FILES), *packages, own_wheel]:
+    for file in [*(base / name for name in distribution.CORE_FILES), *packages]:
         shutil.copyfile(file, folder / file.name)
-    distribution.write_lock(base / distribution.LOCK, folder / own_wheel.name, folder / distribution.LOCK)
+    own_wheel = installed.write_wheel(PACKAGE, folder)
+    distribution.write_lock(base / distribution.LOCK, own_wheel, folder / distribution.LOCK)
     return folder

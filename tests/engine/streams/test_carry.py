@@ -1,8 +1,9 @@
 import numpy as np
 import pytest
+from onnx.parser import parse_model
 
 import webrnn
-from tests.backends import MAIN
+from tests.backends import BACKENDS, MAIN
 from tests.engine.stream_models import CARRY, HIDDEN, counter, feed, growing, hidden_state, stateful
 from tests.onnx.models import floats, model, recurrent
 from webrnn.engine.streams.carry import resolve
@@ -105,3 +106,51 @@ def test_a_model_without_states():
     proto = model([], [floats("h", [1, 2])], [floats("h", [1, 2])])
     with pytest.raises(webrnn.Error):
         session(proto).stream(carry={"h": "nothing"})
+
+
+TOTAL = """<ir_version: 8, opset_import: ["": 17]>
+    total (float[2] x, float[2] sum_in, float[n] w_in) => (float[2] y, float[2] sum_out, float[n] w_out) {
+        sum_out = Add(sum_in, x) y = Identity(sum_out) w_out = Identity(w_in)
+    }"""
+CARRIED = {"sum_in": "sum_out"}
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_states_start_from_given_arrays(backend, tmp_path):
+    model = parse_model(
+        TOTAL.replace(", float[n] w_in", "").replace(", float[n] w_out", "").replace("w_out = Identity(w_in)", "")
+    )
+    session = webrnn.InferenceSession(model.SerializeToString(), backend=backend)
+    start = np.float32([5, 6])
+    stream = session.stream(carry=CARRIED, starts={"sum_in": start})
+    start[:] = 0  # the caller's own
+    x = np.float32([1, 1])
+    assert np.array_equal(stream.step({"x": x})[0], [6, 7])
+    assert np.array_equal(stream.step({"x": x})[0], [7, 8])
+    stream.reset()
+    assert np.array_equal(stream.step({"x": x})[0], [6, 7])
+    assert np.array_equal(session.stream(carry=CARRIED).step({"x": x})[0], [1, 1])
+    if backend == "numpy":
+        return
+    session.export(tmp_path / "total.rnn", carry=CARRIED, starts={"sum_in": np.float32([7, 8])})
+    loaded = webrnn.InferenceSession(tmp_path / "total.rnn", backend=backend)
+    assert np.array_equal(loaded.stream().step({"x": x})[0], [8, 9])
+    with pytest.raises(webrnn.OptionError, match="what others, and plans, start from is in them"):
+        loaded.stream(starts={"sum_in": np.float32([1, 1])})
+
+
+@pytest.mark.parametrize(
+    ("starts", "error", "message"),
+    [
+        ({"x": np.float32([1, 1])}, webrnn.OptionError, "no state 'x'; there are"),
+        ({"sum_in": np.float64([1, 1])}, webrnn.ShapeError, "'sum_in' is float64, the state is float32"),
+        ({"sum_in": np.float32([1])}, webrnn.ShapeError, r"'sum_in' is \[1\], the state is \['2'\]"),
+        ({"w_in": np.float32([1, 2])}, webrnn.ShapeError, "along a size that is open it has to be 1"),
+    ],
+)
+def test_starts_that_do_not_fit(starts, error, message):
+    session = webrnn.InferenceSession(parse_model(TOTAL).SerializeToString())
+    with pytest.raises(error, match=message):
+        session.stream(carry={**CARRIED, "w_in": "w_out"}, starts=starts)
+    with pytest.raises(webrnn.OptionError, match="say what they carry"):
+        session.export("never.rnn", starts=starts)

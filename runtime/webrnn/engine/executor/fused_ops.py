@@ -20,7 +20,7 @@ Fused: TypeAlias = Callable[[list[Any], dict[str, Any]], list[Any]]
 FUSED_OPS: dict[str, Fused] = {}
 
 
-def _fused(op: str) -> Callable[[Fused], Fused]:
+def fused(op: str) -> Callable[[Fused], Fused]:
     """Put a function into the table: without numpy's warnings about overflow and NaN."""
 
     def register(function: Fused) -> Fused:
@@ -29,7 +29,7 @@ def _fused(op: str) -> Callable[[Fused], Fused]:
                 if arguments[0].dtype != BFLOAT16.dtype:
                     return function(arguments, attrs)
                 wide = [None if array is None else decode(array) for array in arguments]
-                return [encode(array, BFLOAT16) for array in function(wide, attrs)]
+                return [None if array is None else encode(array, BFLOAT16) for array in function(wide, attrs)]
 
         FUSED_OPS[op] = run
         return function
@@ -37,7 +37,7 @@ def _fused(op: str) -> Callable[[Fused], Fused]:
     return register
 
 
-@_fused("Linear")
+@fused("Linear")
 def linear(arguments: list[Any], attrs: dict[str, Any]) -> list[Any]:
     x, w, bias = [*arguments, None][:3]
     if x.ndim < 2 or w.ndim != 2 or (bias is not None and bias.shape != w.shape[1:]):
@@ -47,60 +47,60 @@ def linear(arguments: list[Any], attrs: dict[str, Any]) -> list[Any]:
     return [product if bias is None else _op("Add", product, bias)]
 
 
-@_fused("RnnCell")
+@fused("RnnCell")
 def rnn_cell(arguments: list[Any], attrs: dict[str, Any]) -> list[Any]:
     xw, hw = arguments
-    _width(xw, (hw, 1))
-    return [_activation(attrs, 0, xw + hw)]
+    hidden_size(xw, (hw, 1))
+    return [activation(attrs, 0, xw + hw)]
 
 
-@_fused("GruCell")
+@fused("GruCell")
 def gru_cell(arguments: list[Any], attrs: dict[str, Any]) -> list[Any]:
     xw, hw, h = arguments
-    width = _width(h, (xw, 3), (hw, 3))
-    gates = _activation(attrs, 0, xw[..., : 2 * width] + hw[..., : 2 * width])
+    width = hidden_size(h, (xw, 3), (hw, 3))
+    gates = activation(attrs, 0, xw[..., : 2 * width] + hw[..., : 2 * width])
     z, r = gates[..., :width], gates[..., width:]
-    n = _activation(attrs, 1, xw[..., 2 * width :] + r * hw[..., 2 * width :])
+    n = activation(attrs, 1, xw[..., 2 * width :] + r * hw[..., 2 * width :])
     return [(1 - z) * n + z * h]
 
 
-@_fused("GruReset")
+@fused("GruReset")
 def gru_reset(arguments: list[Any], attrs: dict[str, Any]) -> list[Any]:
     xw, hw, h = arguments
-    width = _width(h, (xw, 3), (hw, 2))
-    gates = _activation(attrs, 0, xw[..., : 2 * width] + hw)
+    width = hidden_size(h, (xw, 3), (hw, 2))
+    gates = activation(attrs, 0, xw[..., : 2 * width] + hw)
     return [gates[..., :width], gates[..., width:] * h]
 
 
-@_fused("GruUpdate")
+@fused("GruUpdate")
 def gru_update(arguments: list[Any], attrs: dict[str, Any]) -> list[Any]:
     xw, hn, z, h = arguments
-    width = _width(h, (xw, 3), (hn, 1), (z, 1))
-    n = _activation(attrs, 1, xw[..., 2 * width :] + hn)
+    width = hidden_size(h, (xw, 3), (hn, 1), (z, 1))
+    n = activation(attrs, 1, xw[..., 2 * width :] + hn)
     return [(1 - z) * n + z * h]
 
 
-@_fused("LstmCell")
+@fused("LstmCell")
 def lstm_cell(arguments: list[Any], attrs: dict[str, Any]) -> list[Any]:
     xw, hw, c, peephole = [*arguments, None][:4]
-    width = _width(c, (xw, 4), (hw, 4))
+    width = hidden_size(c, (xw, 4), (hw, 4))
     total = xw + hw
     i, o, f, n = (total[..., k * width : (k + 1) * width] for k in range(4))
     if peephole is None:
-        gates = _activation(attrs, 0, total[..., : 3 * width])
+        gates = activation(attrs, 0, total[..., : 3 * width])
         i, o, f = (gates[..., k * width : (k + 1) * width] for k in range(3))
     else:
         peep_i, peep_o, peep_f = np.split(peephole, 3)
-        i, f = _activation(attrs, 0, i + peep_i * c), _activation(attrs, 0, f + peep_f * c)
+        i, f = activation(attrs, 0, i + peep_i * c), activation(attrs, 0, f + peep_f * c)
     if attrs["couple"]:
         f = 1 - i
-    c_next = f * c + i * _activation(attrs, 1, n)
+    c_next = f * c + i * activation(attrs, 1, n)
     if peephole is not None:
-        o = _activation(attrs, 0, o + peep_o * c_next)
-    return [o * _activation(attrs, 2, c_next, clipped=False), c_next]
+        o = activation(attrs, 0, o + peep_o * c_next)
+    return [o * activation(attrs, 2, c_next, clipped=False), c_next]
 
 
-def _width(state: Array, *gates: tuple[Array, int]) -> int:
+def hidden_size(state: Array, *gates: tuple[Array, int]) -> int:
     """The hidden size, if these hold so many gates for each row of a state."""
     for wide, count in gates:
         if wide.shape != (*state.shape[:-1], count * state.shape[-1]):
@@ -108,7 +108,7 @@ def _width(state: Array, *gates: tuple[Array, int]) -> int:
     return state.shape[-1]
 
 
-def _activation(attrs: dict[str, Any], which: int, x: Array, clipped: bool = True) -> Array:
+def activation(attrs: dict[str, Any], which: int, x: Array, clipped: bool = True) -> Array:
     """The function of a cell in this place."""
     name, params = attrs["activations"][which], attrs["params"]
     clip = params[0]

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from webrnn.errors import ShapeError
+from webrnn.ir.fused import BACKWARD_CELLS
 
 from .fused_ops import FUSED_OPS
 
@@ -78,6 +79,15 @@ def sequence_join(arguments: list[Any], attrs: dict[str, Any]) -> list[Any]:
     return [[element for sequence in arguments for element in sequence]]
 
 
+def backward_cell(op: str) -> Callable[[list[Any], dict[str, Any]], list[Any]]:
+    def run(arguments: list[Any], attrs: dict[str, Any]) -> list[Any]:
+        from . import backward_ops  # only what learns goes backwards
+
+        return backward_ops.FUSED_OPS[op](arguments, attrs)
+
+    return run
+
+
 INTRINSICS: dict[str, Callable[[list[Any], dict[str, Any]], list[Any]]] = {
     "ExpectShape": expect_shape,
     "Random": random,
@@ -88,4 +98,5 @@ INTRINSICS: dict[str, Callable[[list[Any], dict[str, Any]], list[Any]]] = {
     "SmallConv": small_conv,
     "SmallLinear": small_linear,
     **FUSED_OPS,
+    **{op: backward_cell(op) for op in BACKWARD_CELLS},
 }

@@ -1,8 +1,8 @@
 """Loads a build of the C kernels and calls them by name.
 
 A spec is "native" or "native:sse2|avx2|avx512|neon|scalar" ("native:avx2_unfused" and so on have no fused
-multiply-adds), "wasm" or "wasm:relaxed|simd|scalar" (wasmtime; "wasm:relaxed-core" and so on are the modules without
-rare instructions, for tests of what pages load), or "pyodide" or "pyodide:relaxed|simd|scalar" (inside Pyodide).
+multiply-adds), "wasm" or "wasm:relaxed|simd|scalar" (wasmtime; "wasm:relaxed-core", "wasm:relaxed-training" and so on
+are the smaller modules, for tests of what pages load), or "pyodide" or "pyodide:relaxed|simd|scalar" (inside Pyodide).
 Without a variant the best one that runs here is taken.
 """
 
@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from webrnn import packed
 from webrnn.errors import BackendError
 
 from .team import LEAST_WORK
@@ -64,12 +65,41 @@ def bindings(folder: Path = FOLDER, part: str = "kernels") -> tuple[Binding, ...
 
 
 def module_file(folder: Path, name: str) -> Path:
+    """A library, or a module that is a file: see `module_bytes`."""
     file = folder / name
     if not file.exists():
-        raise BackendError(
-            f"{name} was not built: run `python -m wasm_kernels.build --target all` in a checkout of webrnn"
-        )
+        raise _not_built(name)
     return file
+
+
+def module_bytes(folder: Path, name: str) -> bytes:
+    """A module for WebAssembly: a file in a checkout, in an installation one of an archive."""
+    if (folder / name).exists():
+        return (folder / name).read_bytes()
+    try:
+        return _packed_modules(folder)[name]
+    except KeyError:
+        raise _not_built(name) from None
+
+
+def has_module(folder: Path, name: str) -> bool:
+    return (folder / name).exists() or name in _packed_modules(folder)
+
+
+def _packed_modules(folder: Path) -> dict[str, bytes]:
+    """Those of a folder and of those below it are in one archive."""
+    for home in (folder, folder.parent):
+        if (archive := home / packed.MODULES).exists():
+            below = "" if home == folder else f"{folder.name}/"
+            return {name.removeprefix(below): data for name, data in packed.unpack(archive).items()
+                    if name.startswith(below)}  # fmt: skip
+    return {}
+
+
+def _not_built(name: str) -> BackendError:
+    return BackendError(
+        f"{name} was not built: run `python -m wasm_kernels.build --target all` in a checkout of webrnn"
+    )
 
 
 class Buffer:

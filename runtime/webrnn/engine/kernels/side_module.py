@@ -20,10 +20,14 @@ from .native import AddressSpaceKernels
 VARIANTS = ("relaxed", "simd", "scalar")
 
 
+def file_name(variant: str) -> str:
+    return f"pyodide_{variant}.wasm"
+
+
 @cache
 def _library(folder: Path, variant: str) -> ctypes.CDLL | None:
     """The side module, or None when this JavaScript engine does not know its instructions."""
-    file = module_file(folder, f"pyodide_{variant}.wasm")
+    file = module_file(folder, file_name(variant))
     try:
         return ctypes.CDLL(str(file))
     except OSError:

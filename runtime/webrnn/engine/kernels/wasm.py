@@ -18,12 +18,14 @@ import numpy as np
 from webrnn.errors import BackendError
 
 from ..forking import Abandoned, new_lock
-from .loading import ALIGNMENT, FOLDER, Binding, Buffer, Kernels, bindings, module_file
+from .loading import ALIGNMENT, FOLDER, Binding, Buffer, Kernels, bindings, has_module, module_bytes
 from .native import _library
 
 VARIANTS = ("relaxed", "simd", "scalar")
 CORE = "-core"
 """Behind a variant: its core module, which runs plans only, and only those without anything rare. Pages load it."""
+TRAINING = "-training"
+"""The same for its module for learning, which has less than the core module, and gradients."""
 PAGE = 65536
 MAX_PAGES = 65536
 
@@ -32,7 +34,7 @@ def file_name(variant: str) -> str:
     return f"wasm_{variant.replace('-', '_')}.wasm"
 
 
-FILES = tuple(file_name(variant + kind) for variant in VARIANTS for kind in (CORE, ""))
+FILES = tuple(file_name(variant + kind) for variant in VARIANTS for kind in (CORE, TRAINING, ""))
 """What a page may ask for."""
 
 
@@ -51,13 +53,13 @@ def _engine() -> Any:
 
 
 @cache
-def _module(file: Path) -> Any:
+def _module(folder: Path, name: str) -> Any:
     import wasmtime
 
     try:
-        return wasmtime.Module.from_file(_engine(), str(file))
+        return wasmtime.Module(_engine(), module_bytes(folder, name))
     except wasmtime.WasmtimeError as error:
-        raise BackendError(f"{file.name} is not a module that this wasmtime can run: {error}") from error
+        raise BackendError(f"{name} is not a module that this wasmtime can run: {error}") from error
 
 
 @atexit.register
@@ -71,7 +73,7 @@ def _leave_to_the_system() -> None:
 def available(folder: Path = FOLDER) -> list[str]:
     if sys.platform == "emscripten" or importlib.util.find_spec("wasmtime") is None:
         return []
-    return [f"wasm:{variant}" for variant in VARIANTS if (folder / file_name(variant)).exists()]
+    return [f"wasm:{variant}" for variant in VARIANTS if has_module(folder, file_name(variant))]
 
 
 def _clock(store: Any, kind: Any) -> Any:
@@ -136,12 +138,12 @@ class WasmKernels(Kernels):
 
     def __init__(self, variant: str | None = None, folder: Path = FOLDER):
         variant = variant or VARIANTS[0]
-        if variant.removesuffix(CORE) not in VARIANTS:
+        if variant.removesuffix(CORE).removesuffix(TRAINING) not in VARIANTS:
             raise BackendError(f"unknown variant wasm:{variant}: expected one of {', '.join(VARIANTS)}")
         engine, rows = _engine(), bindings(folder)
         import wasmtime
 
-        module = _module(module_file(folder, file_name(variant)))
+        module = _module(folder, file_name(variant))
         self.spec, self.folder = f"wasm:{variant}", folder
         self.unfused_spec = self.spec.replace("relaxed", "simd")
         self._store = wasmtime.Store(engine)

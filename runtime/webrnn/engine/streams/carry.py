@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from webrnn.errors import ModelError, OptionError
+import numpy as np
+
+from webrnn.errors import ModelError, OptionError, ShapeError
 from webrnn.ir import Value
 
 from .states import fits_sizes
@@ -59,3 +62,25 @@ def resolve(carry: Mapping[str, str], inputs: Sequence[Value], outputs: Sequence
     if twice:
         raise ModelError(f"carry: output {output_names[min(twice)]!r} feeds two inputs")
     return pairs
+
+
+def checked_starts(starts: Mapping[str, Any] | None, states: Sequence[Value]) -> dict[str, np.ndarray]:
+    """What states start from instead of zeros: arrays of the caller's, of the type and the shape of their inputs."""
+    by_name, found = {value.name: value for value in states}, {}
+    for name, given in (starts or {}).items():
+        if name not in by_name:
+            raise OptionError(f"starts: there is no state {name!r}; there are {list(by_name)}")
+        array = found[name] = np.array(given)
+        value = by_name[name]
+        if value.dtype is not None and array.dtype != value.dtype.array_type:
+            raise ShapeError(f"starts: {name!r} is {array.dtype}, the state is {value.dtype.array_type}")
+        sizes = value.shape if value.shape is not None else array.shape
+        fits = len(sizes) == array.ndim and all(
+            have == need if isinstance(need, int) else have == 1 for have, need in zip(array.shape, sizes, strict=True)
+        )
+        if not fits:
+            raise ShapeError(
+                f"starts: {name!r} is {list(array.shape)}, the state is {list(map(str, sizes))}; along a size that is "
+                "open it has to be 1, and is repeated"
+            )
+    return found

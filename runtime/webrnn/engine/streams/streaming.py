@@ -19,7 +19,7 @@ from ..limits import Limits
 from ..programs.backends import Program
 from ..programs.plan_program import PlanProgram
 from .carriers import ArrayCarrier, Carrier, PlanCarrier
-from .carry import ByFrames, Carry, resolve
+from .carry import ByFrames, Carry, checked_starts, resolve
 from .state_sizes import StateSizes
 from .states import find_states
 from .stream import Initial, Stream
@@ -61,9 +61,10 @@ class StreamingModel:
         disable: Collection[str] = (),
         limits: Limits | None = None,
         by_frames: ByFrames | None = None,
+        starts: Mapping[str, np.ndarray] | None = None,
     ) -> StreamingModel:
         """`disable` names passes that are not to run before states are looked for; `by_frames` is for
-        carry="internal"."""
+        carry="internal", `starts` for any other."""
         initial = timing = field = None
         is_internal = carry == "internal"
         named = {} if is_internal else _named_pairs(carry, graph.inputs, graph.outputs, graph)
@@ -77,8 +78,10 @@ class StreamingModel:
         inputs = [value.like(value.name) for value in graph.inputs]
         outputs = [value.like(value.name) for value in graph.outputs]
         pairs = resolve({**named, **counter}, inputs, outputs)
+        begins = checked_starts(starts, [inputs[before] for before, _ in pairs])
+        program = make_program(graph.copy())
         return StreamingModel(
-            make_program(graph.copy()), inputs, outputs, pairs, initial, graph, timing=timing, receptive_field=field
+            program, inputs, outputs, pairs, initial, graph, begins, timing=timing, receptive_field=field
         )
 
     @staticmethod

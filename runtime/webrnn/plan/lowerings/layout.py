@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from webrnn.ir import WEBRNN, Dim, Node, SymbolicDim
 from webrnn.ir.dims import floor_divide
 from webrnn.reference.shape import clamped_slice
 
 from ..lowering import Lowering, attribute, present, rule
-from ..views import count_of
+from ..views import count_of, dense_strides
 from .pads import sizes_of
 
 
@@ -123,9 +125,14 @@ def _expect_shape(l: Lowering, node: Node) -> None:
     source = l.view(present(node.inputs[0]))
     if source.rank != len(node.attrs["sizes"]):
         raise l.refuse("its operand has another rank")
-    for have, need in zip(source.shape, node.attrs["sizes"], strict=True):
+    shape = list(source.shape)
+    for axis, need in enumerate(node.attrs["sizes"]):
         if need is not None:
-            l.require_equal(have, need)
+            l.require_equal(source.shape[axis], need)
+            shape[axis] = need
     for axis, other in node.attrs["same"]:
-        l.require_equal(source.shape[axis], l.shape(present(node.inputs[1]))[other])
+        shape[axis] = l.shape(present(node.inputs[1]))[other]
+        l.require_equal(source.shape[axis], shape[axis])
+    if source.is_contiguous:  # what reads it meets sizes that it knows
+        source = replace(source, shape=tuple(shape), strides=dense_strides(shape))
     l.views[present(node.outputs[0])] = source

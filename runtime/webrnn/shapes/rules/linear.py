@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from webrnn.ir import WEBRNN, Dim, DType, Node, Shape
+from webrnn.ir.fused import CELL_FORMS
 from webrnn.shapes.einsum import parse
 
 from ..facts import Fact
@@ -79,12 +80,11 @@ def small_linear(node: Node, inputs: Sequence[Fact]) -> Sequence[Fact]:
     return [Fact(DType.FLOAT, product_shape(inputs[0].shape, inputs[1].shape))]
 
 
-@rule("RnnCell", "GruCell", "GruReset", "LstmCell", domain=WEBRNN)
-def like_last_state(node: Node, inputs: Sequence[Fact]) -> Sequence[Fact]:
-    state = inputs[2] if len(inputs) > 2 else inputs[1]
-    return [Fact(state.dtype, state.shape)] * len(node.outputs)
-
-
-@rule("GruUpdate", domain=WEBRNN)
-def gru_update(node: Node, inputs: Sequence[Fact]) -> Sequence[Fact]:
-    return [Fact(inputs[3].dtype, inputs[3].shape)]
+@rule(*CELL_FORMS, domain=WEBRNN)
+def cell(node: Node, inputs: Sequence[Fact]) -> Sequence[Fact]:
+    form = CELL_FORMS[node.op]
+    state = inputs[form.state]
+    if state.shape is None:
+        return [Fact(state.dtype)] * len(node.outputs)
+    *rows, hidden = state.shape
+    return [Fact(state.dtype, (*rows, None if hidden is None else hidden * width)) for width in form.results]

@@ -1,0 +1,74 @@
+"""Ops that take and put elements by their places. Elements that are taken twice are summed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from webrnn.ir import Value
+
+from ..registry import Pull, rule
+
+Found = Sequence[Value | None]
+
+
+@rule("Gather")
+def gather(g: Pull) -> Found:
+    b, x, places = g.b, g.x(0), g.x(1)
+    rank, count = b.rank(x), b.rank(places)
+    axis = int(g.number("axis", 0)) % rank
+    known, size = b.ints_of(places), b.size(x, axis)
+    if known is not None and count == 0 and (known[0] >= 0 or isinstance(size, int)):
+        place = known[0] % size if isinstance(size, int) else known[0]
+        one = b.op("Unsqueeze", g.d, b.ints(axis))
+        return [b.padded(one, axis, place, b.arithmetic("Sub", b.arithmetic("Sub", size, 1), place))]
+    to_front = [*range(axis, axis + count), *range(axis), *range(axis + count, rank - 1 + count)]
+    d = b.transposed(g.d, to_front)
+    order = [axis, *(other for other in range(rank) if other != axis)]
+    zeros = b.op("Expand", b.number(0.0, x), b.sizes(b.size(x, other) for other in order))
+    index = b.op("Unsqueeze", _int64(g, places), b.ints(-1) if count else b.ints(0))
+    made = b.op("ScatterND", zeros, index, d, reduction="add")
+    return [b.transposed(made, [order.index(other) for other in range(rank)])]
+
+
+def _int64(g: Pull, places: Value) -> Value:
+    like = g.b.ints(0)
+    return places if g.b.dtype(places) is g.b.dtype(like) else g.b.op("CastLike", places, like)
+
+
+@rule("GatherElements")
+def gather_elements(g: Pull) -> Found:
+    axis = int(g.number("axis", 0))
+    return [g.b.op("ScatterElements", g.b.zeros_like(g.x(0)), g.x(1), g.d, axis=axis, reduction="add")]
+
+
+@rule("GatherND")
+def gather_nd(g: Pull) -> Found:
+    if g.attr("batch_dims", 0):
+        raise g.refusal("it has axes of batches", "batch_dims")
+    return [g.b.op("ScatterND", g.b.zeros_like(g.x(0)), g.x(1), g.d, reduction="add")]
+
+
+def _scatter(g: Pull, read: str, **attrs: Any) -> Found:
+    """If it replaces elements, those that are replaced have no cotangent. A place that is written twice keeps one of
+    the updates, which the op does not say; each of them takes the cotangent then."""
+    b, places, updates = g.b, g.x(1), g.x(2)
+    reduction = g.attr("reduction", "none")
+    if reduction not in ("none", "add"):
+        raise g.refusal(f"it combines elements by {reduction}", "reduction")
+    found: list[Value | None] = [None, None, None]
+    if g.wants(0):
+        found[0] = g.d if reduction == "add" else b.op(g.node.op, g.d, places, b.zeros_like(updates), **attrs)
+    if g.wants(2):
+        found[2] = b.op(read, g.d, places, **attrs)
+    return found
+
+
+@rule("ScatterElements")
+def scatter_elements(g: Pull) -> Found:
+    return _scatter(g, "GatherElements", axis=int(g.number("axis", 0)))
+
+
+@rule("ScatterND")
+def scatter_nd(g: Pull) -> Found:
+    return _scatter(g, "GatherND")

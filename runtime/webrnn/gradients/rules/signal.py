@@ -1,0 +1,57 @@
+"""Fourier transforms: a transform is linear, and it goes back as the other one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from webrnn.ir import Value
+
+from ..registry import Pull, rule
+
+Found = Sequence[Value | None]
+
+
+@rule("DFT")
+def dft(g: Pull) -> Found:
+    b, x = g.b, g.x(0)
+    rank, is_inverse = b.rank(x), bool(g.attr("inverse", 0))
+    given = g.ints(2, "axes") if g.operand(2) is not None else [-2]
+    axis = given[0] % rank
+    size, parts = b.shape(x)[axis], b.shape(x)[-1]
+    length = g.ints(1, "sizes")[0] if g.operand(1) is not None else size
+    if not isinstance(length, int) or parts not in (1, 2):
+        raise g.refusal("its size is known only while it runs")
+    if is_inverse and g.attr("onesided", 0):
+        raise g.refusal("it makes a signal of half of a spectrum", "onesided")
+    d = b.padded(g.d, axis, 0, b.arithmetic("Sub", length, b.size(g.d, axis)))
+    made = b.op("DFT", d, b.constant(length), b.constant(axis), inverse=int(not is_inverse))
+    made = b.times(made, 1 / length if is_inverse else length)
+    if parts == 1:
+        made = b.sliced(made, rank - 1, 0, 1)
+    if size == length:
+        return [made]
+    taken = b.arithmetic("Min", b.size(x, axis), length)
+    cut = b.sliced(made, axis, 0, taken)
+    return [b.padded(cut, axis, 0, b.arithmetic("Sub", b.size(x, axis), taken))]
+
+
+@rule("STFT")
+def stft(g: Pull) -> Found:
+    """Frames, times the window, and a transform of each."""
+    b, signal, window = g.b, g.x(0), g.operand(2)
+    step, samples = g.ints(1, "steps")[0], b.shape(signal)[1]
+    length = b.shape(window)[0] if window is not None else g.ints(3, "sizes")[0]
+    if not isinstance(length, int) or not isinstance(samples, int):
+        raise g.refusal("how many frames there are is known only while it runs")
+    places = np.arange(0, samples - length + 1, step)[:, None] + np.arange(length)
+
+    def forward() -> Value:
+        whole = signal if b.rank(signal) == 3 else b.op("Unsqueeze", signal, b.ints(2))
+        frames = b.op("Gather", whole, b.constant(places), axis=1)
+        if window is not None:
+            frames = b.op("Mul", frames, b.op("Unsqueeze", window, b.ints(1)))
+        return b.op("DFT", frames, None, b.constant(2), onesided=int(g.number("onesided", 1)))
+
+    return g.through(forward)

@@ -1,0 +1,34 @@
+"""The wheel of this machine: small, complete, and at work where nothing else of the tree is. `make install-check` tries
+all of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pyodide_pkg import wheel as pyodide_wheel
+from wasm_kernels import systems, wheels
+
+from . import install
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return wheels.build(systems.here(), tmp_path_factory.mktemp("wheel"))
+
+
+def test_is_small_and_complete(wheel: Path) -> None:
+    assert [*wheels.problems(wheel, systems.here()), *wheels.size_problems(wheel)] == []
+
+
+def test_works_in_an_environment_of_its_own(wheel: Path, tmp_path: Path) -> None:
+    install.check_here(wheel, tmp_path, pyodide_wheel.build(tmp_path / "pyodide"), shared=True)
+
+
+def test_what_is_wrong_with_a_wheel_is_said(tmp_path: Path) -> None:
+    large = tmp_path / "large.whl"
+    large.write_bytes(bytes(wheels.MAXIMUM + 1))
+    assert list(wheels.size_problems(large)) == [
+        f"it has {wheels.MAXIMUM + 1:,} bytes, and at most {wheels.MAXIMUM:,} are allowed"
+    ]

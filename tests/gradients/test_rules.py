@@ -1,0 +1,148 @@
+"""Each rule beside finite differences, with sizes that are known and with sizes that are not."""
+
+import numpy as np
+import pytest
+from onnx import helper
+
+import webrnn
+from tests.onnx.models import floats, integers, model
+from webrnn.errors import UnsupportedOp
+from webrnn.ops.rows import ROWS
+
+from .cases import cases
+from .finite import assert_right
+
+CASES = cases()
+
+ELSEWHERE = {
+    ("", "If"),
+    ("", "NegativeLogLikelihoodLoss"),
+    ("", "RotaryEmbedding"),
+    ("", "SoftmaxCrossEntropyLoss"),
+    ("webrnn", "ExpectShape"),
+    ("webrnn", "Expression"),
+    ("webrnn", "GruCell"),
+    ("webrnn", "GruReset"),
+    ("webrnn", "GruUpdate"),
+    ("webrnn", "LstmCell"),
+    ("webrnn", "RnnCell"),
+    ("webrnn", "Scan"),
+}
+"""Ops with rules that have no case: below and in test_scans.py, test_cells.py and test_random_graphs.py."""
+
+
+def _needs_sizes(case):
+    """Whether there is a gradient only if sizes are known before it runs."""
+    if case.op in ("DFT", "Squeeze"):
+        return len(case.operands) == 1
+    return case.op in ("Attention", "STFT") or case.attrs.get("auto_pad") == "SAME_UPPER"
+
+
+def _name(case):
+    shapes = ",".join("-" if item is None else "x".join(map(str, item.shape)) for item in case.operands)
+    return f"{case.op}[{shapes}]" + "".join(f",{key}={value}" for key, value in case.attrs.items())
+
+
+@pytest.mark.parametrize("case", CASES, ids=_name)
+def test_rule(case):
+    assert assert_right(case.graph(), case.arguments) == len(case.arguments)
+
+
+@pytest.mark.parametrize("case", CASES, ids=_name)
+def test_rule_with_sizes_that_are_known_while_running(case):
+    if _needs_sizes(case):
+        with pytest.raises(webrnn.Error):
+            assert_right(case.graph(named_sizes=True), case.arguments)
+    else:
+        assert_right(case.graph(named_sizes=True), case.arguments)
+
+
+def test_every_rule_is_tried():
+    tried = {(case.domain, case.op) for case in CASES}
+    assert {key for key, row in ROWS.items() if row.gradient} - tried == ELSEWHERE
+    assert {key for key in tried if not ROWS[key].gradient} == set()
+
+
+def _gradients(nodes, inputs, wrt, feeds, weights=(), opset=17):
+    proto = model(nodes, inputs, [floats("loss", [])], weights, opset).SerializeToString()
+    return webrnn.InferenceSession(webrnn.gradient(proto, "loss", wrt), backend="numpy").run(None, feeds)
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum"])
+def test_cross_entropy(reduction):
+    rng = np.random.default_rng(0)
+    scores, target = rng.standard_normal((5, 3)).astype(np.float32), rng.integers(0, 3, 5)
+    node = helper.make_node("SoftmaxCrossEntropyLoss", ["x", "t"], ["loss"], reduction=reduction)
+    _, found = _gradients([node], [floats("x", [5, 3]), integers("t", [5])], ["x"], {"x": scores, "t": target})
+    soft = np.exp(scores) / np.exp(scores).sum(1, keepdims=True)
+    wanted = (soft - np.eye(3)[target]) / (5 if reduction == "mean" else 1)
+    np.testing.assert_allclose(found, wanted, atol=1e-6)
+
+
+def test_negative_log_likelihood():
+    rng = np.random.default_rng(0)
+    scores, target = rng.standard_normal((5, 3)).astype(np.float32), rng.integers(0, 3, 5)
+    node = helper.make_node("NegativeLogLikelihoodLoss", ["x", "t"], ["loss"], reduction="sum")
+    _, found = _gradients([node], [floats("x", [5, 3]), integers("t", [5])], ["x"], {"x": scores, "t": target})
+    np.testing.assert_allclose(found, -np.eye(3)[target], atol=1e-6)
+
+
+def test_rotary_embedding():
+    """It is linear: the gradient along a direction is the result for it."""
+    rng = np.random.default_rng(0)
+    feeds = {
+        name: rng.standard_normal(shape).astype(np.float32)
+        for name, shape in (("x", (1, 2, 3, 4)), ("w", (1, 2, 3, 4)))
+    }
+    feeds |= {name: rng.standard_normal((1, 3, 2)).astype(np.float32) for name in ("cos", "sin")}
+    nodes = [
+        helper.make_node("RotaryEmbedding", ["x", "cos", "sin"], ["y"]),
+        helper.make_node("Mul", ["y", "w"], ["weighed"]),
+        helper.make_node("ReduceSum", ["weighed"], ["loss"], keepdims=0),
+    ]
+    inputs = [floats(name, item.shape) for name, item in feeds.items()]
+    loss, found = _gradients(nodes, inputs, ["x"], feeds, opset=23)
+    np.testing.assert_allclose((found * feeds["x"]).sum(), loss, rtol=1e-5)
+
+
+def test_what_has_no_rule_is_named():
+    node = helper.make_node("Det", ["x"], ["loss"], name="determinant")
+    with pytest.raises(UnsupportedOp, match=r"node 'determinant' \(Det\): Det has no rule for gradients"):
+        _gradients([node], [floats("x", [3, 3])], ["x"], {})
+
+
+def test_what_has_no_rule_and_no_gradient_is_left_alone():
+    nodes = [helper.make_node("Det", ["x"], ["d"]), helper.make_node("Mul", ["d", "y"], ["loss"])]
+    feeds = {"x": np.eye(3, dtype=np.float32) * 2, "y": np.float32(3)}
+    loss, found = _gradients(nodes, [floats("x", [3, 3]), floats("y", [])], ["y"], feeds)
+    assert (loss, found) == (24, 8)
+
+
+def test_integers_carry_no_gradient():
+    nodes = [
+        helper.make_node("Cast", ["x"], ["whole"], to=7),
+        helper.make_node("Cast", ["whole"], ["back"], to=1),
+        helper.make_node("Mul", ["back", "x"], ["product"]),
+        helper.make_node("ReduceSum", ["product"], ["loss"], keepdims=0),
+    ]
+    x = np.float32([1.5, 2.5])
+    _, found = _gradients(nodes, [floats("x", [2])], ["x"], {"x": x})
+    assert found.tolist() == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("op", "attrs", "attribute"),
+    [
+        ("GatherND", {"batch_dims": 1}, "batch_dims"),
+        ("AveragePool", {"kernel_shape": [2], "ceil_mode": 1}, "ceil_mode"),
+    ],
+)
+def test_refuses_what_a_rule_does_not_do(op, attrs, attribute):
+    inputs = [floats("x", [2, 3, 5]), *([integers("i", [2, 1, 1])] if op == "GatherND" else [])]
+    names = [value.name for value in inputs]
+    nodes = [
+        helper.make_node(op, names, ["y"], name="n", **attrs),
+        helper.make_node("ReduceSum", ["y"], ["loss"], keepdims=0),
+    ]
+    with pytest.raises(UnsupportedOp, match=attribute):
+        _gradients(nodes, inputs, ["x"], {})
