@@ -103,7 +103,7 @@ def _stages_native(tool: Toolchain, system: System, work: Path, output: Path, ex
     builds = {isa: _spelled(flags, tool) for isa, flags in system.builds().items()}
     texts = [str(work / f"{isa}.s") for isa in builds]
     text, objects = str(work / "all.s"), [str(work / f"{name}.o") for name in ("all", "cpu", "team")]
-    compile_ = [*base, *COMMON, *NATIVE, *extra]
+    compile_ = [*base, *COMMON, *NATIVE, *system.compiling, *extra]
     return [
         [
             *([*compile_, *flags, f"-DWEBRNN_SUFFIX={isa}", *ASSEMBLY, str(HERE / "all.c"), "-o", file]

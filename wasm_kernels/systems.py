@@ -24,6 +24,9 @@ FUSED_ISAS = ("avx2", "avx512", "neon")
 # A multiply-add is a product and a sum, each rounded.
 UNFUSED = "-DWEBRNN_UNFUSED"
 
+# Tables for exceptions and debuggers, 30 KB of a wheel: no exception passes a kernel. Windows asks for them.
+NO_UNWINDING = ["-fno-asynchronous-unwind-tables", "-fno-unwind-tables"]
+
 NO_LIBRARIES = ["-nostdlib"]
 #: Arithmetic that the processor lacks, and a stack that grows page by page.
 COMPILER_RT = "-rtlib=compiler-rt"
@@ -37,6 +40,7 @@ class System:
     tags: tuple[str, ...]
     suffix: str = ".so"
     linking: list[str] = field(default_factory=lambda: NO_LIBRARIES)
+    compiling: list[str] = field(default_factory=lambda: NO_UNWINDING)
 
     @property
     def library(self) -> str:
@@ -81,7 +85,7 @@ def _macos(machine: str, zig_machine: str, isas: dict[str, list[str]]) -> System
 
 def _windows(machine: str, zig_machine: str, isas: dict[str, list[str]]) -> System:
     linking = [*NO_LIBRARIES, COMPILER_RT, "-lkernel32"]
-    return System(f"windows-{machine}", f"{zig_machine}-windows-gnu", isas, (f"win_{machine}",), ".dll", linking)
+    return System(f"windows-{machine}", f"{zig_machine}-windows-gnu", isas, (f"win_{machine}",), ".dll", linking, [])
 
 
 SYSTEMS = {
