@@ -19,6 +19,7 @@ from webrnn.corpora import read
 
 TELLS_BAD_ITEMS = 3  # exit code
 
+
 def command(model: Path, items: Path, output: Path, processes: int) -> list[str]:
     arguments = [str(model), str(items), "-o", str(output), "--outputs", "h", "--processes", str(processes)]
     return [sys.executable, "-m", "webrnn.cli", "map", *arguments, "--quiet"]
