@@ -292,11 +292,12 @@ def _reduce_case(kernel: Kernel, rng: np.random.Generator, outer: int, n: int, i
 
 def _reduce_grid(kernel: Kernel, rng: np.random.Generator) -> Iterator[Case]:
     for n in SIZES:
-        for inner in (1, 2, 7, 16, 19):
+        for inner in (1, 2, 7, 16, 19, 32, 67):
             yield _reduce_case(kernel, rng, 2, n, inner)
-    case = _reduce_case(kernel, rng, 1, 40, 1)
-    case.arguments["x"][33] = np.nan
-    yield Case("NaN", case.arguments, case.outputs)
+    for n, inner in ((40, 1), (3, 40)):
+        case = _reduce_case(kernel, rng, 1, n, inner)
+        case.arguments["x"][33] = np.nan
+        yield Case(f"NaN in {n}x{inner}", case.arguments, case.outputs, case.tolerance)
 
 
 def _softmax_case(rng: np.random.Generator, rows: int, n: int) -> Case:

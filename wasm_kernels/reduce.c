@@ -73,6 +73,9 @@ INLINE void lanes_store(float *p, Lanes l, int rest) {
   })
 #endif
 
+/* Outputs that are summed side by side: one chain alone would wait for each of its sums. */
+#define COLUMNS 32
+
 /* name, start value, acc from acc and v, fold of a and b, result from the total and the count */
 #define REDUCE(name, start, step, fold, finish)                                                      \
   void wr_##name(const float *x, float *y, int32_t outer, int32_t n, int32_t inner) {                \
@@ -90,7 +93,24 @@ INLINE void lanes_store(float *p, Lanes l, int rest) {
         y[0] = (finish);                                                                             \
         continue;                                                                                    \
       }                                                                                              \
-      for (int i = 0; i < inner; i += VL) {                                                          \
+      int i = 0;                                                                                     \
+      for (; i + COLUMNS <= inner; i += COLUMNS) {                                                   \
+        vf sums[COLUMNS / VL];                                                                       \
+        UNROLL for (int j = 0; j < COLUMNS / VL; j++) sums[j] = vset(start);                         \
+        for (int k = 0; k < n; k++) {                                                                \
+          const float *p = x + (ptrdiff_t)k * inner + i;                                             \
+          UNROLL for (int j = 0; j < COLUMNS / VL; j++) {                                            \
+            vf acc = sums[j], v = vload(p + j * VL);                                                 \
+            sums[j] = (step);                                                                        \
+          }                                                                                          \
+        }                                                                                            \
+        UNROLL for (int j = 0; j < COLUMNS / VL; j++) vstore(y + i + j * VL, sums[j]);               \
+        for (int j = i; j < i + COLUMNS; j++) {                                                      \
+          float total = y[j];                                                                        \
+          y[j] = (finish);                                                                           \
+        }                                                                                            \
+      }                                                                                              \
+      for (; i < inner; i += VL) {                                                                   \
         int rest = inner - i;                                                                        \
         vf acc = vset(start);                                                                        \
         for (int k = 0; k < n; k++) {                                                                \
