@@ -193,3 +193,28 @@ def test_a_step_of_a_stream_has_one_frame():
     assert next(gru.guesses().tries()).shapes["x"] == (200, 1, 6)
     assert next(gru.guesses(is_step=True).tries()).shapes["x"] == (1, 1, 6)
     assert next(gru.guesses({"steps": 3}, is_step=True).tries()).shapes["x"] == (3, 1, 6)
+
+
+@pytest.mark.parametrize(
+    ("shape", "sizes"),
+    [("3, 25, 2, 2", {"N": 1, "T": 75}), ("-1, 9, 2, 2", {"N": 1, "T": 9}), ("1, 7, 4", {"N": 1, "T": 7})],
+)
+def test_sizes_that_have_to_go_together_are_searched(shape, sizes):
+    rank = shape.count(",") + 1
+    guess, _, _ = runs(f"g (float[N, T, 4] x) => (y) <int64[{rank}] s = {{{shape}}}> {{ y = Reshape(x, s) }}")
+    assert guess.sizes == sizes
+
+
+def test_a_plan_is_asked_which_sizes_it_takes(tmp_path):
+    text = "g (float[batch, t, 4] x) => (y) <int64[2] s = {-1, 36}> { y = Reshape(x, s) }"
+    head = '<ir_version: 8, opset_import: ["": 17]> '
+    model = webrnn.InferenceSession(parse_model(head + text).SerializeToString())
+    model.export(tmp_path / "model.rnn")
+    plan = webrnn.InferenceSession(tmp_path / "model.rnn")
+    guess, _, (y,) = first_that_runs(plan.guesses().tries(), lambda feeds: plan.run(None, feeds))
+    assert guess.sizes["t"] % 9 == 0
+    assert y.shape[1] == 36
+
+
+def test_images_may_have_their_channels_last():
+    assert first("g (float[n, h, w, 3] x) => (y) { y = Identity(x) }").sizes == {"n": 1, "h": 32, "w": 32}

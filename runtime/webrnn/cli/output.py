@@ -62,7 +62,8 @@ def show(arguments: argparse.Namespace, data: Any, text: Callable[[], str], file
 
 def to_json(data: Any) -> str:
     """As JSON has it: numbers that are not finite are null."""
-    return json.dumps(_plain(data), indent=1, ensure_ascii=sys.stdout.encoding.lower() not in ("utf-8", "utf8"))
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"  # a notebook's, or a buffer's, may say nothing
+    return json.dumps(_plain(data), indent=1, ensure_ascii=encoding.lower() not in ("utf-8", "utf8"))
 
 
 def _plain(data: Any) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from webrnn.checks.check import Condition
 from webrnn.checks.graphs import check_graph
@@ -14,11 +14,16 @@ _MOST_SEARCHED = 4096
 _MOST_FOUND = 4
 
 
-class Constraints:
-    """Conditions on sizes. Without a graph, as for a plan, there are none."""
+Takes = Callable[[Mapping[str, int]], bool | None]
+"""Whether a plan takes these sizes; None if they do not say it."""
 
-    def __init__(self, graph: Graph | None):
+
+class Constraints:
+    """Conditions on sizes. Without a graph, as for a plan, there are none: the plan is asked."""
+
+    def __init__(self, graph: Graph | None, takes: Takes | None = None):
         self.conditions: list[Condition] = []
+        self._takes = takes or (lambda sizes: None)
         if graph is not None:
             try:
                 self.conditions = check_graph(graph.copy(), may_refuse=False)
@@ -38,7 +43,7 @@ class Constraints:
 
     def allows(self, sizes: Mapping[str, int]) -> bool:
         """Whether no condition is broken, as far as its sizes are among these."""
-        return self.broken(sizes) is None
+        return self.broken(sizes) is None and self._takes(sizes) is not False
 
     def broken(self, sizes: Mapping[str, int]) -> Error | None:
         for condition in self.conditions:
@@ -53,13 +58,14 @@ class Constraints:
     def allowed_alone(self, name: str, known: Mapping[str, int]) -> Iterator[int]:
         """Numbers that the conditions on this size alone allow; 1 last, to which tensors are broadcast by chance."""
         alone = [each for each in self.conditions if _names(each, known) == {name}]
-        if not alone:
+        if not alone and self._takes({**known, name: 1}) is None:
             return
         count = 0
         for number in (*range(2, _MOST_SEARCHED), 1):
             if count == _MOST_FOUND:
                 return
-            if all(_holds(each, {**known, name: number}) for each in alone):
+            sizes = {**known, name: number}
+            if all(_holds(each, sizes) for each in alone) and self._takes(sizes) is not False:
                 count += 1
                 yield number
 

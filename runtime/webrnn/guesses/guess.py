@@ -13,7 +13,7 @@ import numpy as np
 from webrnn.errors import OptionError, ShapeError
 from webrnn.ir import Graph, Value
 
-from .constraints import Constraints
+from .constraints import Constraints, Takes
 from .names import unknown_name
 from .sizes import LENGTHS, WORDS, OpenSize, arithmetic, open_sizes, sizes_of
 from .uses import INDEX, uses_of
@@ -22,6 +22,8 @@ from .values import Fill, fills
 _MOST_TRIES = 40
 _MOST_CHOICES = 4000
 """Of sizes that are looked at where the conditions refuse the plausible ones."""
+_MOST_SEARCHES = 16
+"""For a number that goes with those of the other sizes."""
 _MOST_FILLS = 6
 _ELEMENTS = 2
 """Of a sequence."""
@@ -149,7 +151,7 @@ class Guesses:
     """Of a model: its inputs, its graph if there is one, the inputs that are states, and what a caller has said.
 
     `sizes` are of open sizes by name, `shapes` of inputs, `given` the arrays of some inputs. `is_step` is for a step of
-    a stream: sequences have one frame.
+    a stream: sequences have one frame. `takes` says of a plan, which has no graph, whether it takes some sizes.
     """
 
     def __init__(
@@ -161,6 +163,7 @@ class Guesses:
         shapes: Mapping[str, Sequence[int]] | None = None,
         given: Mapping[str, Any] | None = None,
         is_step: bool = False,
+        takes: Takes | None = None,
     ):
         self._is_step = is_step
         self.given = dict(given or {})
@@ -172,7 +175,7 @@ class Guesses:
         self._sizes = {**_sizes_of(inputs, self.given), **bound_sizes(inputs, sizes or {}, shapes or {})}
         self._states = frozenset(states)
         self._uses, self._loops = ({}, frozenset()) if graph is None else uses_of(graph)
-        self._constraints = Constraints(graph)
+        self._constraints = Constraints(graph, takes)
         for value in self.inputs:
             if value.name not in self.given:
                 _require_known(value)
@@ -233,7 +236,25 @@ class Guesses:
             if len(seen) == _MOST_TRIES:
                 return
         if not seen:
-            yield fallback or {}
+            order = [size.name for size in sorted(found, key=lambda size: size.kind != "batch")]
+            together = self._searched(order, numbers, known, iter(range(_MOST_SEARCHES)))
+            yield from [complete(chosen) for chosen in islice(together, 1)] or [fallback or {}]
+
+    def _searched(
+        self, order: Sequence[str], numbers: Mapping[str, Sequence[int]], known: Mapping[str, int], left: Iterator[int]
+    ) -> Iterator[dict[str, int]]:
+        """Numbers that the conditions allow together: one size after the other gets a plausible one, or else one that
+        goes with those before it."""
+        if not order:
+            yield dict(known)
+            return
+        name, *others = order
+        plausible = [number for number in numbers[name] if self._constraints.allows({**known, name: number})]
+        for number in plausible:
+            yield from self._searched(others, numbers, {**known, name: number}, left)
+        if next(left, None) is not None:
+            for number in self._constraints.allowed_alone(name, known):
+                yield from self._searched(others, numbers, {**known, name: number}, left)
 
     def _numbers(self, size: OpenSize, known: Mapping[str, int]) -> list[int]:
         """What one size may be, as far as conditions on it alone say it."""
