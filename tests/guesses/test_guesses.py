@@ -7,8 +7,10 @@ import pytest
 from onnx.parser import parse_model
 
 import webrnn
-from webrnn.guesses import first_that_runs, unknown_name
+from webrnn.guesses import Guesses, first_that_runs
 from webrnn.guesses.sizes import arithmetic
+from webrnn.ir import DType, Value
+from webrnn.names import unknown_name
 
 
 def zeros(match):
@@ -148,13 +150,11 @@ def test_names_and_shapes_that_there_are_not(given, message):
         first("g (float[batch, frames, 80] x) => (y) { y = Identity(x) }", **given)
 
 
-def test_an_input_of_unknown_rank_needs_a_shape():
-    proto = parse_model('<ir_version: 8, opset_import: ["": 17]> g (float[n] x) => (float[n] y) { y = Relu(x) }')
-    proto.graph.input[0].type.tensor_type.ClearField("shape")
-    s = webrnn.InferenceSession(proto.SerializeToString(), backend="numpy")
+def test_without_a_graph_an_input_of_unknown_rank_needs_a_shape():
+    inputs = [Value("x", DType.FLOAT, None)]
     with pytest.raises(webrnn.ShapeError, match=r"--shape x=1x16"):
-        s.guesses()
-    assert next(s.guesses(shapes={"x": (3,)}).tries()).shapes == {"x": (3,)}
+        Guesses(inputs)
+    assert next(Guesses(inputs, shapes={"x": [1, 3]}).tries()).shapes == {"x": (1, 3)}
 
 
 def test_a_model_that_takes_nothing_says_what_to_try():
@@ -218,3 +218,15 @@ def test_a_plan_is_asked_which_sizes_it_takes(tmp_path):
 
 def test_images_may_have_their_channels_last():
     assert first("g (float[n, h, w, 3] x) => (y) { y = Identity(x) }").sizes == {"n": 1, "h": 32, "w": 32}
+
+
+@pytest.mark.parametrize(("node", "shape"), [("MatMul(x, w)", (1, 8)), ("MatMul(x, w) z = Conv(x, k)", None)])
+def test_a_rank_that_the_model_does_not_say(node, shape):
+    text = f"g (float[n] x) => (y) <float[8, 4] w, float[2, 8, 1] k = {{{', '.join(['0'] * 16)}}}> {{ y = {node} }}"
+    head = '<ir_version: 8, opset_import: ["": 17]> '
+    proto = parse_model(head + re.sub(r"float\[(\d+), (\d+)\] w(?=[,>])", zeros, text))
+    proto.graph.input[0].type.tensor_type.ClearField("shape")
+    made = webrnn.InferenceSession(proto.SerializeToString(), backend="numpy")
+    guess, feeds, _ = first_that_runs(made.guesses().tries(), lambda feeds: made.run(None, feeds))
+    assert feeds["x"].ndim == (2 if shape else 3)
+    assert shape is None or guess.shapes == {"x": shape}

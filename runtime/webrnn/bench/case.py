@@ -16,6 +16,7 @@ from webrnn.errors import BackendError, Error, LimitError, OptionError, PlanErro
 from webrnn.guesses import first_that_runs, open_sizes
 from webrnn.ir import DType, Value
 from webrnn.ir.dims import is_static
+from webrnn.names import unknown_name
 
 from .inputs import Stored, stored_inputs
 from .models import BUILT_IN, FURTHER
@@ -150,8 +151,7 @@ def require_sizes(inputs: Sequence[Value], sizes: Mapping[str, int]) -> None:
     """Raises if a size is of no axis that the model leaves open."""
     names = list(dict.fromkeys(name for value in inputs for name in open_sizes(value).values()))
     if unknown := [name for name in sizes if name not in names]:
-        there = f"those are {', '.join(names)}" if names else "there are none"
-        raise OptionError(f"--size {unknown[0]}: the model has no such open size; {there}")
+        raise OptionError(unknown_name("size", unknown[0], names))
 
 
 def is_built_in(text: str) -> bool:

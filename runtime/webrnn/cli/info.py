@@ -43,7 +43,7 @@ from .options import (
     input_shapes,
     optimized,
     pass_names,
-    refuse_weights_of_a_plan,
+    refuse_options_of_models,
     sizes,
     weights_asked_for,
     with_sizes,
@@ -64,7 +64,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> None:
     plan = plan_bytes(arguments.model)
     if plan is not None:
-        refuse_weights_of_a_plan(arguments)
+        refuse_options_of_models(arguments)
+        if arguments.graph:
+            raise OptionError("a plan has no graph: `webrnn plan` prints its program")
         file = PlanFile(plan)
         first = next(guesses_for(InferenceSession(plan), arguments, {}).tries())
         texts, size = [*export.sections(file), guess_section(first)], f"{arguments.model}: {export.sizes_text(file)}"

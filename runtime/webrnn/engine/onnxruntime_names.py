@@ -11,6 +11,7 @@ from typing import Any, ClassVar, NoReturn
 
 from webrnn.errors import OptionError
 from webrnn.ir import DType, SymbolicDim, Value
+from webrnn.names import unknown_name
 from webrnn.onnx.tensors import spell_type
 
 CPU = "CPUExecutionProvider"
@@ -325,7 +326,7 @@ class OnnxruntimeCaller:
                 f"input {name!r} has a default in the model and is a constant here: give it to "
                 f"InferenceSession(model, fixed={{{name!r}: ...}})"
             )
-        return f"the model has no input {name!r}; it has {inputs}"
+        return unknown_name("input", name, inputs)
 
 
 def _converted(options: Any) -> SessionOptions:

@@ -13,6 +13,7 @@ from webrnn.errors import OptionError, PlanError, ShapeError
 from webrnn.formats.reader import read
 from webrnn.ir import Dim, Graph, Shape, SymbolicDim, Value
 from webrnn.ir.dims import is_late, is_static
+from webrnn.names import unknown_name
 from webrnn.passes import run_passes
 from webrnn.passes.base import Semantics
 from webrnn.passes.pipeline import FUSIONS, disabled_switches
@@ -436,7 +437,7 @@ class InferenceSession(OnnxruntimeMethods):
             raise OptionError(f"the names of outputs are a list: run([{output_names!r}], feeds)")
         for name in names:
             if name not in self._output_names:
-                raise ShapeError(f"the model has no output {name!r}; it has {self._output_names}")
+                raise ShapeError(unknown_name("output", name, self._output_names))
         for name in feeds:
             if name not in self._inputs:
                 raise ShapeError(self._caller.not_fed(name, list(self._inputs)))

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 from webrnn.checks.check import Condition
 from webrnn.checks.graphs import check_graph
 from webrnn.errors import Error
-from webrnn.ir import Dim, Graph, SymbolicDim
+from webrnn.ir import REFUSED, Dim, Graph, SymbolicDim, Value
 from webrnn.ir.dims import TooComplex
 
+_RANKS = (2, 3, 1, 4, 5, 0)
 _MOST_SEARCHED = 4096
 _MOST_FOUND = 4
 
@@ -68,6 +69,26 @@ class Constraints:
             if all(_holds(each, sizes) for each in alone) and self._takes(sizes) is not False:
                 count += 1
                 yield number
+
+
+def with_ranks(
+    inputs: Sequence[Value], graph: Graph | None, said: Collection[str]
+) -> tuple[Sequence[Value], Graph | None]:
+    """Inputs whose rank the model does not say have the first one that no check of the graph refuses."""
+    lacking = {value.name for value in inputs if value.shape is None and not value.container} - set(said)
+    for rank in _RANKS if graph is not None and lacking else ():
+        tried = graph.copy()  # type: ignore[union-attr]
+        for value in tried.inputs:
+            value.shape = (None,) * rank if value.name in lacking else value.shape
+        asked = tried.copy()
+        try:
+            check_graph(asked, may_refuse=False)
+        except Error:
+            continue
+        if not any(node.domain == REFUSED for node in asked.nodes):
+            shapes = {value.name: value.shape for value in tried.inputs}
+            return [Value(each.name, each.dtype, shapes[each.name], each.container) for each in inputs], tried
+    return inputs, graph
 
 
 def _holds(condition: Condition, sizes: Mapping[str, int]) -> bool:

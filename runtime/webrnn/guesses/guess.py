@@ -12,9 +12,9 @@ import numpy as np
 
 from webrnn.errors import OptionError, ShapeError
 from webrnn.ir import Graph, Value
+from webrnn.names import unknown_name
 
-from .constraints import Constraints, Takes
-from .names import unknown_name
+from .constraints import Constraints, Takes, with_ranks
 from .sizes import LENGTHS, WORDS, OpenSize, arithmetic, open_sizes, sizes_of
 from .uses import INDEX, uses_of
 from .values import Fill, fills
@@ -25,6 +25,8 @@ _MOST_CHOICES = 4000
 _MOST_SEARCHES = 16
 """For a number that goes with those of the other sizes."""
 _MOST_FILLS = 6
+_MOST_ELEMENTS = 2**40
+"""Of all inputs; what is more than the memory of a machine, the machine says."""
 _ELEMENTS = 2
 """Of a sequence."""
 _LENGTH = 8
@@ -92,6 +94,9 @@ class Guess:
 
     def feeds(self, rng: np.random.Generator) -> dict[str, Any]:
         """Arrays for all inputs; those that were given stay."""
+        if self.n_elements > _MOST_ELEMENTS:
+            shapes = ", ".join(f"{name} {_spell(shape)}" for name, shape in self.shapes.items())
+            raise ShapeError(f"inputs of these sizes are too large: {shapes}")
         return {
             value.name: self.given[value.name] if value.name in self.given else self._made(value, value.container, rng)
             for value in self.inputs
@@ -167,6 +172,7 @@ class Guesses:
     ):
         self._is_step = is_step
         self.given = dict(given or {})
+        inputs, graph = with_ranks(inputs, graph, {*self.given, *(shapes or {})})
         self.inputs = tuple(_shaped(value, shapes or {}) for value in inputs)
         names = [value.name for value in inputs]
         for name in self.given:
