@@ -1,6 +1,7 @@
 """What is guessed for inputs follows from what a graph does with them."""
 
 import re
+import shlex
 
 import numpy as np
 import pytest
@@ -230,3 +231,16 @@ def test_a_rank_that_the_model_does_not_say(node, shape):
     guess, feeds, _ = first_that_runs(made.guesses().tries(), lambda feeds: made.run(None, feeds))
     assert feeds["x"].ndim == (2 if shape else 3)
     assert shape is None or guess.shapes == {"x": shape}
+
+
+def test_one_frame_that_is_repeated_is_the_last_guess():
+    text = "g (float[batch, frames, 4] x) => (y) <float[30, 4] w> { y = Add(x, w) }"
+    assert first(text).sizes == {"batch": 1, "frames": 30}
+
+
+def test_options_can_be_pasted():
+    text = "g (float[batch, p, 4] x) => (y) { y = Identity(x) }"
+    proto = parse_model('<ir_version: 8, opset_import: ["": 17]> ' + text)
+    proto.graph.input[0].type.tensor_type.shape.dim[1].dim_param = "past + 1"
+    guess = next(webrnn.InferenceSession(proto.SerializeToString(), backend="numpy").guesses().tries())
+    assert shlex.split(guess.options) == ["--size", "batch=1", f"past + 1={guess.sizes['past + 1']}"]

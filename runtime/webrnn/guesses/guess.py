@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice, product
 from math import prod
+from shlex import quote
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,6 +30,8 @@ _MOST_ELEMENTS = 2**40
 """Of all inputs; what is more than the memory of a machine, the machine says."""
 _ELEMENTS = 2
 """Of a sequence."""
+_BY_CHANCE = 2
+"""A sequence of so few frames may fit only because one frame is repeated: 1500 positions are added to it, say."""
 _LENGTH = 8
 """Where no input has an axis that could be time."""
 
@@ -134,7 +137,7 @@ class Guess:
         >>> next(iter(Guesses([Value("x", DType.FLOAT, (Symbol("batch"), Symbol("T"), 80))]).tries())).options
         '--size batch=1 T=200'
         """
-        guessed = [f"{row.name}={row.number}" for row in self.size_rows() if row.why != GIVEN]
+        guessed = [quote(f"{row.name}={row.number}") for row in self.size_rows() if row.why != GIVEN]
         return f"--size {' '.join(guessed)}" if guessed else ""
 
     def as_data(self) -> dict[str, Any]:
@@ -267,9 +270,10 @@ class Guesses:
         plausible = [
             number for number in LENGTHS[size.kind] if self._constraints.allows({**known, size.name: number})
         ]  # fmt: skip
-        if plausible:
+        if max(plausible, default=0) > _BY_CHANCE or (plausible and size.kind == "batch"):
             return plausible
-        return list(self._constraints.allowed_alone(size.name, known)) or list(LENGTHS[size.kind])
+        alone = [number for number in self._constraints.allowed_alone(size.name, known) if number not in plausible]
+        return sorted((*alone, *plausible), key=lambda number: number <= _BY_CHANCE) or list(LENGTHS[size.kind])
 
 
 def _levels(numbers: Mapping[str, Sequence[int]]) -> Iterator[dict[str, int]]:

@@ -17,7 +17,7 @@ SECOND = 16000
 LENGTHS: dict[str, tuple[int, ...]] = {
     "samples": (
         SECOND, 10 * SECOND, 5 * SECOND, 3 * SECOND, 2 * SECOND, 1 << 14, SECOND // 2, 1536, 1024, 576, 512, 256, 128,
-        20,
+        20, 1280, 640, 480, 320, 160,
     ),
     "block": (512, 576, 256, 128, 1024, 480, 160, 320, 640, 1280, SECOND),
     "frames": (200, 100, 50, 16, 300, 1000, 76, 8, 4, 1),
