@@ -11,6 +11,7 @@ import numpy as np
 
 from webrnn.engine.feeds import checked_feed
 from webrnn.engine.limits import Limits
+from webrnn.engine.onnxruntime_names import NodeArg
 from webrnn.engine.session import InferenceSession
 from webrnn.errors import BackendError, Error, LimitError, OptionError, PlanError, UnsupportedOp
 from webrnn.guesses import first_that_runs, open_sizes
@@ -91,6 +92,9 @@ def feeds_for(
     seed: int = 0,
 ) -> dict[str, np.ndarray]:
     """What is not stored is made up; without `sizes` all that are open are 1."""
+    for value in (*session.inputs, *session.outputs):
+        if "seq" in value.container or value.dtype is DType.STRING:
+            raise OptionError(f"results are compared as numbers, and {value.name!r} is {NodeArg.of(value).type}")
     given = stored.inputs if stored is not None else {}
     if unknown := [name for name in given if name not in {value.name for value in session.inputs}]:
         names = ", ".join(value.name for value in session.inputs)

@@ -85,6 +85,8 @@ def _parser(words: Sequence[str]) -> tuple[argparse.ArgumentParser, dict[str, An
 
 def _say(error: Error) -> int:
     """In one line, whatever it lists."""
-    first, *more = [line.strip() for line in str(error).splitlines()] or [""]
+    from .output import in_options
+
+    first, *more = [line.strip() for line in in_options(str(error)).splitlines()] or [""]
     print(f"webrnn: {type(error).__name__}: {' '.join([first, '; '.join(more)]).rstrip()}", file=sys.stderr)
     return FAILED

@@ -133,7 +133,7 @@ def _export(
         if shapes is not None or all(is_static(value.shape) for value in session.inputs):
             raise PlanError(f"{error}{_with_numbers_fixed(session, arguments)}") from None
         if carry is not None:
-            raise PlanError(str(error).replace("shapes={input: shape}", "--shape INPUT=1x16")) from error
+            raise
     for guess in islice(guesses_for(session, arguments, {}).tries(), _MOST_TRIES):
         try:
             said = exported(guess.shapes)

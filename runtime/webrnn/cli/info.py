@@ -48,7 +48,7 @@ from .options import (
     weights_asked_for,
     with_sizes,
 )
-from .output import add_json_option, show
+from .output import add_json_option, in_options, show
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -218,7 +218,7 @@ def stream_section(graph: Graph, disable: list[str], frames: ByFrames) -> str:
         model = StreamingModel.of_graph(graph, "internal", lambda graph: Executor(graph), disable, by_frames=frames)
         memory = bytes_text(model.start_bytes())
     except Error as error:
-        return f"not by frames: {error}"
+        return f"not by frames: {in_options(str(error))}"
     assert model.timing is not None
     lines = ["by frames", f"  {len(model.pairs)} states, {memory} for one stream", *_cost_lines(model, whole)]
     return "\n".join(lines) + f"\n{timing_text(model.timing)}"
