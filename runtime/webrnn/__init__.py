@@ -19,10 +19,13 @@ if TYPE_CHECKING:
         OrtValue,
         RunOptions,
         SessionOptions,
+        disable_telemetry_events,
+        enable_telemetry_events,
         get_all_providers,
         get_available_providers,
         get_device,
         set_default_logger_severity,
+        set_default_logger_verbosity,
         set_seed,
     )
     from webrnn.engine.session import InferenceSession
@@ -56,6 +59,8 @@ __all__ = [
     "audio",
     "build",
     "corpora",
+    "disable_telemetry_events",
+    "enable_telemetry_events",
     "get_all_providers",
     "get_available_providers",
     "get_device",
@@ -63,6 +68,7 @@ __all__ = [
     "optimize",
     "save_onnx",
     "set_default_logger_severity",
+    "set_default_logger_verbosity",
     "set_seed",
     "trainer",
     "training",
@@ -70,7 +76,8 @@ __all__ = [
 
 _NAMES_OF_ONNXRUNTIME = (
     "ExecutionMode", "GraphOptimizationLevel", "ModelMetadata", "NodeArg", "OrtValue", "RunOptions", "SessionOptions",
-    "get_all_providers", "get_available_providers", "get_device", "set_default_logger_severity", "set_seed",
+    "disable_telemetry_events", "enable_telemetry_events", "get_all_providers", "get_available_providers",
+    "get_device", "set_default_logger_severity", "set_default_logger_verbosity", "set_seed",
 )  # fmt: skip
 """What callers of onnxruntime ask a module for, beside InferenceSession."""
 

@@ -44,6 +44,6 @@ def test_it_runs_a_model(browser: Browser, root: Path) -> None:
         page.screenshot(path=SCREENSHOTS / "site-jupyter.png")
         assert page.evaluate("violations") == []
         assert [line for line in problems if "asks" in line] == [], "it needs no other host"
-    assert texts[0] == "[NodeArg(name='x', shape=[1, 'time', 40], type='tensor(float)')]"
+    assert texts[0] == "[NodeArg(name='x', type='tensor(float)', shape=[1, 'time', 40])]"
     assert texts[2].strip() == "the same bits: True"
     assert texts[3].startswith("backend pyodide")

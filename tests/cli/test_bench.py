@@ -3,7 +3,7 @@ import sys
 from functools import cache
 
 import numpy as np
-import onnx
+import onnx.parser
 import pytest
 
 import webrnn
@@ -349,3 +349,14 @@ def test_switches(tmp_path, capsys):
 def test_wrong_options_for_times(arguments, message, capsys):
     assert times(*arguments) == 1
     assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("types", "node"),
+    [("string[n] x) => (string[n] y", "Identity(x)"), ("float[n] x) => (seq(float[n]) y", "SequenceConstruct(x)")],
+)
+def test_results_that_are_no_numbers(types, node, tmp_path, capsys):
+    text = f'<ir_version: 8, opset_import: ["": 17]> g ({types}) {{ y = {node} }}'
+    (tmp_path / "m.onnx").write_bytes(onnx.parser.parse_model(text).SerializeToString())
+    assert main(["bench", str(tmp_path / "m.onnx"), "--seconds", "0", "--rounds", "1", "--backend", "numpy"]) == 1
+    assert "results are compared as numbers" in capsys.readouterr().err

@@ -156,7 +156,7 @@ def test_numbers_out_of_range(arguments, capsys):
         (["rnn_128", "--backend", ","], "--backend names nothing"),
         (["--ab", "relaxed", "--backend", "native,wasm"], "--ab takes one backend"),
         (["--stream", "--html", "a.html"], "--html does not apply to --stream: it applies to times of models"),
-        (["--stream", "--size", "stpes=3"], "--size stpes: the model has no such open size; those are steps, batch"),
+        (["--stream", "--size", "stpes=3"], "the model has no size 'stpes': did you mean 'steps'? It has steps, batch"),
         (["--stream", "nowhere.onnx"], "no file, and no built-in model"),
     ],
 )
@@ -174,7 +174,7 @@ def test_sizes_of_a_file_that_it_does_not_have(tmp_path, capsys):
     (tmp_path / "m.onnx").write_bytes(streaming_gru(4, 5))
     for mode in ([], ["--ab", "relaxed"], ["--against", str(CHECKOUT)]):
         assert main(["bench", str(tmp_path / "m.onnx"), *mode, "--size", "frames=3", "--rounds", "1"]) == 1
-        assert "--size frames: the model has no such open size; those are steps, batch" in capsys.readouterr().err
+        assert "the model has no size 'frames'; it has steps, batch" in capsys.readouterr().err
 
 
 def test_what_figures_were_measured_with_is_plain_json():

@@ -1,3 +1,4 @@
+import os
 import subprocess
 import sys
 
@@ -58,12 +59,61 @@ def test_run_with_threads(path, capsys):
         ["--input", "X"],
         ["--input", "X=none.npy"],
         ["--size", "n=many"],
+        ["--size", "seq=99999999999999999999"],
+        ["--size", "seq=2147483647", "batch=2147483647"],
+        ["--input", f"X={'[' * 300}{']' * 300}"],
         ["--backend", "none"],
     ],
 )
 def test_wrong_arguments(path, arguments, capsys):
     assert main(["run", path, *arguments]) == 1
-    assert capsys.readouterr().err.startswith("webrnn: ")
+    err = capsys.readouterr().err
+    assert err.startswith("webrnn: ")
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize("arguments", [["run", "--seed", "-1"], ["run", "--threads", "x"], ["profile", "--seed", "x"]])
+def test_numbers_that_are_none(path, arguments, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main([arguments[0], path, *arguments[1:]])
+    assert ended.value.code == 2
+    assert repr(arguments[-1]) in capsys.readouterr().err
+
+
+def test_nothing_slow_is_imported_before_an_interrupt_is_caught():
+    code = "import sys, webrnn.cli; sys.exit('numpy' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+def test_an_interrupt_while_modules_are_imported(monkeypatch):
+    def interrupted(name):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("webrnn.cli.import_module", interrupted)
+    assert main(["run", "m.onnx"]) == 130
+
+
+def test_letters_that_a_terminal_lacks(path, tmp_path):
+    words = [sys.executable, "-m", "webrnn.cli", "info", path]
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii", "COLUMNS": "40"}
+    done = subprocess.run(words, capture_output=True, env=environment)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert b"?" in done.stdout
+
+
+def test_a_closed_stdout(path, monkeypatch):
+    monkeypatch.setattr(sys, "stdout", None)
+    assert main(["info", path]) == 0
+
+
+@pytest.mark.parametrize("options", [["export"], ["export", "-o"], ["plan", "--output"], ["quantize", "-o"]])
+def test_a_model_is_not_written_over(options, tmp_path, capsys):
+    file = tmp_path / "model.rnn"
+    file.write_bytes(recurrent("GRU").SerializeToString())
+    before = file.read_bytes()
+    assert main([options[0], str(file), *options[1:], *[str(file)] * (len(options) - 1)]) == 1
+    assert "is the model itself" in capsys.readouterr().err
+    assert file.read_bytes() == before
 
 
 def test_a_reader_that_stops_early_is_no_error(path):

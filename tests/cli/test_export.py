@@ -139,10 +139,12 @@ def test_a_model_that_needs_shapes(tmp_path, capsys):
         (["--shape", "q=1"], "the model has no input 'q'"),
         (["--shape", "x=2x1x5"], "input 'x' cannot be 2x1x5: the model declares [steps, batch, 4]"),
         (["--size", "step=2"], "the model has no size 'step': did you mean 'steps'? It has steps, batch"),
+        (["--time", "x=0"], "--time is for streams by frames: --carry internal"),
+        (["--carry", "h_in=h_oot"], "the model has no output 'h_oot': did you mean 'h_out'?"),
         (["--pool"], "--pool is for streams: say what they carry"),
         (["--about", "missing.json"], "cannot read 'missing.json'"),
         (["-o", "no/such/folder/m.rnn"], "cannot write"),
-        (["--fixed", "q=1"], "'q'"),
+        (["--fixed", "h_im=1"], "the model has no input 'h_im': did you mean 'h_in'?"),
     ],
 )
 def test_wrong_options(options, message, tmp_path, capsys, monkeypatch):
@@ -175,6 +177,27 @@ def test_what_has_no_plan_is_an_error(tmp_path, capsys):
     assert main(["export", saved(tmp_path, parse_model(text))]) == 1
     assert "PlanError" in capsys.readouterr().err
     assert main(["export", str(tmp_path / "missing.onnx")]) == 1
+
+
+def test_a_rate_that_has_to_be_fixed_is_named(tmp_path, capsys):
+    text = """<ir_version: 8, opset_import: ["": 17]> g (float[t, 9] x, int64 sr) => (float[t, 4] y)
+    <int64 bands = {4}, int64 length = {16}, float low = {0}, float high = {4000}>
+    { m = MelWeightMatrix(bands, length, sr, low, high) y = MatMul(x, m) }"""
+    path = saved(tmp_path, parse_model(text))
+    assert main(["export", path]) == 1
+    err = capsys.readouterr().err
+    assert err.count("\n") == 1
+    assert err.endswith("; there is one with --fixed sr=16000\n")
+    assert main(["export", path, "--fixed", "sr=16000"]) == 0
+
+
+def test_no_shape_is_asked_for_where_none_helps(tmp_path, capsys):
+    text = '<ir_version: 8, opset_import: ["": 17]> g (seq(float[n]) x) => (y) { y = ConcatFromSequence<axis = 0>(x) }'
+    assert main(["export", saved(tmp_path, parse_model(text))]) == 1
+    err = capsys.readouterr().err
+    assert "it takes a sequence, x" in err
+    assert "shape=" not in err
+    assert "give" not in err
 
 
 def test_a_plan_for_the_full_module_is_noted(tmp_path, capsys):

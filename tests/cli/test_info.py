@@ -45,7 +45,7 @@ def test_all_nodes_that_keep_it_back(tmp_path, capsys):
     assert "--shape" not in lines[-1]
     assert main(["export", path]) == 1
     error = capsys.readouterr().err
-    assert all(line in error for line in lines[1:])
+    assert all(line.strip() in error for line in lines[1:])
 
 
 def test_what_a_loop_carries(tmp_path, capsys):

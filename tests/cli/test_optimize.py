@@ -121,7 +121,7 @@ def test_fixed_from_a_file(path, tmp_path, capsys):
         (["--print-after", "no_such"], "there is no pass no_such"),
         (["--fixed", "X"], "not of the form NAME=VALUE"),
         (["--fixed", "X=fast"], "'fast' is neither a number"),
-        (["--fixed", "Z=1"], "no inputs of the model"),
+        (["--fixed", "Z=1"], "the model has no input"),
         (["--size", "n=-1"], "'-1' is not a size"),
     ],
 )

@@ -41,6 +41,20 @@ def test_sizes(tmp_path, capsys):
     assert PlanFile(plan.read_bytes()).symbols == ["n", "m"]
     assert main(["plan", str(plan), "--size", "n=10"]) == 0
     assert "for n=10, m=200" in capsys.readouterr().out
+    for options, message in (
+        (["--size", "k=10"], "the model has no size 'k'; it has n, m"),
+        (["--fixed", "x=1"], "inputs are fixed when a plan is exported"),
+    ):
+        assert main(["plan", str(plan), *options]) == 1
+        assert message in capsys.readouterr().err
+
+
+def test_sizes_that_it_does_not_take(tmp_path, capsys):
+    from onnx.parser import parse_model
+
+    text = '<ir_version: 8, opset_import: ["": 17]> g (float[n] x) => (y) <int64[2] s = {-1, 8}> { y = Reshape(x, s) }'
+    assert main(["plan", saved(tmp_path, parse_model(text).SerializeToString()), "--size", "n=9"]) == 1
+    assert "it takes no n=9: try other sizes" in capsys.readouterr().err
 
 
 def test_what_has_no_plan_and_damaged_files_are_errors(tmp_path, capsys):

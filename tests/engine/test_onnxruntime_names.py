@@ -29,6 +29,12 @@ def with_feed(name, feed):
     return lambda ort, session: session.run(None, {**FEEDS, name: feed})
 
 
+def ended(ort):
+    options = ort.RunOptions()
+    options.terminate = True
+    return options
+
+
 CALLS = {
     "all by None": lambda ort, session: session.run(None, FEEDS),
     "all by no names": lambda ort, session: session.run([], FEEDS),
@@ -43,6 +49,13 @@ CALLS = {
     "keywords": lambda ort, session: session.run(output_names=None, input_feed=FEEDS, run_options=None),
     "lists": lambda ort, session: session.run(None, {"x": [[1.0, 2.0, 3.0]], "z": [1.0], "k": K}),
     "lists of integers for floats": with_feed("x", [[1, 2, 3], [4, 5, 6]]),
+    "lists of numpy's numbers": with_feed("x", [[np.float64(1)] * 3, [np.float64(2)] * 3]),
+    "lists of arrays of doubles": with_feed("x", [np.ones(3), np.zeros(3)]),
+    "a list of words": with_feed("x", [["a", "b", "c"]]),
+    "run options that are none": lambda ort, session: session.run(None, FEEDS, "x"),
+    "run options that end it": lambda ort, session: session.run(None, FEEDS, ended(ort)),
+    "how an input is printed": lambda ort, session: [str(each) for each in session.get_inputs()],
+    "no profile": lambda ort, session: [session.end_profiling()],
     "a list that is ragged": with_feed("x", [[1, 2, 3], [4]]),
     "double for float": with_feed("x", X.astype(np.float64)),
     "int32 for int64": with_feed("k", np.array(1, np.int32)),
@@ -78,6 +91,12 @@ CALLS = {
         value.numpy()
         for value in session.run_with_ort_values(
             ["y"], {name: ort.OrtValue.ortvalue_from_numpy(feed) for name, feed in FEEDS.items()}
+        )
+    ],
+    "what a wrapper holds": lambda ort, session: [
+        (value.data_type(), value.element_type(), value.shape())
+        for value in (
+            ort.OrtValue.ortvalue_from_numpy(K), ort.OrtValue.ortvalue_from_shape_and_type([1, 2], np.float32)
         )
     ],
     "io_binding": lambda ort, session: [session.io_binding()][1:],
@@ -132,7 +151,8 @@ def options_of(ort):
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.execution_mode = ort.ExecutionMode.ORT_SEQUENTIAL
     options.log_severity_level = 3
-    options.enable_mem_pattern = False
+    options.enable_mem_pattern = 0
+    options.inter_op_num_threads = np.int64(1)
     return options
 
 
@@ -143,6 +163,11 @@ OPENINGS = {
     "None second": lambda ort: ort.InferenceSession(proto(), None),
     "keywords": lambda ort: ort.InferenceSession(
         proto(), sess_options=options_of(ort), providers=[("CPUExecutionProvider", {})], provider_options=None
+    ),
+    "the first by keyword": lambda ort: ort.InferenceSession(path_or_bytes=proto()),
+    "a provider alone": lambda ort: ort.InferenceSession(proto(), providers="CPUExecutionProvider"),
+    "fallback and optimizers": lambda ort: ort.InferenceSession(
+        proto(), enable_fallback=False, disabled_optimizers=["ConstantFolding"]
     ),
     "available providers": lambda ort: ort.InferenceSession(proto(), providers=["CPUExecutionProvider"]),
     "bytes that are no model": lambda ort: ort.InferenceSession(b"abc"),
@@ -202,7 +227,7 @@ def test_what_has_no_effect_is_said_once():
     assert webrnn.get_device() == onnxruntime.get_device()
 
 
-@pytest.mark.parametrize("providers", ["CPUExecutionProvider", [3]])
+@pytest.mark.parametrize("providers", [3, [3]])
 def test_providers_that_are_no_list_of_names(providers):
     with pytest.raises(webrnn.OptionError, match="provider"):
         webrnn.InferenceSession(proto(), providers=providers)
@@ -232,6 +257,29 @@ def test_shapes_of_outputs_are_inferred():
     ours, theirs = (ort.InferenceSession(made.SerializeToString()) for ort in (webrnn, onnxruntime))
     assert [each.shape for each in ours.get_outputs()] == [["n", 3], [3, "2*n"]]
     assert theirs.get_outputs()[0].shape == ["n", 3]
+
+
+def test_shapes_of_outputs_are_shown_as_onnxruntime_shows_them():
+    text = """<ir_version: 8, opset_import: ["": 17]> g (float[n, t, 3] x, seq(float[a]) s)
+    => (float[p, q, r] named, float[a, b] unnamed) <float[3, 2] w = {0, 0, 0, 0, 0, 0}>
+    { named = MatMul(x, w) unnamed = ReduceMax<axes = [2], keepdims = 0>(x) }"""
+    made = parse_model(text)
+    for value, axes in ((made.graph.input[0], (0,)), (made.graph.output[1], (0, 1))):
+        for axis in axes:
+            value.type.tensor_type.shape.dim[axis].ClearField("dim_param")
+    ours, theirs = (ort.InferenceSession(made.SerializeToString()) for ort in (webrnn, onnxruntime))
+    found, wanted = (
+        [each.shape for each in (*session.get_inputs(), *session.get_outputs())] for session in (ours, theirs)
+    )
+    assert found == wanted
+
+
+def test_lists_hold_numbers_of_the_declared_type_or_are_refused():
+    session = webrnn.InferenceSession(proto())
+    for feed in ([1.0], [True], [np.int32(1)], np.array(1).tolist()):
+        assert session.run(["kk"], {**FEEDS, "k": feed})[0] == 1
+    with pytest.raises(webrnn.ShapeError, match="numbers that int64 does not have"):
+        session.run(None, {**FEEDS, "k": [1.5]})
 
 
 def test_an_input_with_a_default():

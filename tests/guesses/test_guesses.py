@@ -1,14 +1,17 @@
 """What is guessed for inputs follows from what a graph does with them."""
 
 import re
+import shlex
 
 import numpy as np
 import pytest
 from onnx.parser import parse_model
 
 import webrnn
-from webrnn.guesses import first_that_runs, unknown_name
+from webrnn.guesses import Guesses, first_that_runs
 from webrnn.guesses.sizes import arithmetic
+from webrnn.ir import DType, Value
+from webrnn.names import unknown_name
 
 
 def zeros(match):
@@ -148,13 +151,11 @@ def test_names_and_shapes_that_there_are_not(given, message):
         first("g (float[batch, frames, 80] x) => (y) { y = Identity(x) }", **given)
 
 
-def test_an_input_of_unknown_rank_needs_a_shape():
-    proto = parse_model('<ir_version: 8, opset_import: ["": 17]> g (float[n] x) => (float[n] y) { y = Relu(x) }')
-    proto.graph.input[0].type.tensor_type.ClearField("shape")
-    s = webrnn.InferenceSession(proto.SerializeToString(), backend="numpy")
+def test_without_a_graph_an_input_of_unknown_rank_needs_a_shape():
+    inputs = [Value("x", DType.FLOAT, None)]
     with pytest.raises(webrnn.ShapeError, match=r"--shape x=1x16"):
-        s.guesses()
-    assert next(s.guesses(shapes={"x": (3,)}).tries()).shapes == {"x": (3,)}
+        Guesses(inputs)
+    assert next(Guesses(inputs, shapes={"x": [1, 3]}).tries()).shapes == {"x": (1, 3)}
 
 
 def test_a_model_that_takes_nothing_says_what_to_try():
@@ -193,3 +194,53 @@ def test_a_step_of_a_stream_has_one_frame():
     assert next(gru.guesses().tries()).shapes["x"] == (200, 1, 6)
     assert next(gru.guesses(is_step=True).tries()).shapes["x"] == (1, 1, 6)
     assert next(gru.guesses({"steps": 3}, is_step=True).tries()).shapes["x"] == (3, 1, 6)
+
+
+@pytest.mark.parametrize(
+    ("shape", "sizes"),
+    [("3, 25, 2, 2", {"N": 1, "T": 75}), ("-1, 9, 2, 2", {"N": 1, "T": 9}), ("1, 7, 4", {"N": 1, "T": 7})],
+)
+def test_sizes_that_have_to_go_together_are_searched(shape, sizes):
+    rank = shape.count(",") + 1
+    guess, _, _ = runs(f"g (float[N, T, 4] x) => (y) <int64[{rank}] s = {{{shape}}}> {{ y = Reshape(x, s) }}")
+    assert guess.sizes == sizes
+
+
+def test_a_plan_is_asked_which_sizes_it_takes(tmp_path):
+    text = "g (float[batch, t, 4] x) => (y) <int64[2] s = {-1, 36}> { y = Reshape(x, s) }"
+    head = '<ir_version: 8, opset_import: ["": 17]> '
+    model = webrnn.InferenceSession(parse_model(head + text).SerializeToString())
+    model.export(tmp_path / "model.rnn")
+    plan = webrnn.InferenceSession(tmp_path / "model.rnn")
+    guess, _, (y,) = first_that_runs(plan.guesses().tries(), lambda feeds: plan.run(None, feeds))
+    assert guess.sizes["t"] % 9 == 0
+    assert y.shape[1] == 36
+
+
+def test_images_may_have_their_channels_last():
+    assert first("g (float[n, h, w, 3] x) => (y) { y = Identity(x) }").sizes == {"n": 1, "h": 32, "w": 32}
+
+
+@pytest.mark.parametrize(("node", "shape"), [("MatMul(x, w)", (1, 8)), ("MatMul(x, w) z = Conv(x, k)", None)])
+def test_a_rank_that_the_model_does_not_say(node, shape):
+    text = f"g (float[n] x) => (y) <float[8, 4] w, float[2, 8, 1] k = {{{', '.join(['0'] * 16)}}}> {{ y = {node} }}"
+    head = '<ir_version: 8, opset_import: ["": 17]> '
+    proto = parse_model(head + re.sub(r"float\[(\d+), (\d+)\] w(?=[,>])", zeros, text))
+    proto.graph.input[0].type.tensor_type.ClearField("shape")
+    made = webrnn.InferenceSession(proto.SerializeToString(), backend="numpy")
+    guess, feeds, _ = first_that_runs(made.guesses().tries(), lambda feeds: made.run(None, feeds))
+    assert feeds["x"].ndim == (2 if shape else 3)
+    assert shape is None or guess.shapes == {"x": shape}
+
+
+def test_one_frame_that_is_repeated_is_the_last_guess():
+    text = "g (float[batch, frames, 4] x) => (y) <float[30, 4] w> { y = Add(x, w) }"
+    assert first(text).sizes == {"batch": 1, "frames": 30}
+
+
+def test_options_can_be_pasted():
+    text = "g (float[batch, p, 4] x) => (y) { y = Identity(x) }"
+    proto = parse_model('<ir_version: 8, opset_import: ["": 17]> ' + text)
+    proto.graph.input[0].type.tensor_type.shape.dim[1].dim_param = "past + 1"
+    guess = next(webrnn.InferenceSession(proto.SerializeToString(), backend="numpy").guesses().tries())
+    assert shlex.split(guess.options) == ["--size", "batch=1", f"past + 1={guess.sizes['past + 1']}"]

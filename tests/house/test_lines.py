@@ -13,19 +13,19 @@ BUDGETS = {
     ("wasm_kernels", "Python"): 3_450,
     ("web_demo", "JavaScript"): 13_360,
     ("web_demo", "Python"): 2_400,
-    ("webrnn", "Python"): 490,
+    ("webrnn", "Python"): 510,
     ("webrnn/along_time", "Python"): 4_450,
     ("webrnn/audio", "Python"): 1_820,
-    ("webrnn/bench", "Python"): 4_330,
+    ("webrnn/bench", "Python"): 4_340,
     ("webrnn/build", "Python"): 4_150,
     ("webrnn/checks", "Python"): 2_150,
-    ("webrnn/cli", "Python"): 2_310,
+    ("webrnn/cli", "Python"): 2_420,
     ("webrnn/corpora", "Python"): 2_800,
     ("webrnn/demo", "Python"): 590,
-    ("webrnn/engine", "Python"): 8_510,
+    ("webrnn/engine", "Python"): 8_600,
     ("webrnn/formats", "Python"): 1_900,
     ("webrnn/gradients", "Python"): 3_000,
-    ("webrnn/guesses", "Python"): 1_250,
+    ("webrnn/guesses", "Python"): 1_260,
     ("webrnn/ir", "Python"): 1_700,
     ("webrnn/losses", "Python"): 520,
     ("webrnn/models", "Python"): 200,
@@ -41,7 +41,7 @@ BUDGETS = {
     ("webrnn/training", "Python"): 1_400,
     ("webrnn/web", "Python"): 330,
 }
-CORE_BUDGET = 43_370
+CORE_BUDGET = 43_470
 
 
 @pytest.mark.parametrize(("part", "kind"), BUDGETS)

@@ -16,6 +16,7 @@ from itertools import islice, product
 from webrnn.errors import ModelError
 from webrnn.ir import Dim, Graph, Node, Scan, SymbolicDim, Value, is_scan
 from webrnn.ir.timing import TimedOutput, Timing
+from webrnn.names import unknown_name
 from webrnn.ops.sets import SIZES
 
 from .analysis import Analysis
@@ -97,7 +98,7 @@ def _given(graph: Graph, time: Mapping[str, int]) -> dict[Value, int]:
     chosen = {}
     for name, axis in time.items():
         if name not in inputs:
-            raise ModelError(f"time: the model has no input {name!r}; it has {list(inputs)}")
+            raise ModelError(f"time: {unknown_name('input', name, inputs)}")
         rank = None if inputs[name].shape is None else len(inputs[name].shape or ())
         if rank is None or not -rank <= axis < rank:
             raise ModelError(f"time: the input {name!r} has no axis {axis}")

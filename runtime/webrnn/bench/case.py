@@ -11,11 +11,13 @@ import numpy as np
 
 from webrnn.engine.feeds import checked_feed
 from webrnn.engine.limits import Limits
+from webrnn.engine.onnxruntime_names import NodeArg
 from webrnn.engine.session import InferenceSession
 from webrnn.errors import BackendError, Error, LimitError, OptionError, PlanError, UnsupportedOp
 from webrnn.guesses import first_that_runs, open_sizes
 from webrnn.ir import DType, Value
 from webrnn.ir.dims import is_static
+from webrnn.names import unknown_name
 
 from .inputs import Stored, stored_inputs
 from .models import BUILT_IN, FURTHER
@@ -90,6 +92,9 @@ def feeds_for(
     seed: int = 0,
 ) -> dict[str, np.ndarray]:
     """What is not stored is made up; without `sizes` all that are open are 1."""
+    for value in (*session.inputs, *session.outputs):
+        if "seq" in value.container or value.dtype is DType.STRING:
+            raise OptionError(f"results are compared as numbers, and {value.name!r} is {NodeArg.of(value).type}")
     given = stored.inputs if stored is not None else {}
     if unknown := [name for name in given if name not in {value.name for value in session.inputs}]:
         names = ", ".join(value.name for value in session.inputs)
@@ -150,8 +155,7 @@ def require_sizes(inputs: Sequence[Value], sizes: Mapping[str, int]) -> None:
     """Raises if a size is of no axis that the model leaves open."""
     names = list(dict.fromkeys(name for value in inputs for name in open_sizes(value).values()))
     if unknown := [name for name in sizes if name not in names]:
-        there = f"those are {', '.join(names)}" if names else "there are none"
-        raise OptionError(f"--size {unknown[0]}: the model has no such open size; {there}")
+        raise OptionError(unknown_name("size", unknown[0], names))
 
 
 def is_built_in(text: str) -> bool:

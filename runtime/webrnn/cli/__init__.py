@@ -11,11 +11,10 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from typing import Any
 
 from webrnn import __version__
 from webrnn.errors import Error, OptionError
-
-from .output import with_json_value
 
 COMMANDS = {
     "info": "inputs, outputs, states, ops and weights of a model",
@@ -38,17 +37,24 @@ FAILED, INTERRUPTED = 1, 130
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command: its exit code, by default 0. Errors are printed, and end no process: see above."""
-    parser = argparse.ArgumentParser(prog="webrnn", description="Recurrent ONNX models.")
-    parser.add_argument("--version", action="version", version=f"webrnn {__version__}")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="command")
-    modules = {}
-    for name, summary in COMMANDS.items():
-        modules[name] = import_module(f"{__package__}.{name}")
-        modules[name].add_arguments(commands.add_parser(name, help=summary, description=summary))
-    arguments = parser.parse_args(with_json_value(sys.argv[1:] if argv is None else argv))
+    try:
+        return _main(sys.argv[1:] if argv is None else argv)
+    except KeyboardInterrupt:  # also while modules are imported, which is why none is above
+        return INTERRUPTED
+
+
+def _main(words: Sequence[str]) -> int:
+    from .output import with_json_value
+
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):  # names of models may have letters that a terminal lacks
+            stream.reconfigure(errors="replace" if stream is sys.stdout else "backslashreplace")
+    parser, modules = _parser(words)
+    arguments = parser.parse_args(with_json_value(words))
     try:
         code: int | None = modules[arguments.command].main(arguments)
-        sys.stdout.flush()
+        if sys.stdout is not None:
+            sys.stdout.flush()
     except BrokenPipeError:  # the reader, `head` say, has seen enough; the interpreter must not flush again
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except Error as error:
@@ -58,13 +64,29 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _say(OptionError(f"{(error.strerror or str(error)).lower()}{place}"))
     except MemoryError as error:
         return _say(OptionError(f"there is not enough memory: {error}"))
-    except KeyboardInterrupt:
-        return INTERRUPTED
     else:
         return code or 0
     return 0
 
 
+def _parser(words: Sequence[str]) -> tuple[argparse.ArgumentParser, dict[str, Any]]:
+    """Of all commands, but the options only of the one that is asked for: its module alone is imported."""
+    parser = argparse.ArgumentParser(prog="webrnn", description="Recurrent ONNX models.")
+    parser.add_argument("--version", action="version", version=f"webrnn {__version__}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="command")
+    modules = {}
+    for name, summary in COMMANDS.items():
+        command = commands.add_parser(name, help=summary, description=summary)
+        if name in words[:1]:
+            modules[name] = import_module(f"{__package__}.{name}")
+            modules[name].add_arguments(command)
+    return parser, modules
+
+
 def _say(error: Error) -> int:
-    print(f"webrnn: {type(error).__name__}: {error}", file=sys.stderr)
+    """In one line, whatever it lists."""
+    from .output import in_options
+
+    first, *more = [line.strip() for line in in_options(str(error)).splitlines()] or [""]
+    print(f"webrnn: {type(error).__name__}: {' '.join([first, '; '.join(more)]).rstrip()}", file=sys.stderr)
     return FAILED

@@ -9,10 +9,13 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from webrnn.engine.exporting import export_plan
 from webrnn.engine.session import InferenceSession
 from webrnn.engine.streams.carry import Carry
 from webrnn.engine.streams.states import FoundStates
-from webrnn.errors import ModelError, OptionError, PlanError
+from webrnn.errors import Error, ModelError, OptionError, PlanError
 from webrnn.ir.dims import is_static
 from webrnn.plan.decode import decode
 from webrnn.plan.file import PlanFile, PlanPort
@@ -31,6 +34,7 @@ from .options import (
     guesses_for,
     pairs,
     pass_names,
+    require_another_file,
     shapes_asked_for,
     weight_arguments,
 )
@@ -81,8 +85,12 @@ def main(arguments: argparse.Namespace) -> None:
     if arguments.hop is not None:
         about = {**(about or {}), "audio": _audio(session.about, arguments.hop)}
     output = arguments.output or Path(arguments.model).with_suffix(".rnn")
+    require_another_file(arguments.model, output)
     found = session.find_states()
     is_effect = "format" in session.about
+    for flag in ("time", "running", "lookback"):
+        if getattr(arguments, flag) and carry is None and not is_effect:
+            raise OptionError(f"--{flag} is for streams by frames: --carry internal")
     if carry == "auto" and found.problem is not None and not is_effect:
         line = " ".join(f"{before}={after}" for before, after in found.answer.items())
         raise ModelError(f"{found.problem}; here: --carry {line or 'INPUT=OUTPUT ...'}")
@@ -120,10 +128,12 @@ def _export(
     try:
         return exported(_fed(shapes, carry, session))
     except PlanError as error:
-        if shapes is not None or all(is_static(value.shape) for value in session.inputs):
+        if any(value.container for value in session.inputs):  # no shape makes a tensor of it
             raise
+        if shapes is not None or all(is_static(value.shape) for value in session.inputs):
+            raise PlanError(f"{error}{_with_numbers_fixed(session, arguments)}") from None
         if carry is not None:
-            raise PlanError(str(error).replace("shapes={input: shape}", "--shape INPUT=1x16")) from error
+            raise
     for guess in islice(guesses_for(session, arguments, {}).tries(), _MOST_TRIES):
         try:
             said = exported(guess.shapes)
@@ -131,7 +141,28 @@ def _export(
             failure = error
             continue
         return [f"there is no plan for all sizes; this one is for {guess.options}, others are given like that", *said]
-    raise failure
+    raise PlanError(f"{failure}{_with_numbers_fixed(session, arguments)}") from None
+
+
+def _with_numbers_fixed(session: InferenceSession, arguments: argparse.Namespace) -> str:
+    """What to say if there is a plan once inputs of one number, a rate say, are constants."""
+    guess = next(guesses_for(session, arguments, {}).tries())
+    feeds, given = guess.feeds(np.random.default_rng(0)), fixed_inputs(arguments.fixed)
+    numbers = {
+        value.name: np.asarray(feeds[value.name]).ravel()[0].item()
+        for value in session.inputs
+        if value.dtype is not None and value.dtype.array_type.kind in "iub" and value.shape is not None
+        and all(size == 1 for size in value.shape)
+    }  # fmt: skip
+    if not numbers:
+        return ""
+    try:
+        fixed = InferenceSession(arguments.model, disable=pass_names(arguments.disable), fixed={**given, **numbers})
+        shapes = {name: shape for name, shape in guess.shapes.items() if name not in numbers}
+        export_plan(fixed._program, fixed.inputs, shapes, None, ())
+    except Error:
+        return ""
+    return "\nthere is one with " + " ".join(f"--fixed {name}={number}" for name, number in numbers.items())
 
 
 def _fed(
@@ -228,8 +259,10 @@ def _about(path: str | None) -> dict[str, Any] | None:
         return None
     try:
         about = json.loads(Path(path).read_bytes())
-    except (OSError, ValueError) as error:
-        raise OptionError(f"cannot read {path!r}: {error}") from None
+    except OSError as error:
+        raise OptionError(f"cannot read {path!r}: {error.strerror or error}") from None
+    except ValueError as error:
+        raise OptionError(f"{path!r} is no JSON: {error}") from None
     if not isinstance(about, dict):
         raise OptionError(f"{path!r} holds no JSON object, {{...}}")
     return about

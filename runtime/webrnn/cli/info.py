@@ -43,12 +43,12 @@ from .options import (
     input_shapes,
     optimized,
     pass_names,
-    refuse_weights_of_a_plan,
+    refuse_options_of_models,
     sizes,
     weights_asked_for,
     with_sizes,
 )
-from .output import add_json_option, show
+from .output import add_json_option, in_options, show
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -64,7 +64,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> None:
     plan = plan_bytes(arguments.model)
     if plan is not None:
-        refuse_weights_of_a_plan(arguments)
+        refuse_options_of_models(arguments)
+        if arguments.graph:
+            raise OptionError("a plan has no graph: `webrnn plan` prints its program")
         file = PlanFile(plan)
         first = next(guesses_for(InferenceSession(plan), arguments, {}).tries())
         texts, size = [*export.sections(file), guess_section(first)], f"{arguments.model}: {export.sizes_text(file)}"
@@ -216,7 +218,7 @@ def stream_section(graph: Graph, disable: list[str], frames: ByFrames) -> str:
         model = StreamingModel.of_graph(graph, "internal", lambda graph: Executor(graph), disable, by_frames=frames)
         memory = bytes_text(model.start_bytes())
     except Error as error:
-        return f"not by frames: {error}"
+        return f"not by frames: {in_options(str(error))}"
     assert model.timing is not None
     lines = ["by frames", f"  {len(model.pairs)} states, {memory} for one stream", *_cost_lines(model, whole)]
     return "\n".join(lines) + f"\n{timing_text(model.timing)}"

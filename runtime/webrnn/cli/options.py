@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import ast
 from collections.abc import Collection, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,11 +13,13 @@ import numpy as np
 from webrnn.engine.feeds import checked_feed
 from webrnn.engine.session import InferenceSession
 from webrnn.errors import OptionError
-from webrnn.guesses import Guesses, bound_sizes, open_sizes, unknown_name
+from webrnn.guesses import Guesses, bound_sizes, open_sizes
 from webrnn.ir import Graph
+from webrnn.names import unknown_name
 from webrnn.passes import run_passes
 from webrnn.passes.small_weights import make_weights_small
 from webrnn.passes.weight_forms import BYTES, EVERY, F32, WeightForms, WeightReport, weight_forms
+from webrnn.tables import shortened
 
 
 def add_model_options(parser: argparse.ArgumentParser) -> None:
@@ -65,7 +68,10 @@ def weight_arguments(arguments: argparse.Namespace) -> dict[str, Any]:
     return {} if forms is None else {"weights": {EVERY: forms.default, **forms.by_name}}
 
 
-def refuse_weights_of_a_plan(arguments: argparse.Namespace) -> None:
+def refuse_options_of_models(arguments: argparse.Namespace) -> None:
+    """For a plan: what is done when it is exported."""
+    if arguments.fixed:
+        raise OptionError("inputs are fixed when a plan is exported, not when it is loaded")
     if weights_asked_for(arguments) is not None:
         raise OptionError("weights are made small when a plan is exported, not when it is loaded")
 
@@ -196,15 +202,16 @@ def by_frames(arguments: argparse.Namespace) -> dict[str, Any]:
 
 def input_shapes(items: Sequence[str]) -> dict[str, list[int]]:
     """
-    >>> input_shapes(["x=1x512", "y=1,512", "sr="])
+    >>> input_shapes(["x=1x512", "y=[1, 512]", "sr="])
     {'x': [1, 512], 'y': [1, 512], 'sr': []}
     """
     found = {}
     for name, text in pairs(items):
-        numbers = [size.strip() for size in text.replace("x", ",").split(",")] if text not in ("", "scalar") else []
+        inside = text.strip("[]() ").lower()
+        numbers = [size.strip() for size in inside.replace("x", ",").split(",")] if inside not in ("", "scalar") else []
         if not all(size.isdecimal() for size in numbers):
             raise OptionError(f"{text!r} is not a shape, such as 1x512")
-        found[name] = [int(size) for size in numbers]
+        found[name] = [_size(size) for size in numbers]
     return found
 
 
@@ -219,13 +226,17 @@ def sizes(items: Sequence[str]) -> dict[str, int]:
 def _size(text: str) -> int:
     if not text.isdecimal():
         raise OptionError(f"{text!r} is not a size, such as 16")
+    if len(text) > 10 or int(text) >= 2**31:
+        raise OptionError(f"a size of {shortened(text, 24)} is too large: it is less than 2^31")
     return int(text)
 
 
 def loaded(file: str) -> np.ndarray:
     try:
         return np.load(file, allow_pickle=False)
-    except (OSError, ValueError) as error:
+    except OSError as error:
+        raise OptionError(f"cannot read {file!r}: {error.strerror or error}") from None
+    except (ValueError, EOFError) as error:
         raise OptionError(f"cannot read {file!r}: {error}") from None
 
 
@@ -241,8 +252,10 @@ def fixed_inputs(items: Sequence[str]) -> dict[str, Any]:
 def _literal(text: str) -> Any:
     try:
         return ast.literal_eval(text)
-    except (ValueError, SyntaxError):
-        raise OptionError(f"{text!r} is neither a number, nor a list of them, nor the path of a .npy file") from None
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        raise OptionError(
+            f"{shortened(text, 60)!r} is neither a number, nor a list of them, nor the path of a .npy file"
+        ) from None
 
 
 def pass_names(text: str) -> list[str]:
@@ -258,4 +271,22 @@ def number_or_auto(text: str) -> int | str:
     >>> number_or_auto("2"), number_or_auto("auto")
     (2, 'auto')
     """
-    return text if text == "auto" else int(text)
+    if text == "auto" or text.removeprefix("-").isdecimal():
+        return text if text == "auto" else int(text)
+    raise argparse.ArgumentTypeError(f'{text!r} is neither a number nor "auto"')
+
+
+def add_seed_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--seed", type=_seed, default=0, metavar="N", help="of the random inputs")
+
+
+def _seed(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is no number from 0 on")
+    return int(text)
+
+
+def require_another_file(model: str, output: Path | None) -> None:
+    """A model is never written over."""
+    if output is not None and output.exists() and Path(model).exists() and output.samefile(model):
+        raise OptionError(f"{str(output)!r} is the model itself: say with -o where the plan goes")

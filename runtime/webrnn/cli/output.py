@@ -18,6 +18,27 @@ from webrnn.tables import wrapped
 STDOUT = "-"
 
 
+_OPTIONS = {
+    'session.export(..., carry="internal")': "webrnn export --carry internal",
+    'carry={"input": "output"}': "--carry INPUT=OUTPUT",
+    'carry="internal"': "--carry internal",
+    'carry="auto"': "--carry auto",
+    'time={"input": axis}': "--time INPUT=AXIS",
+    "shapes={input: shape}": "--shape INPUT=1x16",
+}
+"""What errors say to callers in Python, and to people at a terminal."""
+
+
+def in_options(text: str) -> str:
+    """
+    >>> in_options('it is for a fixed number of frames: time={"input": axis} opens the axis of time')
+    'it is for a fixed number of frames: --time INPUT=AXIS opens the axis of time'
+    """
+    for argument, option in _OPTIONS.items():
+        text = text.replace(argument, option)
+    return text
+
+
 def add_json_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--json",
@@ -62,7 +83,8 @@ def show(arguments: argparse.Namespace, data: Any, text: Callable[[], str], file
 
 def to_json(data: Any) -> str:
     """As JSON has it: numbers that are not finite are null."""
-    return json.dumps(_plain(data), indent=1, ensure_ascii=sys.stdout.encoding.lower() not in ("utf-8", "utf8"))
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"  # a notebook's, or a buffer's, may say nothing
+    return json.dumps(_plain(data), indent=1, ensure_ascii=encoding.lower() not in ("utf-8", "utf8"))
 
 
 def _plain(data: Any) -> Any:

@@ -6,9 +6,10 @@ import argparse
 from pathlib import Path
 
 from webrnn.engine.programs.obstacles import listed, obstacles, obstacles_for_some_shapes
+from webrnn.engine.programs.plan_program import PlanProgram
 from webrnn.engine.programs.vm_program import with_shapes
 from webrnn.engine.session import InferenceSession
-from webrnn.errors import PlanError
+from webrnn.errors import OptionError, PlanError
 from webrnn.formats import read_model
 from webrnn.ir import Graph
 from webrnn.plan.encode import compile_graph
@@ -26,7 +27,8 @@ from .options import (
     input_shapes,
     optimized,
     pass_names,
-    refuse_weights_of_a_plan,
+    refuse_options_of_models,
+    require_another_file,
     sizes,
     weights_asked_for,
     with_sizes,
@@ -45,12 +47,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace) -> None:
+    require_another_file(arguments.model, arguments.output)
     data = plan_bytes(arguments.model)
+    is_model = data is None
     if data is None:
         data = _lowered(arguments)
     else:
-        refuse_weights_of_a_plan(arguments)
-    numbers = _numbers(data, arguments)
+        refuse_options_of_models(arguments)
+    numbers = _numbers(data, arguments, is_model)
     text = plan_text(data, numbers)
     file = PlanFile(data)
     found = {
@@ -67,17 +71,21 @@ def main(arguments: argparse.Namespace) -> None:
         arguments.output.write_bytes(stored_plan(file.data))
 
 
-def _numbers(data: bytes, arguments: argparse.Namespace) -> dict[str, int] | None:
+def _numbers(data: bytes, arguments: argparse.Namespace, is_model: bool) -> dict[str, int] | None:
     """Of all named sizes, if options say one of them and the plan leaves it open; the others are guessed."""
     names = PlanFile(data).symbols
-    if not names:
+    if not names and is_model:
         return {}
     if not arguments.size and not arguments.shape:
         return None
     session = InferenceSession(data)
-    sizes_given = {name: size for name, size in sizes(arguments.size).items() if name in names}
+    given = sizes(arguments.size).items()  # a model's may be numbers in its plan
+    sizes_given = {name: size for name, size in given if name in names or not is_model}
     guess = next(session.guesses(sizes_given, input_shapes(arguments.shape)).tries())
-    return {name: guess.sizes.get(name, 1) for name in names}
+    found = {name: guess.sizes.get(name, 1) for name in names}
+    if isinstance(session._program, PlanProgram) and session._program.takes(found) is False:
+        raise OptionError(f"it takes no {' '.join(f'{name}={size}' for name, size in found.items())}: try other sizes")
+    return found
 
 
 def _lowered(arguments: argparse.Namespace) -> bytes:

@@ -20,6 +20,7 @@ from webrnn.profile.text import as_data, report_text
 from .options import (
     add_input_option,
     add_model_options,
+    add_seed_option,
     add_size_options,
     add_weight_options,
     fixed_inputs,
@@ -44,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_size_options(parser)
     add_model_options(parser)
     add_weight_options(parser)
-    parser.add_argument("--seed", type=int, default=0, help="of the random inputs")
+    add_seed_option(parser)
     parser.add_argument("--all", action="store_true", help="small entries, too")
     add_json_option(parser)
     parser.add_argument("--html", type=Path, metavar="FILE", help="write a flame chart, too: one file, no network")

@@ -21,11 +21,13 @@ from webrnn.tables import bytes_text, wrapped
 from .export import carried
 from .options import (
     add_model_options,
+    add_seed_option,
     add_size_options,
     add_weight_options,
     fixed_inputs,
     input_shapes,
     pass_names,
+    require_another_file,
     shapes_asked_for,
     weights_asked_for,
 )
@@ -57,7 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="try streams, and write one: states as for `webrnn export`; inputs have an axis of steps in front",
     )
     parser.add_argument("--steps", type=int, metavar="N", help="of a stream of random inputs (default: 100)")
-    parser.add_argument("--seed", type=int, default=0, help="of the random inputs")
+    add_seed_option(parser)
     parser.add_argument("--backend", default="auto")
     add_model_options(parser)
     parser.add_argument("-o", "--output", type=Path, metavar="FILE.rnn", help="write the plan with these weights")
@@ -68,6 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> None:
     forms = weights_asked_for(arguments, INT8)
+    require_another_file(arguments.model, arguments.output)
     carry, fixed = carried(arguments.carry), fixed_inputs(arguments.fixed)
     asked = {} if plan_bytes(arguments.model) is not None else _sizes(arguments, fixed)
     found = quantize(

@@ -18,6 +18,7 @@ from webrnn.tables import table
 from .options import (
     add_input_option,
     add_model_options,
+    add_seed_option,
     add_size_options,
     add_weight_options,
     fixed_inputs,
@@ -40,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_weight_options(parser)
     parser.add_argument("--steps", type=int, metavar="N", help="most steps of all loops together (default 10^9)")
     parser.add_argument("--seconds", type=float, metavar="S", help="longest time of the run (default: any)")
-    parser.add_argument("--seed", type=int, default=0, help="of the random inputs")
+    add_seed_option(parser)
     parser.add_argument("--output-dir", type=Path, help="write each output to NAME.npy in this folder")
     add_json_option(parser)
 

@@ -89,11 +89,11 @@ def _plan(
     if shapes is not None:
         return program.plan_for(all_shapes(inputs, shapes))
     if program.plan is None:
-        raise PlanError(no_plan(program, notes))
+        raise PlanError(no_plan(program, notes, takes_tensors=not any(value.container for value in inputs)))
     return program.plan
 
 
-def no_plan(program: VmProgram, notes: Sequence[str]) -> str:
+def no_plan(program: VmProgram, notes: Sequence[str], takes_tensors: bool = True) -> str:
     """Why there is no plan for all sizes, and whether there would be one for given shapes."""
     from .programs.obstacles import listed
 
@@ -101,7 +101,7 @@ def no_plan(program: VmProgram, notes: Sequence[str]) -> str:
     with_shapes = program.obstacles_for_some_shapes()
     if with_shapes:
         return listed("there is no plan of this model", with_shapes)
-    hint = "give shapes={input: shape}"
+    hint = "give shapes={input: shape}" if takes_tensors else ""
     return listed("there is no plan for all sizes", program.obstacles() or known, hint)
 
 

@@ -66,19 +66,18 @@ def _checked_tensor(value: Value, feed: Any, sizes: dict[str, int]) -> np.ndarra
 
 
 def _is_of_python(feed: Any) -> bool:
-    """Whether it is a number of Python's, or a list of such; numpy's numbers and arrays have a type of their own."""
-    while isinstance(feed, list | tuple) and len(feed):
-        feed = feed[0]
+    """Whether it is a number of Python's, or a list, whatever that holds; numpy's numbers and arrays have a type of
+    their own."""
     return isinstance(feed, bool | int | float | list | tuple) and not isinstance(feed, np.generic)
 
 
 def _of_numbers(value: Value, array: np.ndarray) -> np.ndarray:
-    """Python's numbers have no type of their own: they are of the declared one, if that has them."""
+    """Python's numbers, and lists, have no type of their own: they are of the declared one, if that has them."""
     if value.dtype is None or value.dtype is DType.STRING or array.dtype == value.dtype.array_type:
         return array
     target = value.dtype.array_type
     is_float = target.kind == "f" or value.dtype.text.startswith(("bfloat", "float"))
-    if array.size and array.dtype.kind not in ("biuf" if is_float else "iu" if target.kind != "b" else "b"):
+    if array.size and array.dtype.kind not in "biuf":
         return array
     from webrnn.reference.cast import convert  # a page waits for what is imported
     from webrnn.reference.narrow import decode

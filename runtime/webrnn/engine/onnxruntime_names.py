@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, NoReturn
 
 from webrnn.errors import OptionError
-from webrnn.ir import SymbolicDim, Value
+from webrnn.ir import DType, SymbolicDim, Value
+from webrnn.names import unknown_name
 from webrnn.onnx.tensors import spell_type
 
 CPU = "CPUExecutionProvider"
@@ -63,6 +64,8 @@ class _Options:
         default = self._DEFAULTS[name]
         if isinstance(default, enum.IntEnum):
             value = _member(type(default), name, value)
+        elif isinstance(default, int) and hasattr(value, "__index__"):  # numpy's integers, and 0 and 1 for a bool
+            value = type(default)(value)
         elif not isinstance(value, type(default)):
             raise TypeError(f"{name} is {type(default).__name__}, not {type(value).__name__}")
         if name in self._WITHOUT_EFFECT and value != default:
@@ -123,12 +126,14 @@ class SessionOptions(_Options):
     def add_free_dimension_override_by_name(self, name: str, size: int) -> None:
         _say_once(f"the size {name!r}={size} is not fixed by SessionOptions in webrnn: plans take all sizes")
 
+    add_free_dimension_override_by_denotation = add_free_dimension_override_by_name
+
     def register_custom_ops_library(self, path: str) -> NoReturn:
         raise OptionError(f"webrnn has no custom ops of libraries ({path}); docs/adding-an-op.md says how to add one")
 
 
 class RunOptions(_Options):
-    """Stored, without effect; `webrnn.Limits` bounds what a run may use."""
+    """A run with `terminate` set is refused, the rest is stored; `webrnn.Limits` bounds what a run may use."""
 
     _DEFAULTS: ClassVar[Mapping[str, Any]] = {
         "log_severity_level": -1,
@@ -146,6 +151,13 @@ class RunOptions(_Options):
             raise OptionError(f"RunOptions has no entry {key!r}")
         found: str = self.__dict__["_entries"][key]
         return found
+
+
+def refuse_if_ended(options: Any) -> None:
+    if not hasattr(options, "terminate"):
+        raise OptionError(f"run_options is a webrnn.RunOptions, not {options!r}")
+    if options.terminate:
+        raise OptionError("the run does not begin: terminate of its RunOptions is set")
 
 
 @dataclass(frozen=True)
@@ -179,8 +191,22 @@ class OrtValue:
             raise OptionError(f"webrnn runs on the processor, not on {device_type!r}")
         return cls(array)
 
+    @classmethod
+    def ortvalue_from_shape_and_type(
+        cls, shape: Sequence[int], element_type: Any, device_type: str = "cpu", device_id: int = 0
+    ) -> OrtValue:
+        import numpy as np
+
+        return cls.ortvalue_from_numpy(np.zeros(shape, element_type), device_type, device_id)
+
     def numpy(self) -> Any:
         return self._array
+
+    def data_type(self) -> str:
+        return spell_type(DType.of(self._array), ())
+
+    def element_type(self) -> int:
+        return DType.of(self._array).value
 
     def shape(self) -> list[int]:
         return list(self._array.shape)
@@ -203,13 +229,14 @@ class NodeArg:
     """An input or output as a caller sees it; named sizes are strings and unknown ones None."""
 
     name: str
-    shape: list[int | str | None]
     type: str
+    shape: list[int | str | None]
 
     @staticmethod
     def of(value: Value) -> NodeArg:
-        shape = [str(dim) if isinstance(dim, SymbolicDim) else dim for dim in value.shape or ()]
-        return NodeArg(value.name, shape, spell_type(value.dtype, value.container))
+        dims = value.shape if value.shape and "seq" not in value.container else ()
+        shape = [str(dim) if isinstance(dim, SymbolicDim) else dim for dim in dims]
+        return NodeArg(value.name, spell_type(value.dtype, value.container), shape)
 
 
 def no_io_binding() -> NoReturn:
@@ -235,6 +262,18 @@ def set_default_logger_severity(severity: int) -> None:
     """Accepted: webrnn logs nothing."""
 
 
+def set_default_logger_verbosity(verbosity: int) -> None:
+    """Accepted: webrnn logs nothing."""
+
+
+def enable_telemetry_events() -> None:
+    """Accepted: webrnn sends nothing, whoever asks."""
+
+
+def disable_telemetry_events() -> None:
+    """Accepted: webrnn sends nothing."""
+
+
 def set_seed(seed: int) -> None:
     """Accepted: random ops draw from seeds of their own, as ONNX has them."""
 
@@ -243,7 +282,9 @@ def providers_of(providers: Any, provider_options: Any = None) -> list[str]:
     """The names that a caller gave; those that there are not are said once."""
     if providers is None:
         return list(PROVIDERS)
-    if isinstance(providers, str) or not isinstance(providers, Sequence):
+    if isinstance(providers, str):
+        providers = [providers]
+    if not isinstance(providers, Sequence):
         raise OptionError(f"providers is a list of names, such as [{CPU!r}], not {providers!r}")
     names = []
     for each in providers:
@@ -256,7 +297,7 @@ def providers_of(providers: Any, provider_options: Any = None) -> list[str]:
     for name in names:
         if name not in PROVIDERS:
             _say_once(f"webrnn has no {name}; it runs on {CPU}")
-    return [name for name in names if name in PROVIDERS] or list(PROVIDERS)
+    return list(dict.fromkeys(name for name in names if name in PROVIDERS)) or list(PROVIDERS)
 
 
 class OnnxruntimeCaller:
@@ -285,7 +326,7 @@ class OnnxruntimeCaller:
                 f"input {name!r} has a default in the model and is a constant here: give it to "
                 f"InferenceSession(model, fixed={{{name!r}: ...}})"
             )
-        return f"the model has no input {name!r}; it has {inputs}"
+        return unknown_name("input", name, inputs)
 
 
 def _converted(options: Any) -> SessionOptions:
@@ -329,6 +370,10 @@ class OnnxruntimeMethods:
     def disable_fallback(self) -> None:
         """Accepted: there is one provider."""
 
+    def end_profiling(self) -> str:
+        """No file was written: `webrnn profile model.onnx` profiles."""
+        return ""
+
     def io_binding(self) -> NoReturn:
         no_io_binding()
 
@@ -340,4 +385,4 @@ class OnnxruntimeMethods:
     ) -> list[OrtValue]:
         """The same as `run`, with arrays in wrappers."""
         feeds = {name: value.numpy() for name, value in input_dict_ort_values.items()}
-        return [OrtValue(result) for result in self.run(output_names, feeds)]  # type: ignore[attr-defined]
+        return [OrtValue(result) for result in self.run(output_names, feeds, run_options)]  # type: ignore[attr-defined]

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, overload
 from webrnn.checks.graphs import SizeConditions, checked, checked_again
 from webrnn.errors import OptionError, PlanError, ShapeError
 from webrnn.formats.reader import read
-from webrnn.ir import Graph, Shape, Value
-from webrnn.ir.dims import is_late
+from webrnn.ir import Dim, Graph, Shape, SymbolicDim, Value
+from webrnn.ir.dims import is_late, is_static
+from webrnn.names import unknown_name
 from webrnn.passes import run_passes
 from webrnn.passes.base import Semantics
 from webrnn.passes.pipeline import FUSIONS, disabled_switches
@@ -27,7 +28,7 @@ from .forking import new_lock
 from .javascript import mapping_of
 from .kernels.team import number_of_threads
 from .limits import Limits
-from .onnxruntime_names import NodeArg, OnnxruntimeCaller, OnnxruntimeMethods, SessionOptions
+from .onnxruntime_names import NodeArg, OnnxruntimeCaller, OnnxruntimeMethods, SessionOptions, refuse_if_ended
 from .programs.backends import Program, fastest_backend, make_program
 from .programs.plan_program import PlanProgram
 
@@ -54,7 +55,7 @@ class InferenceSession(OnnxruntimeMethods):
     ... double (float[n] x) => (float[n] y) { y = Add(x, x) }''')
     >>> session = InferenceSession(model.SerializeToString())
     >>> session.get_inputs()
-    [NodeArg(name='x', shape=['n'], type='tensor(float)')]
+    [NodeArg(name='x', type='tensor(float)', shape=['n'])]
     >>> session.run(None, {"x": np.float32([1, 2])})
     [array([2., 4.], dtype=float32)]
 
@@ -62,8 +63,9 @@ class InferenceSession(OnnxruntimeMethods):
     loops ("fused_sequences", "scan_buffers"), `fixed` binds inputs to arrays or numbers for good, which the passes make
     use of, `limits` bounds what a run may use.
 
-    Callers of onnxruntime change one import: `sess_options`, also as second argument, `providers` and
-    `provider_options` are accepted, and what of them has a meaning here is done: see docs/migrating.md.
+    Callers of onnxruntime change one import: `sess_options`, also as second argument, `providers`,
+    `provider_options`, `enable_fallback` and `disabled_optimizers` are accepted, and what of them has a meaning here is
+    done: see docs/migrating.md.
 
     `weights` makes constant weights small: "int16", "int8" or "f16", or a form for each of some nodes, "*" for all
     others: {"lstm": "int8"}. The nodes named in `keep` stay float32. Results change then: see docs/small-weights.md.
@@ -74,7 +76,7 @@ class InferenceSession(OnnxruntimeMethods):
 
     def __init__(
         self,
-        model: str | os.PathLike[str] | bytes | Graph,
+        path_or_bytes: str | os.PathLike[str] | bytes | Graph,
         backend: str | SessionOptions | None = "auto",
         disable: Iterable[str] | None = (),
         fixed: Mapping[str, Any] | None = None,
@@ -82,11 +84,14 @@ class InferenceSession(OnnxruntimeMethods):
         sess_options: SessionOptions | None = None,
         providers: Any = None,
         provider_options: Any = None,
+        enable_fallback: Any = None,
+        disabled_optimizers: Any = None,
         limits: Limits | None = None,
         weights: str | Mapping[str, str] = "f32",
         keep: Collection[str] = (),
         threads: int | str = 1,
     ):
+        model = path_or_bytes
         if not isinstance(backend, str):  # onnxruntime's order: model, sess_options, providers
             sess_options, backend = backend if sess_options is None else sess_options, "auto"
             providers, disable = (disable or None) if providers is None else providers, ()
@@ -108,6 +113,7 @@ class InferenceSession(OnnxruntimeMethods):
         self._is_effect = False
         """Whether it takes a signal of any length: then "auto" is "internal"."""
         self._lock = new_lock(self)
+        self._shown_outputs: list[NodeArg] | None = None
         self._loose: InferenceSession | None = None
         """For inputs that differ in a size that has one name."""
         self._streaming_models: dict[Any, StreamingModel] = {}
@@ -189,7 +195,8 @@ class InferenceSession(OnnxruntimeMethods):
         from webrnn.guesses import Guesses
 
         states = [pair.before for pair in self.find_states().pairs]
-        return Guesses(self.inputs, self._source, states, sizes, shapes, given, is_step)
+        takes = self._program.takes if isinstance(self._program, PlanProgram) else None
+        return Guesses(self.inputs, self._source, states, sizes, shapes, given, is_step, takes)
 
     def pool(
         self,
@@ -379,7 +386,10 @@ class InferenceSession(OnnxruntimeMethods):
         return [NodeArg.of(value) for value in self.inputs]
 
     def get_outputs(self) -> list[NodeArg]:
-        return [NodeArg.of(value) for value in self.outputs]
+        if self._shown_outputs is None:
+            values = self.outputs if self._source is None else _shown_outputs(self._source)
+            self._shown_outputs = [NodeArg.of(value) for value in values]
+        return list(self._shown_outputs)
 
     @overload
     def run(
@@ -401,11 +411,13 @@ class InferenceSession(OnnxruntimeMethods):
     ) -> list[Any]:
         """The named outputs, or all if none is named, as arrays of the caller's own. Nothing is kept for the next run.
 
-        `input_feed` is onnxruntime's name of `feeds`; `run_options` is accepted and has no effect.
+        `input_feed` is onnxruntime's name of `feeds`; of `run_options` only `terminate` has an effect.
 
         Inside Pyodide feeds may be JavaScript's: an object or a Map of typed arrays. Each is copied once, to where
         Python's arrays are. A page reads a result in place with `getBuffer()` of its proxy.
         """
+        if run_options is not None:
+            refuse_if_ended(run_options)
         if feeds is None:
             feeds = input_feed
         if not isinstance(feeds, dict):
@@ -425,7 +437,7 @@ class InferenceSession(OnnxruntimeMethods):
             raise OptionError(f"the names of outputs are a list: run([{output_names!r}], feeds)")
         for name in names:
             if name not in self._output_names:
-                raise ShapeError(f"the model has no output {name!r}; it has {self._output_names}")
+                raise ShapeError(unknown_name("output", name, self._output_names))
         for name in feeds:
             if name not in self._inputs:
                 raise ShapeError(self._caller.not_fed(name, list(self._inputs)))
@@ -466,6 +478,28 @@ def inferred_outputs(graph: Graph) -> list[Value]:
         value.dtype = value.dtype or fact.dtype
         value.shape = _with_inferred(value.shape, fact.shape)
     return declared
+
+
+def _shown_outputs(graph: Graph) -> list[Value]:
+    """As onnxruntime shows them: a number where the graph says it, a name that the model has, or nothing."""
+    named = {name for value in graph.inputs for dim in value.shape or () for name in getattr(dim, "names", ())}
+    shown = inferred_outputs(graph)
+    if all(value.container or is_static(value.shape) for value in shown):
+        return shown
+    facts = infer(graph)
+    for value, source in zip(shown, graph.outputs, strict=True):
+        if value.shape is None or value.container:
+            continue
+        declared, found = source.shape or (None,) * len(value.shape), facts.of(source).shape or value.shape
+        if len(declared) == len(found) == len(value.shape):
+            value.shape = tuple(_shown(*each, named) for each in zip(declared, found, value.shape, strict=True))
+    return shown
+
+
+def _shown(declared: Dim | None, found: Dim | None, size: Dim | None, named: set[str]) -> Dim | None:
+    if declared is None and isinstance(size, SymbolicDim) and not named.issuperset(size.names):
+        return None
+    return found if isinstance(found, int) and not isinstance(declared, int) else size
 
 
 def _is_said(shape: Shape | None) -> bool:

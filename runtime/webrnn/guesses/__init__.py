@@ -7,7 +7,6 @@ are called is a last hint. `Guesses` lists what is worth a try, the most plausib
 from __future__ import annotations
 
 from .guess import Guess, Guesses, Row, bound_sizes
-from .names import close_names, unknown_name
 from .sizes import open_sizes, stride_sizes
 from .trying import Patience, first_that_runs
 from .values import random_input
@@ -18,10 +17,8 @@ __all__ = [
     "Patience",
     "Row",
     "bound_sizes",
-    "close_names",
     "first_that_runs",
     "open_sizes",
     "random_input",
     "stride_sizes",
-    "unknown_name",
 ]

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 from webrnn.checks.check import Condition
 from webrnn.checks.graphs import check_graph
 from webrnn.errors import Error
-from webrnn.ir import Dim, Graph, SymbolicDim
+from webrnn.ir import REFUSED, Dim, Graph, SymbolicDim, Value
 from webrnn.ir.dims import TooComplex
 
+_RANKS = (2, 3, 1, 4, 5, 0)
 _MOST_SEARCHED = 4096
 _MOST_FOUND = 4
 
 
-class Constraints:
-    """Conditions on sizes. Without a graph, as for a plan, there are none."""
+Takes = Callable[[Mapping[str, int]], bool | None]
+"""Whether a plan takes these sizes; None if they do not say it."""
 
-    def __init__(self, graph: Graph | None):
+
+class Constraints:
+    """Conditions on sizes. Without a graph, as for a plan, there are none: the plan is asked."""
+
+    def __init__(self, graph: Graph | None, takes: Takes | None = None):
         self.conditions: list[Condition] = []
+        self._takes = takes or (lambda sizes: None)
         if graph is not None:
             try:
                 self.conditions = check_graph(graph.copy(), may_refuse=False)
@@ -38,7 +44,7 @@ class Constraints:
 
     def allows(self, sizes: Mapping[str, int]) -> bool:
         """Whether no condition is broken, as far as its sizes are among these."""
-        return self.broken(sizes) is None
+        return self.broken(sizes) is None and self._takes(sizes) is not False
 
     def broken(self, sizes: Mapping[str, int]) -> Error | None:
         for condition in self.conditions:
@@ -53,15 +59,36 @@ class Constraints:
     def allowed_alone(self, name: str, known: Mapping[str, int]) -> Iterator[int]:
         """Numbers that the conditions on this size alone allow; 1 last, to which tensors are broadcast by chance."""
         alone = [each for each in self.conditions if _names(each, known) == {name}]
-        if not alone:
+        if not alone and self._takes({**known, name: 1}) is None:
             return
         count = 0
         for number in (*range(2, _MOST_SEARCHED), 1):
             if count == _MOST_FOUND:
                 return
-            if all(_holds(each, {**known, name: number}) for each in alone):
+            sizes = {**known, name: number}
+            if all(_holds(each, sizes) for each in alone) and self._takes(sizes) is not False:
                 count += 1
                 yield number
+
+
+def with_ranks(
+    inputs: Sequence[Value], graph: Graph | None, said: Collection[str]
+) -> tuple[Sequence[Value], Graph | None]:
+    """Inputs whose rank the model does not say have the first one that no check of the graph refuses."""
+    lacking = {value.name for value in inputs if value.shape is None and not value.container} - set(said)
+    for rank in _RANKS if graph is not None and lacking else ():
+        tried = graph.copy()  # type: ignore[union-attr]
+        for value in tried.inputs:
+            value.shape = (None,) * rank if value.name in lacking else value.shape
+        asked = tried.copy()
+        try:
+            check_graph(asked, may_refuse=False)
+        except Error:
+            continue
+        if not any(node.domain == REFUSED for node in asked.nodes):
+            shapes = {value.name: value.shape for value in tried.inputs}
+            return [Value(each.name, each.dtype, shapes[each.name], each.container) for each in inputs], tried
+    return inputs, graph
 
 
 def _holds(condition: Condition, sizes: Mapping[str, int]) -> bool:

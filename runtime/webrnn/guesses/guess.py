@@ -6,15 +6,16 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice, product
 from math import prod
+from shlex import quote
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from webrnn.errors import OptionError, ShapeError
 from webrnn.ir import Graph, Value
+from webrnn.names import unknown_name
 
-from .constraints import Constraints
-from .names import unknown_name
+from .constraints import Constraints, Takes, with_ranks
 from .sizes import LENGTHS, WORDS, OpenSize, arithmetic, open_sizes, sizes_of
 from .uses import INDEX, uses_of
 from .values import Fill, fills
@@ -22,9 +23,15 @@ from .values import Fill, fills
 _MOST_TRIES = 40
 _MOST_CHOICES = 4000
 """Of sizes that are looked at where the conditions refuse the plausible ones."""
+_MOST_SEARCHES = 16
+"""For a number that goes with those of the other sizes."""
 _MOST_FILLS = 6
+_MOST_ELEMENTS = 2**40
+"""Of all inputs; what is more than the memory of a machine, the machine says."""
 _ELEMENTS = 2
 """Of a sequence."""
+_BY_CHANCE = 2
+"""A sequence of so few frames may fit only because one frame is repeated: 1500 positions are added to it, say."""
 _LENGTH = 8
 """Where no input has an axis that could be time."""
 
@@ -90,6 +97,9 @@ class Guess:
 
     def feeds(self, rng: np.random.Generator) -> dict[str, Any]:
         """Arrays for all inputs; those that were given stay."""
+        if self.n_elements > _MOST_ELEMENTS:
+            shapes = ", ".join(f"{name} {_spell(shape)}" for name, shape in self.shapes.items())
+            raise ShapeError(f"inputs of these sizes are too large: {shapes}")
         return {
             value.name: self.given[value.name] if value.name in self.given else self._made(value, value.container, rng)
             for value in self.inputs
@@ -127,7 +137,7 @@ class Guess:
         >>> next(iter(Guesses([Value("x", DType.FLOAT, (Symbol("batch"), Symbol("T"), 80))]).tries())).options
         '--size batch=1 T=200'
         """
-        guessed = [f"{row.name}={row.number}" for row in self.size_rows() if row.why != GIVEN]
+        guessed = [quote(f"{row.name}={row.number}") for row in self.size_rows() if row.why != GIVEN]
         return f"--size {' '.join(guessed)}" if guessed else ""
 
     def as_data(self) -> dict[str, Any]:
@@ -149,7 +159,7 @@ class Guesses:
     """Of a model: its inputs, its graph if there is one, the inputs that are states, and what a caller has said.
 
     `sizes` are of open sizes by name, `shapes` of inputs, `given` the arrays of some inputs. `is_step` is for a step of
-    a stream: sequences have one frame.
+    a stream: sequences have one frame. `takes` says of a plan, which has no graph, whether it takes some sizes.
     """
 
     def __init__(
@@ -161,9 +171,11 @@ class Guesses:
         shapes: Mapping[str, Sequence[int]] | None = None,
         given: Mapping[str, Any] | None = None,
         is_step: bool = False,
+        takes: Takes | None = None,
     ):
         self._is_step = is_step
         self.given = dict(given or {})
+        inputs, graph = with_ranks(inputs, graph, {*self.given, *(shapes or {})})
         self.inputs = tuple(_shaped(value, shapes or {}) for value in inputs)
         names = [value.name for value in inputs]
         for name in self.given:
@@ -172,7 +184,7 @@ class Guesses:
         self._sizes = {**_sizes_of(inputs, self.given), **bound_sizes(inputs, sizes or {}, shapes or {})}
         self._states = frozenset(states)
         self._uses, self._loops = ({}, frozenset()) if graph is None else uses_of(graph)
-        self._constraints = Constraints(graph)
+        self._constraints = Constraints(graph, takes)
         for value in self.inputs:
             if value.name not in self.given:
                 _require_known(value)
@@ -233,16 +245,35 @@ class Guesses:
             if len(seen) == _MOST_TRIES:
                 return
         if not seen:
-            yield fallback or {}
+            order = [size.name for size in sorted(found, key=lambda size: size.kind != "batch")]
+            together = self._searched(order, numbers, known, iter(range(_MOST_SEARCHES)))
+            yield from [complete(chosen) for chosen in islice(together, 1)] or [fallback or {}]
+
+    def _searched(
+        self, order: Sequence[str], numbers: Mapping[str, Sequence[int]], known: Mapping[str, int], left: Iterator[int]
+    ) -> Iterator[dict[str, int]]:
+        """Numbers that the conditions allow together: one size after the other gets a plausible one, or else one that
+        goes with those before it."""
+        if not order:
+            yield dict(known)
+            return
+        name, *others = order
+        plausible = [number for number in numbers[name] if self._constraints.allows({**known, name: number})]
+        for number in plausible:
+            yield from self._searched(others, numbers, {**known, name: number}, left)
+        if next(left, None) is not None:
+            for number in self._constraints.allowed_alone(name, known):
+                yield from self._searched(others, numbers, {**known, name: number}, left)
 
     def _numbers(self, size: OpenSize, known: Mapping[str, int]) -> list[int]:
         """What one size may be, as far as conditions on it alone say it."""
         plausible = [
             number for number in LENGTHS[size.kind] if self._constraints.allows({**known, size.name: number})
         ]  # fmt: skip
-        if plausible:
+        if max(plausible, default=0) > _BY_CHANCE or (plausible and size.kind == "batch"):
             return plausible
-        return list(self._constraints.allowed_alone(size.name, known)) or list(LENGTHS[size.kind])
+        alone = [number for number in self._constraints.allowed_alone(size.name, known) if number not in plausible]
+        return sorted((*alone, *plausible), key=lambda number: number <= _BY_CHANCE) or list(LENGTHS[size.kind])
 
 
 def _levels(numbers: Mapping[str, Sequence[int]]) -> Iterator[dict[str, int]]:

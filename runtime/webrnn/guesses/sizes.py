@@ -17,7 +17,7 @@ SECOND = 16000
 LENGTHS: dict[str, tuple[int, ...]] = {
     "samples": (
         SECOND, 10 * SECOND, 5 * SECOND, 3 * SECOND, 2 * SECOND, 1 << 14, SECOND // 2, 1536, 1024, 576, 512, 256, 128,
-        20,
+        20, 1280, 640, 480, 320, 160,
     ),
     "block": (512, 576, 256, 128, 1024, 480, 160, 320, 640, 1280, SECOND),
     "frames": (200, 100, 50, 16, 300, 1000, 76, 8, 4, 1),
@@ -48,6 +48,9 @@ _CHANNELS = re.compile(r"chan|^c$", re.IGNORECASE)
 _PAST = re.compile(r"past|cache|memory", re.IGNORECASE)
 _TIME = re.compile(r"time|seq|frame|step|len|^t$", re.IGNORECASE)
 _SOUND = re.compile(r"wav|audio|sample|signal|speech|pcm|sound", re.IGNORECASE)
+
+_COLOURS = (1, 3, 4)
+"""The last axis of images whose channels come last."""
 
 _FLOATS = (DType.FLOAT, DType.FLOAT16, DType.DOUBLE, DType.BFLOAT16)
 
@@ -123,7 +126,7 @@ def _kind(value: Value, shape: Sequence[object], axis: int, name: str, states: C
     if is_index or value.dtype not in _FLOATS:
         return "tokens" if len(shape) > 1 or is_index else "batch"
     if len(shape) == 4 and sum(is_open) > 1:
-        return "batch" if axis == 1 else "image"
+        return "batch" if axis == 1 and shape[-1] not in _COLOURS else "image"
     wide = [dim for dim in others if isinstance(dim, int) and dim > 1]
     if _SOUND.search(called) or (axis == len(shape) - 1 and not wide):
         return "block" if states else "samples"

@@ -20,6 +20,7 @@ import numpy as np
 from webrnn.errors import ModelError, OptionError, ShapeError
 from webrnn.ir import DType, Graph, GraphBuilder, Node, Value
 from webrnn.ir.blame import blame
+from webrnn.names import unknown_name
 from webrnn.ops.sets import RANDOM
 
 from . import controlflow, opsets
@@ -201,7 +202,8 @@ class ModelReader:
             elif info.name not in with_initializer:
                 scope.define(info.name, builder.input(info.name, *declared))
         if fixed:
-            raise ShapeError(f"fixed names {sorted(fixed)}, which are no inputs of the model")
+            names = [info.name for info in proto.inputs]
+            raise ShapeError(f"fixed: {unknown_name('input', sorted(fixed)[0], names)}")
         self.read_body(proto, scope)
         builder.graph.outputs = [self._main_output(scope, info.name) for info in proto.outputs]
         if not builder.graph.outputs:

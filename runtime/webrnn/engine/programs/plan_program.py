@@ -391,6 +391,19 @@ class PlanProgram:
             raise PlanError(f"{port.name!r} is larger than its place")
         return self._array(port, sizes).copy()
 
+    def takes(self, sizes: Mapping[str, int]) -> bool | None:
+        """Whether it can be bound to these named sizes, and None if they are not all; afterwards nothing is bound."""
+        symbols = [sizes.get(name) for name in self.file.symbols]
+        if None in symbols:
+            return None
+        if any(not 0 <= size < 2**31 for size in symbols if size is not None):
+            return False
+        with self._lock:
+            self._bound = None
+            self._symbols.array[: len(symbols)] = symbols
+            bind = self.kernels.function("plan_bind")
+            return not bind(self._plan.address, self._symbols.address, self._tables.address)
+
     def bind(self, shapes: Shapes, known: Mapping[str, int] | None = None) -> None:
         """Prepare for inputs of these shapes. If it raises, nothing is bound."""
         with self._lock:

@@ -10,6 +10,7 @@ import numpy as np
 
 from webrnn.errors import ModelError, OptionError, ShapeError
 from webrnn.ir import Value
+from webrnn.names import unknown_name
 
 from .states import fits_sizes
 
@@ -49,9 +50,9 @@ def resolve(carry: Mapping[str, str], inputs: Sequence[Value], outputs: Sequence
     pairs = []
     for before, after in carry.items():
         if before not in input_names:
-            raise ModelError(f"carry: the model has no input {before!r}; it has {input_names}")
+            raise ModelError(f"carry: {unknown_name('input', before, input_names)}")
         if after not in output_names:
-            raise ModelError(f"carry: the model has no output {after!r}; it has {output_names}")
+            raise ModelError(f"carry: {unknown_name('output', after, output_names)}")
         first, second = inputs[input_names.index(before)], outputs[output_names.index(after)]
         if first.container or second.container or first.dtype != second.dtype:
             raise ModelError(f"carry: {before!r} and {after!r} are of different types")
