@@ -106,7 +106,10 @@ def test_weights_as_inputs():
     [
         ({"loss": "gone"}, "'gone' is neither an output"),
         ({"loss": "loss", "wrt": ["gone"]}, "there is no input or weight 'gone'"),
+        ({"loss": "loss", "wrt": ["gone"]}, "there are 'x', 'w'"),
         ({"loss": "loss", "wrt": "w"}, "wrt is 'w'; it is a list of names"),
+        ({"loss": "loss", "wrt": 3}, "wrt is 3; it is a list of names"),
+        ({"loss": "loss", "outputs": "y"}, "outputs is a list of names"),
         ({"loss": "loss", "truncate": 0}, "truncate is 0"),
         ({"loss": "loss", "every": 1.5}, "every is 1.5"),
         ({"loss": "loss", "prediction": "y"}, "prediction and mask are for a loss that webrnn adds"),
@@ -122,6 +125,12 @@ def test_wrong_arguments(arguments, message):
 def test_a_loss_is_one_number():
     with pytest.raises(webrnn.ShapeError, match="has to be one floating-point number"):
         webrnn.gradient(_linear(), "y", ["x"])
+
+
+def test_with_respect_to_a_target():
+    target = np.float32([[1, 2], [3, 4]])
+    found = _run(webrnn.gradient(_linear(), "mse", ["target"], prediction="y"), x=X, target=target)
+    np.testing.assert_allclose(found["target_grad"], (target - X @ W) / 2)
 
 
 def test_a_loss_of_one_element_with_axes():

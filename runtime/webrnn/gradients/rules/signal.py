@@ -43,13 +43,19 @@ def stft(g: Pull) -> Found:
     b, signal, window = g.b, g.x(0), g.operand(2)
     step, samples = g.ints(1, "steps")[0], b.shape(signal)[1]
     length = b.shape(window)[0] if window is not None else g.ints(3, "sizes")[0]
-    if not isinstance(length, int) or not isinstance(samples, int):
-        raise g.refusal("how many frames there are is known only while it runs")
-    places = np.arange(0, samples - length + 1, step)[:, None] + np.arange(length)
+    if not isinstance(length, int):
+        raise g.refusal("how long its frames are is known only while it runs")
+    if isinstance(samples, int):
+        places = b.constant(np.arange(0, samples - length + 1, step)[:, None] + np.arange(length))
+    else:
+        behind = b.arithmetic("Sub", b.size(signal, 1), length - 1)
+        zero, by = b.constant(np.int64(0)), b.constant(np.int64(step))
+        starts = b.op("Range", zero, b.op("Squeeze", b.as_value(behind), b.ints(0)), by)
+        places = b.op("Add", b.op("Unsqueeze", starts, b.ints(1)), b.ints(*range(length)))
 
     def forward() -> Value:
         whole = signal if b.rank(signal) == 3 else b.op("Unsqueeze", signal, b.ints(2))
-        frames = b.op("Gather", whole, b.constant(places), axis=1)
+        frames = b.op("Gather", whole, places, axis=1)
         if window is not None:
             frames = b.op("Mul", frames, b.op("Unsqueeze", window, b.ints(1)))
         return b.op("DFT", frames, None, b.constant(2), onesided=int(g.number("onesided", 1)))
