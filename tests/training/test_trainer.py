@@ -238,6 +238,8 @@ def test_a_seed_draws_weights_anew() -> None:
     [
         ({"loss": "hinge"}, "loss='hinge': it is one of 'mse', 'cross_entropy', 'ctc'"),
         ({"optimizer": "lion"}, "optimizer='lion'"),
+        ({"seed": 1.5}, "seed=1.5: it is a whole number"),
+        ({"seed": -1}, "seed=-1: it is a whole number"),
         ({"wrt": ["V"]}, "no float constant 'V'; it has 'W', 'b'"),
         ({"wrt": "W"}, r"wrt is a list of names: wrt=\['W'\]"),
         ({"wrt": []}, "no weights to train"),
