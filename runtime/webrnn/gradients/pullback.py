@@ -28,10 +28,9 @@ def spread(nodes: Iterable[Node], sources: Iterable[Value], facts: Facts, ends: 
         elif node.op == "If" and not node.domain:
             active |= _spread_if(node, active, facts)
         elif not active.isdisjoint(value for value in node.inputs if value is not None):
-            is_stairs = node.op == "QuantizeLinear"  # its integers stand for numbers that are not rounded
-            active.update(
-                value for value in node.outputs if value is not None and (is_stairs or is_float(value, facts))
-            )
+            made = [value for value in node.outputs if value is not None]
+            # The integers of a QuantizeLinear stand for numbers that are not rounded.
+            active.update(value for value in made if node.op == "QuantizeLinear" or is_float(value, facts))
     return active
 
 
