@@ -116,6 +116,8 @@ def derive(
         keep_every(graph, every, last.ends)
     end, *stay = graph.outputs
     wanted = [inputs[name] for name in (weights if names is None else names)]
+    for value in wanted:
+        _free(graph, f"{value.name}_grad", graph.outputs)
     options = Options(truncate, last.loops)
     gradients = _gradients(graph, end, wanted, options, last.ends, keep_zeros=names is not None)
     graph.outputs = [end, *stay, *gradients.values()]
@@ -156,6 +158,8 @@ def _loss(
     criterion = loss_of(loss, mask)
     wanted = criterion.inputs(end)
     for name in ("loss", *wanted):
+        if any(value.name == name for value in graph.inputs):
+            raise OptionError(f"the model has an input {name!r}, which the loss has, too: rename it")
         _free(graph, name, stay)
     b = Emitter(graph, facts)
     given = {name: b.input(name, dtype, shape) for name, (dtype, shape) in wanted.items()}
