@@ -7,6 +7,7 @@ from onnx import helper
 import webrnn
 from tests.onnx.models import bools, floats, initializer, integers, model
 from webrnn.errors import UnsupportedOp
+from webrnn.ir import DType, GraphBuilder
 from webrnn.ops.rows import ROWS
 
 from .cases import cases
@@ -180,6 +181,23 @@ def test_attention_that_sees_nothing():
     assert found[0][:, :, 2].all()
 
 
+def test_softmax_of_rows_that_are_all_masked():
+    """PyTorch's exporter writes attention with masks so, and its own gradients are 0 there."""
+    x = np.float32([[1, 2], [3, 4]])
+    mask = np.float32([[0, 0], [-np.inf, -np.inf]])
+    nodes = [
+        helper.make_node("Add", ["x", "mask"], ["masked"]),
+        helper.make_node("Softmax", ["masked"], ["soft"]),
+        helper.make_node("IsNaN", ["soft"], ["unseen"]),
+        helper.make_node("Where", ["unseen", "zero", "soft"], ["y"]),
+        helper.make_node("ReduceSumSquare", ["y"], ["loss"], keepdims=0),
+    ]
+    weights = [initializer("mask", mask), initializer("zero", np.float32(0))]
+    _, found = _gradients(nodes, [floats("x", [2, 2])], ["x"], {"x": x}, weights)
+    soft = np.exp([1, 2]) / np.exp([1, 2]).sum()
+    np.testing.assert_allclose(found, [2 * soft * (soft - (soft**2).sum()), [0, 0]], atol=1e-6)
+
+
 @pytest.mark.parametrize("scale", [np.float32(0.1), np.float32([0.1, 0.2])], ids=["one", "by channel"])
 def test_quantization_goes_straight_through(scale):
     """As torch.fake_quantize has it: where it does not saturate, as if it did not round."""
@@ -198,3 +216,23 @@ def test_quantization_goes_straight_through(scale):
     # the scale itself: what is inside has only what rounding left, what saturates moves with it
     wanted = 2 * kept * scale * (kept - np.where(number == kept, x / scale, 0))
     np.testing.assert_allclose(of_scale, wanted.sum(0) if scale.ndim else wanted.sum(), rtol=1e-5)
+
+
+def test_the_direction_of_nothing():
+    """A row of zeros has no direction: nothing goes back through it, and NaN not at all."""
+    x = np.float32([[0, 0], [3, 4]])
+    nodes = [
+        helper.make_node("LpNormalization", ["x"], ["y"], axis=1),
+        helper.make_node("ReduceSum", ["y"], ["loss"], keepdims=0),
+    ]
+    _, found = _gradients(nodes, [floats("x", [2, 2])], ["x"], {"x": x})
+    np.testing.assert_allclose(found, [[0, 0], [0.032, -0.024]], atol=1e-6)
+
+
+def test_cross_entropy_of_float64():
+    rng = np.random.default_rng(0)
+    scores, target = rng.standard_normal((5, 3)), rng.integers(0, 3, 5)
+    b = GraphBuilder("g")
+    x, wanted = b.input("x", DType.DOUBLE, (5, 3)), b.constant(target)
+    b.graph.outputs = [b.op("SoftmaxCrossEntropyLoss", x, wanted, reduction="none")]
+    assert assert_right(b.graph, [scores]) == 1

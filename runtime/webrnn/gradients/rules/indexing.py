@@ -108,15 +108,16 @@ def tensor_scatter(g: Pull) -> Found:
 
 @rule("OneHot")
 def one_hot(g: Pull) -> Found:
+    """Of its two values; indices of floating-point numbers have none."""
     b, values = g.b, g.x(2)
-
-    def forward() -> Value:
-        marks = b.op("Concat", *(b.op("Reshape", b.number(n, values), b.ints(1)) for n in (0.0, 1.0)), axis=0)
-        is_on = b.op("OneHot", g.x(0), g.x(1), marks, axis=int(g.number("axis", -1)))
-        off, on = (b.op("Gather", values, b.constant(n), axis=0) for n in (0, 1))
-        return b.op("Add", off, b.op("Mul", is_on, b.op("Sub", on, off)))
-
-    return g.through(forward)
+    if not g.wants(2):
+        return []
+    numbers = [b.op("Reshape", b.number(number, values), b.ints(1)) for number in (1.0, 0.0)]
+    shares = []
+    for marks in (numbers, numbers[::-1]):
+        places = b.op("OneHot", g.x(0), g.x(1), b.op("Concat", *marks, axis=0), axis=int(g.number("axis", -1)))
+        shares.append(b.op("Reshape", b.op("ReduceSum", b.op("Mul", g.d, places), keepdims=0), b.ints(1)))
+    return [None, None, b.op("Concat", *shares, axis=0)]
 
 
 @rule("EyeLike")

@@ -235,4 +235,4 @@ def depth_to_space(g: Pull) -> Found:
 
 @rule("SpaceToDepth")
 def space_to_depth(g: Pull) -> Found:
-    return [g.b.op("DepthToSpace", g.d, blocksize=int(g.number("blocksize", 1)))]
+    return [g.b.op("DepthToSpace", g.d, blocksize=int(g.number("blocksize", 1)), mode=g.attr("mode", "DCR"))]

@@ -24,17 +24,38 @@ def dft(g: Pull) -> Found:
     if not isinstance(length, int) or parts not in (1, 2):
         raise g.refusal("its size is known only while it runs")
     if is_inverse and g.attr("onesided", 0):
-        raise g.refusal("it makes a signal of half of a spectrum", "onesided")
+        return _signal_of_half(g, axis, length if g.operand(1) is not None else 2 * (length - 1))
     d = b.padded(g.d, axis, 0, b.arithmetic("Sub", length, b.size(g.d, axis)))
     made = b.op("DFT", d, b.constant(length), b.constant(axis), inverse=int(not is_inverse))
     made = b.times(made, 1 / length if is_inverse else length)
     if parts == 1:
         made = b.sliced(made, rank - 1, 0, 1)
-    if size == length:
-        return [made]
-    taken = b.arithmetic("Min", b.size(x, axis), length)
-    cut = b.sliced(made, axis, 0, taken)
-    return [b.padded(cut, axis, 0, b.arithmetic("Sub", b.size(x, axis), taken))]
+    return [_resized(g, made, axis, length)]
+
+
+def _signal_of_half(g: Pull, axis: int, length: int) -> Found:
+    """All bins of a half but the first, and the last of an even length, count twice: for the half that is not there."""
+    b, x = g.b, g.x(0)
+    counts = np.full(length // 2 + 1, 2 / length)
+    counts[0] = 1 / length
+    if length % 2 == 0:
+        counts[-1] = 1 / length
+    spectrum = b.op("DFT", g.d, b.constant(length), b.constant(axis), onesided=1)
+    along = [-1 if other == axis else 1 for other in range(b.rank(x))]
+    share = b.constant(counts.astype(b.dtype(x).array_type).reshape(along), "share")
+    made = b.op("Mul", spectrum, share)
+    if b.shape(x)[-1] == 1:
+        made = b.sliced(made, b.rank(x) - 1, 0, 1)
+    return [_resized(g, made, axis, len(counts))]
+
+
+def _resized(g: Pull, made: Value, axis: int, count: int) -> Value:
+    """So many elements as the operand has: zeros for those that a transform has left out."""
+    size = g.b.size(g.x(0), axis)
+    if size == count:
+        return made
+    taken = g.b.arithmetic("Min", size, count)
+    return g.b.padded(g.b.sliced(made, axis, 0, taken), axis, 0, g.b.arithmetic("Sub", size, taken))
 
 
 @rule("STFT")

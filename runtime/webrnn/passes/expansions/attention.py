@@ -43,13 +43,10 @@ def _attention(e: Emitter, node: Node) -> None:
     bias = _bias(e, node, query, keys, mask, past_key, lengths)
     scores = _scores(e, node, query, keys, bias)
     precision = DType(attrs.get("softmax_precision") or dtype)
-    masked, unseen = scores.masked, None
+    weights = e.cast(_softmax(e, e.cast(scores.masked, precision)), dtype)
     if bias is not None and (mask is not None or lengths is not None or _has_window(node)):
         top = e.op("ReduceMax", bias, e.ints(-1), keepdims=1)
-        unseen = e.op("Equal", top, e.number(-np.inf, dtype))
-        masked = e.op("Add", scores.capped, e.op("Where", unseen, e.number(0, dtype), bias))  # no softmax of -inf alone
-    weights = e.cast(_softmax(e, e.cast(masked, precision)), dtype)
-    if unseen is not None:  # a query that sees no key gets zeros
+        unseen = e.op("Equal", top, e.number(-np.inf, dtype))  # a query that sees no key gets zeros
         weights = e.op("Where", unseen, e.number(0, dtype), weights)
     grouped = _by_group(e, weights, heads, of_keys)
     results = _by_head(e, e.op("MatMul", grouped, values), query, heads, of_keys)
