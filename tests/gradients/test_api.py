@@ -133,6 +133,22 @@ def test_with_respect_to_a_target():
     np.testing.assert_allclose(found["target_grad"], (target - X @ W) / 2)
 
 
+def test_names():
+    """A value inside gives way to what is added; an input of the model does not."""
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["w_grad"]),
+        helper.make_node("Relu", ["w_grad"], ["target"]),
+    ]
+    inputs, outputs = [floats("x", ["n", 3])], [floats("target", ["n", 2])]
+    proto = model(nodes, inputs, outputs, [initializer("w", W)]).SerializeToString()
+    found = _run(webrnn.gradient(proto, "mse", ["w"]), x=X, target=np.zeros((2, 2), np.float32))
+    np.testing.assert_allclose(found["w_grad"], X.T @ (X @ W) / 2)
+    nodes = [helper.make_node("MatMul", ["target", "w"], ["y"])]
+    proto = model(nodes, [floats("target", ["n", 3])], [floats("y", ["n", 2])], [initializer("w", W)])
+    with pytest.raises(webrnn.OptionError, match="the model has an input 'target', which the loss has, too"):
+        webrnn.gradient(proto.SerializeToString(), "mse", ["w"])
+
+
 def test_a_loss_of_one_element_with_axes():
     nodes = [helper.make_node("ReduceSumSquare", ["x"], ["loss"])]
     proto = model(nodes, [floats("x", [2, 3])], [floats("loss", [1, 1])]).SerializeToString()
