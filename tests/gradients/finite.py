@@ -24,10 +24,11 @@ def doubled(graph: Graph) -> Graph:
     graph = graph.copy()
     for inner in graph.walk():
         values = {*inner.inputs, *inner.constants, *(v for node in inner.nodes for v in node.outputs if v is not None)}
-        for value in values:
+        scales = {node.inputs[2] for node in inner.nodes if node.op == "Resize" and len(node.inputs) > 2}
+        for value in values - scales:
             value.dtype = DType.DOUBLE if value.dtype is DType.FLOAT else value.dtype
         for value, array in list(inner.constants.items()):
-            if array.dtype == np.float32:
+            if array.dtype == np.float32 and value not in scales:
                 inner.constants[value] = array.astype(np.float64)
         for node in inner.nodes:
             if node.op == "Cast" and node.attrs.get("to") == int(DType.FLOAT):

@@ -106,7 +106,10 @@ def test_weights_as_inputs():
     [
         ({"loss": "gone"}, "'gone' is neither an output"),
         ({"loss": "loss", "wrt": ["gone"]}, "there is no input or weight 'gone'"),
+        ({"loss": "loss", "wrt": ["gone"]}, "there are 'x', 'w'"),
         ({"loss": "loss", "wrt": "w"}, "wrt is 'w'; it is a list of names"),
+        ({"loss": "loss", "wrt": 3}, "wrt is 3; it is a list of names"),
+        ({"loss": "loss", "outputs": "y"}, "outputs is a list of names"),
         ({"loss": "loss", "truncate": 0}, "truncate is 0"),
         ({"loss": "loss", "every": 1.5}, "every is 1.5"),
         ({"loss": "loss", "prediction": "y"}, "prediction and mask are for a loss that webrnn adds"),
@@ -122,6 +125,28 @@ def test_wrong_arguments(arguments, message):
 def test_a_loss_is_one_number():
     with pytest.raises(webrnn.ShapeError, match="has to be one floating-point number"):
         webrnn.gradient(_linear(), "y", ["x"])
+
+
+def test_with_respect_to_a_target():
+    target = np.float32([[1, 2], [3, 4]])
+    found = _run(webrnn.gradient(_linear(), "mse", ["target"], prediction="y"), x=X, target=target)
+    np.testing.assert_allclose(found["target_grad"], (target - X @ W) / 2)
+
+
+def test_names():
+    """A value inside gives way to what is added; an input of the model does not."""
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["w_grad"]),
+        helper.make_node("Relu", ["w_grad"], ["target"]),
+    ]
+    inputs, outputs = [floats("x", ["n", 3])], [floats("target", ["n", 2])]
+    proto = model(nodes, inputs, outputs, [initializer("w", W)]).SerializeToString()
+    found = _run(webrnn.gradient(proto, "mse", ["w"]), x=X, target=np.zeros((2, 2), np.float32))
+    np.testing.assert_allclose(found["w_grad"], X.T @ (X @ W) / 2)
+    nodes = [helper.make_node("MatMul", ["target", "w"], ["y"])]
+    proto = model(nodes, [floats("target", ["n", 3])], [floats("y", ["n", 2])], [initializer("w", W)])
+    with pytest.raises(webrnn.OptionError, match="the model has an input 'target', which the loss has, too"):
+        webrnn.gradient(proto.SerializeToString(), "mse", ["w"])
 
 
 def test_a_loss_of_one_element_with_axes():

@@ -5,8 +5,9 @@ import pytest
 from onnx import helper
 
 import webrnn
-from tests.onnx.models import floats, integers, model
+from tests.onnx.models import bools, floats, initializer, integers, model
 from webrnn.errors import UnsupportedOp
+from webrnn.ir import DType, GraphBuilder
 from webrnn.ops.rows import ROWS
 
 from .cases import cases
@@ -15,8 +16,10 @@ from .finite import assert_right
 CASES = cases()
 
 ELSEWHERE = {
+    ("", "DequantizeLinear"),
     ("", "If"),
     ("", "NegativeLogLikelihoodLoss"),
+    ("", "QuantizeLinear"),
     ("", "RotaryEmbedding"),
     ("", "SoftmaxCrossEntropyLoss"),
     ("webrnn", "ExpectShape"),
@@ -35,7 +38,11 @@ def _needs_sizes(case):
     """Whether there is a gradient only if sizes are known before it runs."""
     if case.op in ("DFT", "Squeeze"):
         return len(case.operands) == 1
-    return case.op in ("Attention", "STFT") or case.attrs.get("auto_pad") == "SAME_UPPER"
+    return (
+        case.op == "Attention"
+        or (case.op == "STFT" and len(case.arguments) == 2)
+        or case.attrs.get("auto_pad") == "SAME_UPPER"
+    )
 
 
 def _name(case):
@@ -111,6 +118,16 @@ def test_what_has_no_rule_is_named():
         _gradients([node], [floats("x", [3, 3])], ["x"], {})
 
 
+def test_what_has_no_rule_is_named_where_no_shape_is_known():
+    nodes = [
+        helper.make_node("Compress", ["x", "chosen"], ["some"], name="choice"),
+        helper.make_node("ReduceSum", ["some"], ["loss"], keepdims=0),
+    ]
+    proto = model(nodes, [floats("x", [3]), bools("chosen", [3])], [floats("loss", [])]).SerializeToString()
+    with pytest.raises(UnsupportedOp, match=r"node 'choice' \(Compress\): Compress has no rule for gradients"):
+        webrnn.gradient(proto, "loss", ["x"])
+
+
 def test_what_has_no_rule_and_no_gradient_is_left_alone():
     nodes = [helper.make_node("Det", ["x"], ["d"]), helper.make_node("Mul", ["d", "y"], ["loss"])]
     feeds = {"x": np.eye(3, dtype=np.float32) * 2, "y": np.float32(3)}
@@ -133,16 +150,89 @@ def test_integers_carry_no_gradient():
 @pytest.mark.parametrize(
     ("op", "attrs", "attribute"),
     [
-        ("GatherND", {"batch_dims": 1}, "batch_dims"),
+        ("Resize", {"keep_aspect_ratio_policy": "not_larger"}, "keep_aspect_ratio_policy"),
         ("AveragePool", {"kernel_shape": [2], "ceil_mode": 1}, "ceil_mode"),
     ],
 )
 def test_refuses_what_a_rule_does_not_do(op, attrs, attribute):
-    inputs = [floats("x", [2, 3, 5]), *([integers("i", [2, 1, 1])] if op == "GatherND" else [])]
-    names = [value.name for value in inputs]
+    inputs = [floats("x", [2, 3, 5]), *([integers("i", [3])] if op == "Resize" else [])]
+    names = ["x"] if op != "Resize" else ["x", "", "", "i"]
     nodes = [
         helper.make_node(op, names, ["y"], name="n", **attrs),
         helper.make_node("ReduceSum", ["y"], ["loss"], keepdims=0),
     ]
     with pytest.raises(UnsupportedOp, match=attribute):
         _gradients(nodes, inputs, ["x"], {})
+
+
+def test_attention_that_sees_nothing():
+    """A query that may see no key gives zeros, and nothing goes back through it."""
+    rng = np.random.default_rng(0)
+    feeds = {name: rng.standard_normal((1, 2, 3, 4)).astype(np.float32) for name in "qkv"}
+    mask = np.array([[True, False, True], [False, False, False], [True, True, True]])
+    nodes = [
+        helper.make_node("Attention", ["q", "k", "v", "mask"], ["y"]),
+        helper.make_node("ReduceSumSquare", ["y"], ["loss"], keepdims=0),
+    ]
+    inputs = [floats(name, item.shape) for name, item in feeds.items()]
+    _, *found = _gradients(nodes, inputs, ["q", "k", "v"], feeds, [initializer("mask", mask)], opset=23)
+    assert all(np.isfinite(item).all() for item in found)
+    assert not found[0][:, :, 1].any()
+    assert found[0][:, :, 2].all()
+
+
+def test_softmax_of_rows_that_are_all_masked():
+    """PyTorch's exporter writes attention with masks so, and its own gradients are 0 there."""
+    x = np.float32([[1, 2], [3, 4]])
+    mask = np.float32([[0, 0], [-np.inf, -np.inf]])
+    nodes = [
+        helper.make_node("Add", ["x", "mask"], ["masked"]),
+        helper.make_node("Softmax", ["masked"], ["soft"]),
+        helper.make_node("IsNaN", ["soft"], ["unseen"]),
+        helper.make_node("Where", ["unseen", "zero", "soft"], ["y"]),
+        helper.make_node("ReduceSumSquare", ["y"], ["loss"], keepdims=0),
+    ]
+    weights = [initializer("mask", mask), initializer("zero", np.float32(0))]
+    _, found = _gradients(nodes, [floats("x", [2, 2])], ["x"], {"x": x}, weights)
+    soft = np.exp([1, 2]) / np.exp([1, 2]).sum()
+    np.testing.assert_allclose(found, [2 * soft * (soft - (soft**2).sum()), [0, 0]], atol=1e-6)
+
+
+@pytest.mark.parametrize("scale", [np.float32(0.1), np.float32([0.1, 0.2])], ids=["one", "by channel"])
+def test_quantization_goes_straight_through(scale):
+    """As torch.fake_quantize has it: where it does not saturate, as if it did not round."""
+    x = np.float32([[0.52, -0.31], [99.0, 0.07], [-12.9, -99.0]])
+    zero = np.zeros_like(scale, np.int8) + np.int8(3)
+    nodes = [
+        helper.make_node("QuantizeLinear", ["x", "scale", "zero"], ["q"], axis=1),
+        helper.make_node("DequantizeLinear", ["q", "scale", "zero"], ["y"], axis=1),
+        helper.make_node("ReduceSumSquare", ["y"], ["loss"], keepdims=0),
+    ]
+    weights = [initializer("scale", scale), initializer("zero", zero)]
+    _, found, of_scale = _gradients(nodes, [floats("x", [3, 2])], ["x", "scale"], {"x": x}, weights)
+    number = np.round(x / scale)
+    kept = np.clip(number, -131, 124)
+    np.testing.assert_allclose(found, 2 * kept * scale * (number == kept), rtol=1e-6)
+    # the scale itself: what is inside has only what rounding left, what saturates moves with it
+    wanted = 2 * kept * scale * (kept - np.where(number == kept, x / scale, 0))
+    np.testing.assert_allclose(of_scale, wanted.sum(0) if scale.ndim else wanted.sum(), rtol=1e-5)
+
+
+def test_the_direction_of_nothing():
+    """A row of zeros has no direction: nothing goes back through it, and NaN not at all."""
+    x = np.float32([[0, 0], [3, 4]])
+    nodes = [
+        helper.make_node("LpNormalization", ["x"], ["y"], axis=1),
+        helper.make_node("ReduceSum", ["y"], ["loss"], keepdims=0),
+    ]
+    _, found = _gradients(nodes, [floats("x", [2, 2])], ["x"], {"x": x})
+    np.testing.assert_allclose(found, [[0, 0], [0.032, -0.024]], atol=1e-6)
+
+
+def test_cross_entropy_of_float64():
+    rng = np.random.default_rng(0)
+    scores, target = rng.standard_normal((5, 3)), rng.integers(0, 3, 5)
+    b = GraphBuilder("g")
+    x, wanted = b.input("x", DType.DOUBLE, (5, 3)), b.constant(target)
+    b.graph.outputs = [b.op("SoftmaxCrossEntropyLoss", x, wanted, reduction="none")]
+    assert assert_right(b.graph, [scores]) == 1

@@ -90,7 +90,7 @@ def test_a_name_that_there_is_not() -> None:
         optimizer_of("adagrad")
 
 
-@pytest.mark.parametrize("options", [{"norm": 0.0}, {"value": -1.0}])
-def test_limits_of_gradients_that_are_none(options: dict[str, float]) -> None:
+@pytest.mark.parametrize("options", [{"norm": 0.0}, {"value": -1.0}, {"value": "1"}])
+def test_limits_of_gradients_that_are_none(options: dict[str, Any]) -> None:
     with pytest.raises(webrnn.OptionError, match="larger than 0"):
         clipped(GraphBuilder("g"), {}, **options)

@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
+from onnx import helper
 
 import webrnn
 from tests.backends import BACKENDS, INSIDE_PYODIDE, KERNELS, MAIN
-from tests.onnx.models import recurrent
+from tests.onnx.models import floats, initializer, recurrent
+from tests.onnx.models import model as build
 from tests.training import models
 from tests.training.cases import RECORDED, TASK_OPTIONS, TASK_RATES, TASK_STEPS, task_batch
 from webrnn.ir import DType, GraphBuilder, Value
@@ -223,6 +225,24 @@ def test_a_loss_of_the_model_itself_and_one_of_a_function() -> None:
     np.testing.assert_allclose(trainer.parameters()["w"], [3], rtol=1e-4)
 
 
+def test_names_that_losses_have() -> None:
+    """A value inside gives way to an input of the loss; an input of the model does not."""
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["target"]),
+        helper.make_node("Relu", ["target"], ["mask"]),
+    ]
+    weights = [initializer("w", np.ones((2, 1), np.float32))]
+    proto = build(nodes, [floats("x", ["n", 2])], [floats("mask", ["n", 1])], weights).SerializeToString()
+    learner = webrnn.trainer(proto, "mse", mask=True)
+    ones = np.ones((3, 1), np.float32)
+    assert learner.step({"x": np.ones((3, 2), np.float32), "target": ones, "mask": ones[:, 0]}) == 1
+    proto = build(
+        [helper.make_node("MatMul", ["mask", "w"], ["y"])], [floats("mask", ["n", 2])], [floats("y", ["n", 1])], weights
+    ).SerializeToString()
+    with pytest.raises(webrnn.OptionError, match="the model has an input 'mask', which the loss has, too"):
+        webrnn.trainer(proto, "mse", mask=True)
+
+
 def test_a_seed_draws_weights_anew() -> None:
     model = models.linear(64, 32)
     plain, one, same, other = (webrnn.trainer(model, "mse", seed=seed).parameters() for seed in (None, 1, 1, 2))
@@ -238,6 +258,8 @@ def test_a_seed_draws_weights_anew() -> None:
     [
         ({"loss": "hinge"}, "loss='hinge': it is one of 'mse', 'cross_entropy', 'ctc'"),
         ({"optimizer": "lion"}, "optimizer='lion'"),
+        ({"seed": 1.5}, "seed=1.5: it is a whole number"),
+        ({"seed": -1}, "seed=-1: it is a whole number"),
         ({"wrt": ["V"]}, "no float constant 'V'; it has 'W', 'b'"),
         ({"wrt": "W"}, r"wrt is a list of names: wrt=\['W'\]"),
         ({"wrt": []}, "no weights to train"),

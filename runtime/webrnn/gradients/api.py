@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +19,7 @@ from webrnn.shapes.infer import infer
 from .emitter import Emitter
 from .parameters import bind, open_model
 from .pieces import LastSteps, cut_last, keep_every
-from .pullback import is_float, pull_nodes, spread
+from .pullback import is_float, pull_nodes, require_rules, spread
 from .registry import Options
 
 BEFORE = tuple(step for step in PASSES if step in PLAIN_LOOPS or step.name in ("hoist_invariants", "merge_common"))
@@ -89,20 +89,26 @@ def derive(
     fixed: Mapping[str, Any] | None = None,
 ) -> Derived:
     """The same with the weights as inputs of the graph, for whoever changes them."""
-    if isinstance(wrt, str) and wrt != "weights":
+    if wrt != "weights" if isinstance(wrt, str) else not isinstance(wrt, Iterable):
         raise OptionError(f'wrt is {wrt!r}; it is a list of names, or "weights"')
+    if isinstance(outputs, str):
+        raise OptionError(f"outputs is a list of names: outputs=[{outputs!r}]")
     for name, number in (("truncate", truncate), ("every", every)):
-        if number is not None and (isinstance(number, bool) or not isinstance(number, int) or number < 1):
+        is_number = isinstance(number, int | np.integer) and not isinstance(number, bool)
+        if number is not None and not (is_number and number >= 1):
             raise OptionError(f"{name} is {number!r}; it is a number of steps, 1 or more")
+    truncate, every = (None if number is None else int(number) for number in (truncate, every))
     names = None if isinstance(wrt, str) else list(dict.fromkeys(wrt))
     opened = open_model(model, names, fixed)
     graph, weights = opened.graph, opened.weights
+    stay = [_output(graph, name) for name in outputs]
+    end = _loss(graph, loss, prediction, mask, stay)
     inputs = {value.name: value for value in graph.inputs}
     for name in names or ():
         if name not in inputs:
-            raise OptionError(f"there is no input or weight {name!r}; there are {', '.join(map(repr, inputs))}")
-    stay = [_output(graph, name) for name in outputs]
-    end = _loss(graph, loss, prediction, mask, stay)
+            known = [*inputs, *open_model(model, None, fixed).weights]
+            listed = ", ".join(map(repr, known[:24])) + (", ..." if len(known) > 24 else "")
+            raise OptionError(f"there is no input or weight {name!r}; there are {listed}")
     graph.outputs = list(dict.fromkeys([end, *stay]))
     run_passes(graph, BEFORE)
     last = LastSteps() if truncate is None else cut_last(graph, truncate)
@@ -110,6 +116,8 @@ def derive(
         keep_every(graph, every, last.ends)
     end, *stay = graph.outputs
     wanted = [inputs[name] for name in (weights if names is None else names)]
+    for value in wanted:
+        _free(graph, f"{value.name}_grad", graph.outputs)
     options = Options(truncate, last.loops)
     gradients = _gradients(graph, end, wanted, options, last.ends, keep_zeros=names is not None)
     graph.outputs = [end, *stay, *gradients.values()]
@@ -150,6 +158,8 @@ def _loss(
     criterion = loss_of(loss, mask)
     wanted = criterion.inputs(end)
     for name in ("loss", *wanted):
+        if any(value.name == name for value in graph.inputs):
+            raise OptionError(f"the model has an input {name!r}, which the loss has, too: rename it")
         _free(graph, name, stay)
     b = Emitter(graph, facts)
     given = {name: b.input(name, dtype, shape) for name, (dtype, shape) in wanted.items()}
@@ -176,13 +186,15 @@ def _gradients(
     for value in wanted:
         if not is_float(value, b.facts):
             raise OptionError(f"{value.name!r} is no tensor of floating-point numbers: it has no gradient")
+    nodes = list(graph.nodes)
+    active = spread(nodes, wanted, b.facts, ends)
     shape = b.facts.shape(end)
+    if shape is None:  # behind an op that is not known nothing is: that op is what there is to say
+        require_rules(nodes, end, active)
     if not is_float(end, b.facts) or shape is None or any(size != 1 for size in shape):
         raise ShapeError(f"the loss {end.name!r} has to be one floating-point number, its shape is {shape}")
     one = b.number(1.0, end)
     seed = one if shape == () else b.op("Expand", one, b.shape_of(end))
-    nodes = list(graph.nodes)
-    active = spread(nodes, wanted, b.facts, ends)
     found = pull_nodes(b, nodes, {end: seed}, active, options)
     made: dict[str, Value] = {}
     for value in wanted:

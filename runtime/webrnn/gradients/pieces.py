@@ -53,8 +53,8 @@ class LastSteps:
 
     ends: set[Value] = field(default_factory=set)
     """Results of first steps: no gradient goes further back than these."""
-    loops: set[int] = field(default_factory=set)
-    """The ids of the nodes that are the last steps."""
+    loops: list[Node] = field(default_factory=list)
+    """The nodes that are the last steps."""
 
 
 def cut_last(graph: Graph, count: int) -> LastSteps:
@@ -178,7 +178,7 @@ class _Last(_Pieces):
             is_short = b.op("Squeeze", b.op("Equal", self.first, b.ints(0)), b.ints(0))
             states = [b.op("Where", is_short, *pair) for pair in zip(inits, states, strict=True)]
         states, rests = self._loop("last", self.first, self.steps, states)
-        found.loops.add(id(b.graph.nodes[-1]))
+        found.loops.append(b.graph.nodes[-1])
         self._give(states, self._joined(wholes, rests))
 
 

@@ -9,7 +9,7 @@ from webrnn.ir import WEBRNN, Node, Scan, Value, is_scan
 from webrnn.shapes.facts import Facts
 
 from .emitter import FLOATS, Emitter
-from .registry import Options, Pull, rule
+from .registry import Options, Pull, Rule, rule
 
 
 def is_float(value: Value, facts: Facts) -> bool:
@@ -28,7 +28,9 @@ def spread(nodes: Iterable[Node], sources: Iterable[Value], facts: Facts, ends: 
         elif node.op == "If" and not node.domain:
             active |= _spread_if(node, active, facts)
         elif not active.isdisjoint(value for value in node.inputs if value is not None):
-            active.update(value for value in node.outputs if value is not None and is_float(value, facts))
+            made = [value for value in node.outputs if value is not None]
+            # The integers of a QuantizeLinear stand for numbers that are not rounded.
+            active.update(value for value in made if node.op == "QuantizeLinear" or is_float(value, facts))
     return active
 
 
@@ -117,10 +119,21 @@ def pull_nodes(
     return found
 
 
-def _pull(pull: Pull) -> Sequence[Value | None]:
-    node = pull.node
+def require_rules(nodes: Sequence[Node], end: Value, active: Collection[Value]) -> None:
+    """Refuse a node on the way from `end` back that has no rule."""
+    passed = reached(nodes, [end], active)
+    for node in reversed(nodes):
+        if any(value in passed for value in node.outputs):
+            _rule_of(node)
+
+
+def _rule_of(node: Node) -> Rule:
     found = rule.get(node.domain, node.op)
     if found is None:
         name = node.op if node.domain in ("", WEBRNN) else f"{node.domain}:{node.op}"
         raise UnsupportedOp(f"{name} has no rule for gradients, and one passes through it", node=node.label, op=node.op)
-    return found(pull)
+    return found
+
+
+def _pull(pull: Pull) -> Sequence[Value | None]:
+    return _rule_of(pull.node)(pull)

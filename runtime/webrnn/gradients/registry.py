@@ -24,8 +24,8 @@ class Options:
 
     truncate: int | None = None
     """How many steps go back at most."""
-    whole: Collection[int] = frozenset()
-    """The ids of nodes that are loops of no more steps than that."""
+    whole: Collection[Node] = ()
+    """Nodes that are loops of no more steps than that."""
 
 
 @dataclass(eq=False)

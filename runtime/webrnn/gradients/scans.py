@@ -123,7 +123,7 @@ class _Backward:
         else:
             self.taken = self.most
         """How many it takes."""
-        self.limit = None if id(self.g.node) in self.g.options.whole else self.g.options.truncate
+        self.limit = None if any(node is self.g.node for node in self.g.options.whole) else self.g.options.truncate
         self.count = self.taken if self.limit is None else b.arithmetic("Min", self.taken, self.limit)
         """How many are taken back, the last ones."""
         self.first = b.arithmetic("Sub", self.taken, self.count)

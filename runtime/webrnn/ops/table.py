@@ -108,8 +108,8 @@ ConstantOfShape            indexing     layout       pads         layout   .    
 Shape                      layout       .            .            .        .          0               T:any                   total size
 Size                       layout       .            .            .        .          0               T:any                   total size
 Range                      indexing     layout       indexing     .        .          0               T:signed-int8,T,T
-EyeLike                    indexing     layout       indexing     .        .          0               T1:number+bool
-OneHot                     indexing     layout       indexing     layout   .          0               T1:number,T2:number,T3:any
+EyeLike                    indexing     layout       indexing     .        indexing   0               T1:number+bool
+OneHot                     indexing     layout       indexing     layout   indexing   0               T1:number,T2:number,T3:any
 
 [conv]
 Conv                       windows      windows      windows      compute  windows    conv            T:float,T,T             product weights total
@@ -126,7 +126,7 @@ GatherElements             indexing     indexing     indexing     .        index
 GatherND                   indexing     indexing     indexing     .        indexing   0               T:any,:i64
 ScatterElements            indexing     indexing     indexing     .        indexing   0               T:any,Tind:index,T      scatter
 ScatterND                  indexing     indexing     indexing     .        indexing   0               T:any,:i64,T            scatter
-TensorScatter              indexing     indexing     indexing     .        .          0               T:any,T,:i64            scatter
+TensorScatter              indexing     indexing     indexing     .        indexing   0               T:any,T,:i64            scatter
 Compress                   .            reductions   .            .        .          .               T:any,T1:bool
 NonZero                    indexing     .            .            .        .          0               T:any
 
@@ -174,7 +174,7 @@ LayerNormalization         elementwise  normalize    normalize    compute  norma
 RMSNormalization           elementwise  normalize    .            compute  normalize  5               T:float,V:float
 MeanVarianceNormalization  elementwise  normalize    pools        compute  normalize  7               T:float                 like
 LpNormalization            elementwise  reductions   .            compute  normalize  3               T:float                 like
-LRN                        elementwise  normalize    pools        compute  .          8               T:float                 like
+LRN                        elementwise  normalize    pools        compute  normalize  8               T:float                 like
 Dropout                    elementwise  normalize    .            compute  normalize  1               T:float_or_8,T1:float_or_8,T2:bool>2 random
 
 [pool]
@@ -187,8 +187,8 @@ GlobalLpPool               windows      windows      pools        compute  windo
 MaxUnpool                  images       windows      pools        .        .          0               T1:float,T2:i64,T2
 
 [quantize]
-QuantizeLinear             elementwise  quantize     .            compute  .          3               T1:float-double+i32,T2:scale+i32,T3:bits
-DequantizeLinear           elementwise  quantize     .            compute  .          2               T1:bits+int32,T2:scale,T1
+QuantizeLinear             elementwise  quantize     .            compute  quantize   3               T1:float-double+i32,T2:scale+i32,T3:bits
+DequantizeLinear           elementwise  quantize     .            compute  quantize   2               T1:bits+int32,T2:scale,T1
 DynamicQuantizeLinear      elementwise  .            integers     compute  .          4               T1:f32>3
 QLinearMatMul              linear       quantize     .            compute  .          matmul          T1:quantized,TS:float-double,T1,T2:quantized,TS,T2,TS,T3:quantized product
 QLinearConv                windows      windows      .            compute  .          conv            T1:byte,:f32,T1,T2:byte,:f32,T2,:f32,T3:byte,T4:i32 product
@@ -214,10 +214,10 @@ ReduceLogSumExp            reductions   reductions   reductions   compute  reduc
 ArgMax                     reductions   reductions   sorting      compute  .          1/in            T:number
 ArgMin                     reductions   reductions   sorting      compute  .          1/in            T:number
 CumSum                     elementwise  reductions   sorting      compute  reduce     1               T:wide,T2:index         like
-CumProd                    elementwise  reductions   sorting      compute  .          1               T:wide,T2:index         like
+CumProd                    elementwise  reductions   sorting      compute  reduce     1               T:wide,T2:index         like
 
 [resize]
-Resize                     resize       images       images       compute  .          7               T1:any,T2:float-bfloat16,:f32,:i64
+Resize                     resize       images       images       compute  resize     7               T1:any,T2:float-bfloat16,:f32,:i64
 
 [sequence]
 SequenceConstruct          sequences    .            .            .        .          0               T:any*

@@ -5,7 +5,7 @@ What an optimizer remembers is a state: `Slot` says what it is called, how large
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -40,7 +40,7 @@ class Optimizer:
     name: ClassVar[str] = ""
 
     def __post_init__(self) -> None:
-        _require(self.weight_decay >= 0, "weight_decay", self.weight_decay, "at least 0")
+        _require("weight_decay", self.weight_decay, "at least 0", lambda decay: decay >= 0)
 
     def slots(self, parameters: Sequence[str]) -> list[Slot]:
         """The states that it needs."""
@@ -73,7 +73,7 @@ class Sgd(Optimizer):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _require(0 <= self.momentum < 1, "momentum", self.momentum, "at least 0 and less than 1")
+        _require("momentum", self.momentum, "at least 0 and less than 1", lambda momentum: 0 <= momentum < 1)
         if self.nesterov and not self.momentum:
             raise OptionError("nesterov=True needs a momentum")
 
@@ -120,8 +120,8 @@ class Adam(Optimizer):
         if not isinstance(self.betas, Sequence) or len(self.betas) != 2:
             raise OptionError(f"betas={self.betas!r}: they are two numbers")
         for beta in self.betas:
-            _require(0 <= beta < 1, "betas", self.betas, "at least 0 and less than 1")
-        _require(self.eps >= 0, "eps", self.eps, "at least 0")
+            _require("betas", beta, "at least 0 and less than 1", lambda share: 0 <= share < 1)
+        _require("eps", self.eps, "at least 0", lambda eps: eps >= 0)
 
     def slots(self, parameters: Sequence[str]) -> list[Slot]:
         moments = [Slot(kind, name) for name in parameters for kind in ("mean", "square")]
@@ -199,7 +199,8 @@ def clipped(
     """Gradients whose elements are at most `value`, and which are at most `norm` long all together."""
     found = dict(gradients)
     for given, what in ((norm, "clip_norm"), (value, "clip_value")):
-        _require(given is None or given > 0, what, given, "larger than 0")
+        if given is not None:
+            _require(what, given, "larger than 0", lambda bound: bound > 0)
     if value is not None:
         for name, gradient in found.items():
             found[name] = b.op("Clip", gradient, number(b, -value, gradient), number(b, value, gradient))
@@ -214,6 +215,7 @@ def clipped(
     return {name: b.op("Mul", gradient, factor) for name, gradient in found.items()}
 
 
-def _require(holds: bool, what: str, given: object, needed: str) -> None:
-    if not holds:
-        raise OptionError(f"{what}={given}: it is {needed}")
+def _require(what: str, given: object, needed: str, holds: Callable[[float], bool]) -> None:
+    """Hold an option to numbers for which something holds."""
+    if not isinstance(given, int | float | np.floating | np.integer) or not holds(float(given)):
+        raise OptionError(f"{what}={given}: it is a number, {needed}")

@@ -107,6 +107,8 @@ def _settings(graph: Graph) -> set[str]:
 def redrawn(parameters: Mapping[str, np.ndarray], seed: int) -> dict[str, np.ndarray]:
     """Other values, by a seed: each parameter is drawn anew with the mean and the deviation that it has. One whose
     elements are all the same, as biases of 0 and scales of 1 at the start, stays as it is."""
+    if not isinstance(seed, int | np.integer) or seed < 0:
+        raise OptionError(f"seed={seed!r}: it is a whole number, 0 or more")
     rng = np.random.default_rng(seed)
     found = {}
     for name, array in parameters.items():

@@ -18,6 +18,8 @@ from .optimizers import Optimizer, clipped
 from .parameters import OpenModel
 
 LOSS, LR = "loss", "lr"
+ADDED = ("target", "mask", "input_lengths", "target_lengths")
+"""Inputs that losses add."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,8 +63,8 @@ def _with_loss(model: OpenModel, settings: Settings) -> tuple[Graph, list[str]]:
     for name in (LOSS, LR):
         if any(value.name == name for value in inputs):
             raise OptionError(f"the model has an input {name!r}, which a trainer has, too: rename it")
-    b.unique_name(LOSS)
-    b.unique_name(LR)
+    for name in (LOSS, LR, *ADDED):
+        b.unique_name(name)  # what stands in the model under this name gets another one
     outputs = {
         value.name: made for value, made in zip(model.graph.outputs, b.inline(model.graph, *inputs), strict=True)
     }
@@ -79,9 +81,10 @@ def _with_loss(model: OpenModel, settings: Settings) -> tuple[Graph, list[str]]:
         prediction = _prediction(outputs, settings.output)
         given = {}
         for name, (dtype, shape) in criterion.inputs(prediction).items():
-            given[name] = b.input(name, dtype, shape)
-            if given[name].name != name:
-                raise OptionError(f"the model has a value {name!r}, which the loss has as an input: rename it")
+            if any(value.name == name for value in inputs):
+                raise OptionError(f"the model has an input {name!r}, which the loss has, too: rename it")
+            given[name] = Value(name, dtype, shape)
+            b.graph.inputs.append(given[name])
         made, added = criterion.build(b, prediction, given), list(given)
     known = infer(b.graph).of(made).shape
     if known is not None and any(size != 1 for size in known):

@@ -171,9 +171,18 @@ def hardmax(g: Pull) -> Found:
 
 @rule("Softmax")
 def softmax(g: Pull) -> Found:
+    """Of a row that is all masked it is NaN. A model that has other numbers there takes nothing back through it."""
     y, axes = g.y(), g.b.ints(int(g.number("axis", -1)))
+    if _is_replaced(g, y):
+        y = g.b.where(g.b.op("IsNaN", y), None, y)
     total = g.b.op("ReduceSum", g.b.op("Mul", g.d, y), axes, keepdims=1)
     return [g.b.op("Mul", y, g.b.op("Sub", g.d, total))]
+
+
+def _is_replaced(g: Pull, y: Value) -> bool:
+    """Whether a Where chooses between y and something else."""
+    same = {y, *(node.outputs[0] for node in g.b.graph.nodes if node.op == "Cast" and node.inputs[0] is y)}
+    return any(node.op == "Where" and not same.isdisjoint(node.inputs[1:]) for node in g.b.graph.nodes)
 
 
 @rule("LogSoftmax")

@@ -130,20 +130,22 @@ def total(g: Pull) -> Found:
 
 @rule("Clip")
 def clip(g: Pull) -> Found:
-    """What lies on a bound counts as inside."""
+    """What lies on a bound counts as inside. Where the bounds have changed places, the upper one holds."""
     x, low, high = g.x(0), g.operand(1), g.operand(2)
     found: list[Value | None] = [None, None, None]
     d = g.d
+    if high is not None:
+        above = g.b.op("Greater", x, high)
+        if low is not None:
+            above = g.b.op("Or", above, g.b.op("Greater", low, high))
+        if g.wants(2):
+            found[2] = g.b.summed_to(g.b.where(above, d, None), high)
+        d = g.b.where(above, None, d)
     if low is not None:
         below = g.b.op("Less", x, low)
         if g.wants(1):
-            found[1] = g.b.summed_to(g.b.where(below, g.d, None), low)
+            found[1] = g.b.summed_to(g.b.where(below, d, None), low)
         d = g.b.where(below, None, d)
-    if high is not None:
-        above = g.b.op("Greater", x, high)
-        if g.wants(2):
-            found[2] = g.b.summed_to(g.b.where(above, g.d, None), high)
-        d = g.b.where(above, None, d)
     found[0] = d
     return found
 

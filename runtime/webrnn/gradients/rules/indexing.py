@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from webrnn.ir import Value
 
+from ..emitter import Size
 from ..registry import Pull, rule
 
 Found = Sequence[Value | None]
@@ -44,9 +47,20 @@ def gather_elements(g: Pull) -> Found:
 
 @rule("GatherND")
 def gather_nd(g: Pull) -> Found:
-    if g.attr("batch_dims", 0):
-        raise g.refusal("it has axes of batches", "batch_dims")
-    return [g.b.op("ScatterND", g.b.zeros_like(g.x(0)), g.x(1), g.d, reduction="add")]
+    b, x, places = g.b, g.x(0), g.x(1)
+    for axis in reversed(range(int(g.number("batch_dims", 0)))):  # the number of a batch becomes part of a place
+        sizes = [b.size(places, other) for other in range(b.rank(places) - 1)]
+        number = _counted(g, sizes[axis], [1] * axis + [-1] + [1] * (len(sizes) - axis))
+        places = b.op("Concat", b.op("Expand", number, b.sizes([*sizes, 1])), _int64(g, places), axis=-1)
+    return [b.op("ScatterND", b.zeros_like(x), places, g.d, reduction="add")]
+
+
+def _counted(g: Pull, size: Size, shape: list[int]) -> Value:
+    """0, 1, 2, ... in a shape."""
+    b = g.b
+    zero, one = b.constant(np.int64(0)), b.constant(np.int64(1))
+    numbers = b.op("Range", zero, b.op("Squeeze", b.as_value(size), b.ints(0)), one)
+    return b.op("Reshape", numbers, b.ints(*shape))
 
 
 def _scatter(g: Pull, read: str, **attrs: Any) -> Found:
@@ -72,3 +86,41 @@ def scatter_elements(g: Pull) -> Found:
 @rule("ScatterND")
 def scatter_nd(g: Pull) -> Found:
     return _scatter(g, "GatherND")
+
+
+@rule("TensorScatter")
+def tensor_scatter(g: Pull) -> Found:
+    """A ScatterElements to places that begin where each sequence of the batch says."""
+    b, past, update, first = g.b, g.x(0), g.x(1), g.operand(2)
+    rank = b.rank(past)
+    axis = int(g.number("axis", -2)) % rank
+
+    def forward() -> Value:
+        places = _counted(g, b.size(update, axis), [-1 if other == axis else 1 for other in range(rank)])
+        if first is not None:
+            places = b.op("Add", places, b.op("Reshape", first, b.ints(-1, *[1] * (rank - 1))))
+        if g.attr("mode", "linear") == "circular":
+            places = b.op("Mod", places, b.as_value(b.size(past, axis)))
+        return b.op("ScatterElements", past, b.op("Expand", places, b.shape_of(update)), update, axis=axis)
+
+    return g.through(forward)
+
+
+@rule("OneHot")
+def one_hot(g: Pull) -> Found:
+    """Of its two values; indices of floating-point numbers have none."""
+    b, values = g.b, g.x(2)
+    if not g.wants(2):
+        return []
+    numbers = [b.op("Reshape", b.number(number, values), b.ints(1)) for number in (1.0, 0.0)]
+    shares = []
+    for marks in (numbers, numbers[::-1]):
+        places = b.op("OneHot", g.x(0), g.x(1), b.op("Concat", *marks, axis=0), axis=int(g.number("axis", -1)))
+        shares.append(b.op("Reshape", b.op("ReduceSum", b.op("Mul", g.d, places), keepdims=0), b.ints(1)))
+    return [None, None, b.op("Concat", *shares, axis=0)]
+
+
+@rule("EyeLike")
+def eye_like(g: Pull) -> Found:
+    """It reads the sizes of its operand alone."""
+    return []

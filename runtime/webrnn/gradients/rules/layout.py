@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from webrnn.ir import Value
+from webrnn.ir import DType, Value
 
 from ..emitter import Size
 from ..registry import Pull, rule
@@ -169,8 +169,7 @@ def pad(g: Pull) -> Found:
     rank = b.rank(x)
     axes = g.ints(3, "axes") if g.operand(3) is not None else list(range(rank))
     mode = g.attr("mode", "constant")
-    if g.wants(2):
-        raise g.refusal("the number around it has a cotangent")
+    of_number = _around(g) if g.wants(2) else None
     pads = b.ints_of(g.operand(1))
 
     def amount(place: int) -> Size:
@@ -189,7 +188,7 @@ def pad(g: Pull) -> Found:
             assert isinstance(after, int)
             cut = b.sliced(d, axis, max(before, 0), -after if after > 0 else 2**31 - 1)
             d = b.padded(cut, axis, max(-before, 0), max(-after, 0))
-        return [d]
+        return [d, None, of_number]
 
     def forward() -> Value:
         made = x
@@ -204,6 +203,14 @@ def pad(g: Pull) -> Found:
         return made
 
     return g.through(forward)
+
+
+def _around(g: Pull) -> Value:
+    """The sum of what a Pad has put around."""
+    b, x = g.b, g.x(0)
+    ones = b.op("Expand", b.number(1.0, x), b.shape_of(x))
+    is_inside = b.op("Cast", b.op("Pad", ones, g.x(1), b.number(0.0, x), g.operand(3)), to=int(DType.BOOL))
+    return b.reshaped(b.op("ReduceSum", b.where(is_inside, None, g.d), keepdims=0), g.x(2))
 
 
 @rule("Trilu")
@@ -228,4 +235,4 @@ def depth_to_space(g: Pull) -> Found:
 
 @rule("SpaceToDepth")
 def space_to_depth(g: Pull) -> Found:
-    return [g.b.op("DepthToSpace", g.d, blocksize=int(g.number("blocksize", 1)))]
+    return [g.b.op("DepthToSpace", g.d, blocksize=int(g.number("blocksize", 1)), mode=g.attr("mode", "DCR"))]

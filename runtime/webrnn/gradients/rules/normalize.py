@@ -12,6 +12,21 @@ from ..registry import Pull, rule
 Found = Sequence[Value | None]
 
 
+@rule("LRN")
+def across_channels(g: Pull) -> Found:
+    b, x, size = g.b, g.x(0), int(g.number("size", 1))
+
+    def forward() -> Value:
+        around = b.padded(b.op("Mul", x, x), 1, (size - 1) // 2, size // 2)
+        channels = b.size(x, 1)
+        parts = [b.sliced(around, 1, at, b.arithmetic("Add", channels, at)) for at in range(size)]
+        scaled = b.times(b.op("Sum", *parts), g.number("alpha", 1e-4) / size)
+        base = b.op("Add", scaled, b.number(g.number("bias", 1.0), x))
+        return b.op("Div", x, b.op("Pow", base, b.number(g.number("beta", 0.75), x)))
+
+    return g.through(forward)
+
+
 def _only_first(g: Pull) -> None:
     if any(given is not None for given in g.given[1:]):
         raise g.refusal("its statistics have a cotangent")
@@ -19,7 +34,8 @@ def _only_first(g: Pull) -> None:
 
 @rule("LayerNormalization")
 def layer(g: Pull) -> Found:
-    _only_first(g)
+    if any(given is not None for given in g.given[1:]):
+        return _layer_with_statistics(g)
     b, x, scale, bias = g.b, g.x(0), g.x(1), g.operand(2)
     rank = b.rank(x)
     axes = b.ints(*range(int(g.number("axis", -1)) % rank, rank))
@@ -38,6 +54,22 @@ def layer(g: Pull) -> Found:
     if bias is not None and g.wants(2):
         found[2] = b.summed_to(g.d, bias)
     return found
+
+
+def _layer_with_statistics(g: Pull) -> Found:
+    b, x, bias, rank = g.b, g.x(0), g.operand(2), g.b.rank(g.x(0))
+
+    def forward() -> list[Value]:
+        axes = b.ints(*range(int(g.number("axis", -1)) % rank, rank))
+        mean = b.op("ReduceMean", x, axes, keepdims=1)
+        centred = b.op("Sub", x, mean)
+        variance = b.op("ReduceMean", b.op("Mul", centred, centred), axes, keepdims=1)
+        root = b.op("Sqrt", b.op("Add", variance, b.number(g.number("epsilon", 1e-5), x)))
+        factor = b.op("Reciprocal", root)
+        made = b.op("Mul", b.op("Mul", centred, factor), g.x(1))
+        return [made if bias is None else b.op("Add", made, bias), mean, factor]
+
+    return g.through(forward)
 
 
 @rule("InstanceNormalization")

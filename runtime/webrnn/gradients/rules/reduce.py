@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
+import numpy as np
+
 from webrnn.ir import Value
 
 from ..registry import Pull, rule
@@ -90,6 +92,8 @@ def log_sum_exp(g: Pull) -> Found:
 def product(g: Pull) -> Found:
     """The product of all others: where one is 0, it alone has a slope; where two are, none has."""
     b, x, axes = g.b, g.x(0), g.b.ints(*_axes(g))
+    if not _axes(g):
+        return [g.d]
     zero, one = b.number(0.0, x), b.number(1.0, x)
     is_zero = b.op("Equal", x, zero)
     safe = b.op("Where", is_zero, one, x)
@@ -104,6 +108,27 @@ def product(g: Pull) -> Found:
 def running_total(g: Pull) -> Found:
     reverse = 1 - int(g.number("reverse", 0))
     return [g.b.op("CumSum", g.d, g.x(1), exclusive=g.attr("exclusive", 0), reverse=reverse)]
+
+
+@rule("CumProd")
+def running_product(g: Pull) -> Found:
+    """As the products of rows of a triangle, because a quotient by 0 would say nothing."""
+    b, x, rank = g.b, g.x(0), g.b.rank(g.x(0))
+    axis = g.ints(1, "axes")[0] % rank
+    to_end = [*(other for other in range(rank) if other != axis), axis]
+
+    def forward() -> Value:
+        length = b.op("Squeeze", b.as_value(b.size(x, axis)), b.ints(0))
+        places = b.op("Range", b.constant(np.int64(0)), length, b.constant(np.int64(1)))
+        pair = [b.op("Unsqueeze", places, b.ints(1)), places]
+        row, column = pair[::-1] if g.attr("reverse", 0) else pair
+        is_factor = b.op("Greater" if g.attr("exclusive", 0) else "GreaterOrEqual", row, column)
+        last = b.op("Unsqueeze", b.transposed(x, to_end), b.ints(-2))
+        factors = b.op("Where", is_factor, last, b.number(1.0, x))
+        made = b.op("ReduceProd", factors, b.ints(-1), keepdims=0)
+        return b.transposed(made, [to_end.index(other) for other in range(rank)])
+
+    return g.through(forward)
 
 
 @rule("TopK")

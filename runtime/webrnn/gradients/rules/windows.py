@@ -53,7 +53,7 @@ def _windows(g: Pull, x: Value, kernel: Sequence[object] | None) -> _Windows:
     auto = attrs.get("auto_pad", "NOTSET")
     if auto == "VALID":
         begins, ends = [0] * n_space, [0] * n_space
-    elif auto in ("SAME_UPPER", "SAME_LOWER"):
+    elif auto in ("SAME_UPPER", "SAME_LOWER") and g.node.op != "ConvTranspose":
         begins, ends = [], []
         for axis in range(n_space):
             extent = (sizes[axis] - 1) * dilations[axis] + 1
@@ -88,12 +88,9 @@ def conv(g: Pull) -> Found:
 @rule("ConvTranspose")
 def conv_transpose(g: Pull) -> Found:
     b, x, w, bias = g.b, g.x(0), g.x(1), g.operand(2)
-    if g.attr("output_shape") or g.attr("auto_pad", "NOTSET") not in ("NOTSET", "VALID"):
-        raise g.refusal("its pads follow from the size of its result")
     windows = _windows(g, x, _kernel_of(g, w))
     d = g.d
-    extra = list(g.node.attrs.get("output_padding") or [0] * len(windows.kernel))
-    ends = [end - more for end, more in zip(windows.ends, extra, strict=True)]
+    ends = _crop(g, windows)
     for axis, end in enumerate(ends):
         if end < 0:  # a window never reaches what was added at the end
             d = b.sliced(d, 2 + axis, 0, b.arithmetic("Add", b.size(d, 2 + axis), end))
@@ -104,6 +101,30 @@ def conv_transpose(g: Pull) -> Found:
         _weights(g, d, x, w, windows) if g.wants(1) else None,
         _of_channels(g, g.d) if bias is not None and g.wants(2) else None,
     ]
+
+
+def _crop(g: Pull, windows: _Windows) -> list[int]:
+    """What a ConvTranspose cuts off at the ends, which is less than nothing where it adds zeros. What it cuts off at
+    the beginnings follows from the size of its result, if that is given."""
+    attrs, n_space = g.node.attrs, len(windows.kernel)
+    extra = list(attrs.get("output_padding") or [0] * n_space)
+    wanted, auto = attrs.get("output_shape"), attrs.get("auto_pad", "NOTSET")
+    if not wanted and not auto.startswith("SAME"):
+        return [end - more for end, more in zip(windows.ends, extra, strict=True)]
+    ends = []
+    for axis in range(n_space):
+        size, stride = g.b.shape(g.x(0))[2 + axis], windows.strides[axis]
+        reach = (windows.kernel[axis] - 1) * windows.dilations[axis] + 1
+        if not wanted:
+            over = reach - stride
+        elif isinstance(size, int):
+            over = (size - 1) * stride + reach - int(wanted[axis - n_space])
+        else:
+            raise g.refusal("its pads follow from sizes that are known only while it runs", "output_shape")
+        total = max(over + extra[axis], 0)
+        windows.begins[axis] = total // 2 if auto == "SAME_UPPER" else total - total // 2
+        ends.append(over - windows.begins[axis])
+    return ends
 
 
 def _of_channels(g: Pull, d: Value) -> Value:

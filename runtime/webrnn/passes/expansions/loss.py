@@ -27,8 +27,8 @@ def _softmax_cross_entropy(e: Emitter, node: Node) -> None:
 def _loss(e: Emitter, node: Node, scores: Value, target: Value, weight: Value | None) -> None:
     """The mean is weighted; ignored targets have the weight 0."""
     dtype, output = e.dtype(scores), node.outputs[0]
-    if dtype is not DType.FLOAT:
-        raise Declined("it is not of float32")
+    if dtype not in (DType.FLOAT, DType.DOUBLE):
+        raise Declined("it is of a narrow type")
     ignored = node.attrs.get("ignore_index")
     integers = e.dtype(target).array_type
     is_ignored = None

@@ -92,9 +92,9 @@ def _lp_normalization(e: Emitter, node: Node) -> None:
     x = e.cast(given, _computed_in(e, given))
     op = "ReduceL1" if node.attrs.get("p", 2) == 1 else "ReduceL2"
     norm = e.op(op, x, e.ints(node.attrs.get("axis", -1)), keepdims=1)
-    zero = e.number(0, e.dtype(x))
-    made = e.op("Where", e.op("Equal", norm, zero), zero, e.op("Div", x, norm))
-    _rounded(e, made, given, node.outputs[0])
+    zero, one = (e.number(number, e.dtype(x)) for number in (0, 1))
+    is_zero = e.op("Equal", norm, zero)
+    _rounded(e, e.op("Where", is_zero, zero, e.op("Div", x, e.op("Where", is_zero, one, norm))), given, node.outputs[0])
 
 
 # --- of float64, for which there are no instructions ------------------------------------------------------------------
