@@ -177,7 +177,7 @@ def test_masks_leave_frames_out() -> None:
     model = recurrent("GRU", steps=4, batch=2)
     results = []
     for rest in (0, 7):
-        trainer = webrnn.trainer(model.SerializeToString(), "mse", output="Y", mask=True, lr=0.1)
+        trainer = webrnn.trainer(model.SerializeToString(), "mse", prediction="Y", mask=True, lr=0.1)
         (dtype, shape) = trainer.inputs["mask"]
         assert dtype is DType.FLOAT
         assert shape == (4, 1, 2)
@@ -266,7 +266,7 @@ def test_a_seed_draws_weights_anew() -> None:
         ({"lr": "fast"}, "lr='fast'"),
         ({"lr": -1}, "lr=-1"),
         ({"clip_norm": 0}, "clip_norm=0"),
-        ({"output": "z"}, "output='z': the model has 'y'"),
+        ({"prediction": "z"}, "prediction='z': the model has 'y'"),
         ({"loss": Ctc(), "mask": True}, "mask is not for"),
     ],
 )
@@ -279,7 +279,7 @@ def test_models_that_are_refused(tmp_path: Path) -> None:
     webrnn.InferenceSession(models.linear()).export(tmp_path / "model.rnn")
     with pytest.raises(webrnn.PlanError, match="this is a plan"):
         webrnn.trainer(tmp_path / "model.rnn", "mse")
-    with pytest.raises(webrnn.OptionError, match="several outputs: output= says"):
+    with pytest.raises(webrnn.OptionError, match="several outputs: prediction= says"):
         webrnn.trainer(recurrent("GRU").SerializeToString(), "mse")
 
 

@@ -41,7 +41,7 @@ class Settings:
 
     loss: str | Loss | Callable[..., Value]
     optimizer: Optimizer
-    output: str | None = None
+    prediction: str | None = None
     mask: bool = False
     clip_norm: float | None = None
     clip_value: float | None = None
@@ -71,14 +71,14 @@ def _with_loss(model: OpenModel, settings: Settings) -> tuple[Graph, list[str]]:
     infer(b.graph).annotate(b.graph)
     loss, added = settings.loss, []
     if isinstance(loss, str) and loss in outputs:
-        if settings.output is not None or settings.mask:
+        if settings.prediction is not None or settings.mask:
             raise OptionError(
-                "output and mask are for a loss that the trainer adds; this one is an output of the model"
+                "prediction and mask are for a loss that the trainer adds; this one is an output of the model"
             )
         made = outputs[loss]
     else:
         criterion = loss_of(loss, settings.mask)
-        prediction = _prediction(outputs, settings.output)
+        prediction = _prediction(outputs, settings.prediction)
         given = {}
         for name, (dtype, shape) in criterion.inputs(prediction).items():
             if any(value.name == name for value in inputs):
@@ -96,9 +96,9 @@ def _with_loss(model: OpenModel, settings: Settings) -> tuple[Graph, list[str]]:
 def _prediction(outputs: Mapping[str, Value], name: str | None) -> Value:
     names = ", ".join(map(repr, outputs))
     if name is None and len(outputs) > 1:
-        raise OptionError(f"the model has several outputs: output= says which one the loss is of, one of {names}")
+        raise OptionError(f"the model has several outputs: prediction= says which one the loss is of, one of {names}")
     if name is not None and name not in outputs:
-        raise OptionError(f"output={name!r}: the model has {names}")
+        raise OptionError(f"prediction={name!r}: the model has {names}")
     found = outputs[name] if name is not None else next(iter(outputs.values()))
     if found.shape is None or found.dtype is None:
         raise ShapeError(f"of the output {found.name!r} it is not known how many axes it has: the loss needs that")

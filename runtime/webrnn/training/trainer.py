@@ -28,7 +28,7 @@ def trainer(
     wrt: Sequence[str] | None = None,
     *,
     lr: float = 0.01,
-    output: str | None = None,
+    prediction: str | None = None,
     mask: bool = False,
     clip_norm: float | None = None,
     clip_value: float | None = None,
@@ -41,9 +41,9 @@ def trainer(
     """Make a model learn: an ONNX file or its bytes, a graph, or a net of `webrnn.build`.
 
     `loss` is "mse", "cross_entropy" or "ctc", one of `webrnn.training` with options, a function that adds ops to a
-    graph, or the name of an output of the model that is a loss. `output` names the output that it compares with the
-    input "target", if there are several; with `mask` there is an input "mask". `optimizer` is "sgd", "adam", "adamw",
-    or one with options. `wrt` names the weights that learn, or patterns of names; all learn without it. `lr` is the
+    graph, or the name of an output of the model that is a loss. `prediction` names the output that it compares with
+    the input "target", if there are several; with `mask` there is an input "mask". `optimizer` is "sgd", "adam",
+    "adamw", or one with options. `wrt` names the weights that learn, or patterns of names; all learn without it. `lr` is the
     learning rate of steps that are not given one.
 
     Gradients are at most `clip_value` in each element, then at most `clip_norm` long all together. `truncate` and
@@ -61,7 +61,7 @@ def trainer(
     (True, array([3., 5.], dtype=float32))
     """
     settings = Settings(
-        loss, optimizer_of(optimizer), output, mask, clip_norm, clip_value, truncate, every
+        loss, optimizer_of(optimizer), prediction, mask, clip_norm, clip_value, truncate, every
     )  # fmt: skip
     return Trainer(open_model(model, wrt, fixed), settings, _rate(lr), seed, wrt, options)
 
