@@ -43,8 +43,8 @@ def trainer(
     `loss` is "mse", "cross_entropy" or "ctc", one of `webrnn.training` with options, a function that adds ops to a
     graph, or the name of an output of the model that is a loss. `prediction` names the output that it compares with
     the input "target", if there are several; with `mask` there is an input "mask". `optimizer` is "sgd", "adam",
-    "adamw", or one with options. `wrt` names the weights that learn, or patterns of names; all learn without it. `lr` is
-    the learning rate of steps that are not given one.
+    "adamw", or one with options. `wrt` names the weights that learn, or patterns of names; all learn without it. `lr`
+    is the learning rate of steps that are not given one.
 
     Gradients are at most `clip_value` in each element, then at most `clip_norm` long all together. `truncate` and
     `every` are those of `webrnn.gradient`. With a `seed` weights are drawn anew, with the mean and the deviation that
