@@ -63,21 +63,35 @@ def runs_of_pool(threads: int, hidden: int = 128, streams: int = POOL) -> dict[s
     return runs
 
 
-def bilstm(hidden: int, batch: int, steps: int) -> bytes:
-    """x [steps, batch, hidden] through a bidirectional LSTM."""
-    graph, rng = GraphFile("bilstm"), np.random.default_rng(5)
-    for name, shape in (("W", (2, 4 * hidden, hidden)), ("R", (2, 4 * hidden, hidden)), ("B", (2, 8 * hidden))):
+def both_directions(op: str, hidden: int, batch: int, steps: int) -> bytes:
+    """x [steps, batch, hidden] through a bidirectional layer."""
+    graph, rng, gates = GraphFile("both"), np.random.default_rng(5), {"GRU": 3, "LSTM": 4}[op] * hidden
+    for name, shape in (("W", (2, gates, hidden)), ("R", (2, gates, hidden)), ("B", (2, 2 * gates))):
         graph.constant(name, rng.uniform(-0.1, 0.1, shape).astype(np.float32))
-    graph.node("LSTM", ["x", "W", "R", "B"], ["y"], hidden_size=hidden, direction="bidirectional")
+    reset = {"linear_before_reset": 1} if op == "GRU" else {}
+    graph.node(op, ["x", "W", "R", "B"], ["y"], hidden_size=hidden, direction="bidirectional", **reset)
     return graph.model({"x": [steps, batch, hidden]}, {"y": [steps, 2, batch, hidden]})
+
+
+def branches(hidden: int, batch: int, steps: int) -> bytes:
+    """Two GRUs that do not depend on each other."""
+    graph, rng = GraphFile("branches"), np.random.default_rng(5)
+    for name in "ab":
+        for weights in "WR":
+            graph.constant(weights + name, rng.uniform(-0.1, 0.1, (1, 3 * hidden, hidden)).astype(np.float32))
+        graph.node("GRU", [f"x{name}", f"W{name}", f"R{name}"], [f"y{name}"], hidden_size=hidden, linear_before_reset=1)
+    graph.node("Concat", ["ya", "yb"], ["y"], axis=3)
+    return graph.model({f"x{name}": [steps, batch, hidden] for name in "ab"}, {"y": [steps, 1, batch, 2 * hidden]})
 
 
 def cases(threads: int, peer: bool) -> dict[str, Callable[[], dict[str, Run]]]:
     nsnet2 = {"input": np.random.default_rng(0).standard_normal((1, 100, 161)).astype(np.float32)}
     made: dict[str, Callable[[], dict[str, Run]]] = {
         "nsnet2, 100 frames": lambda: runs_of_model(str(model_path("nsnet2_16k")), nsnet2, threads, peer),
-        "bilstm_128, batch 8": lambda: runs_of_model(bilstm(128, 8, 50), None, threads, peer),
-        "bilstm_128, batch 1": lambda: runs_of_model(bilstm(128, 1, 50), None, threads, peer),
+        "bilstm_128, batch 8": lambda: runs_of_model(both_directions("LSTM", 128, 8, 50), None, threads, peer),
+        "bilstm_128, batch 1": lambda: runs_of_model(both_directions("LSTM", 128, 1, 50), None, threads, peer),
+        "bigru_128, batch 1": lambda: runs_of_model(both_directions("GRU", 128, 1, 100), None, threads, peer),
+        "two gru_128, batch 1": lambda: runs_of_model(branches(128, 1, 100), None, threads, peer),
         f"tick of {POOL} GRU-128": lambda: runs_of_pool(threads),
     }
     for name in CASES:

@@ -41,6 +41,7 @@
 #include "indexing.c"
 #include "numbers.c"
 #include "images.c"
+#include "beside.c"
 #pragma clang attribute pop
 
 #include "vm.c"

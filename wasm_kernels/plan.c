@@ -32,6 +32,10 @@ typedef struct {
   int32_t size[MAX_RANK], stride[MAX_RANK];
 } Tensor;
 
+/* A block of a `beside`, and what it does to which tensors: see beside.c */
+typedef struct Side Side;
+enum { IS_READ, IS_WRITTEN, IS_MOVED, IS_LED };
+
 typedef struct {
   const int32_t *plan, *code;
   int32_t *size;
@@ -44,6 +48,7 @@ typedef struct {
   uint8_t
       *doubtful; /* a bit for each word of code: whether a block of a branch that begins there does not hold for the sizes */
   char *arena;
+  Side *side; /* the block of a `beside` that is bound */
   int32_t where, placed;
   int32_t running;  /* whether sizes and addresses are those of a run */
   int32_t checking; /* CHECKED in a block that is doubtful: each instruction is checked before it runs */
@@ -57,7 +62,7 @@ typedef struct {
 #endif
 #ifdef HAS_TEAM
   Team *hired, *team; /* whom the host gave, and the same while a run leads it and works in no part */
-  int64_t shared;     /* the work of the run that could be shared, in multiply-adds */
+  int64_t work, shared; /* the work of the run, and that of it which could be shared, in multiply-adds */
   int32_t threads, least_work;
 #endif
 } Vm;
@@ -215,6 +220,13 @@ typedef struct {
 enum { MOVE_WORDS = sizeof(Move) / 4 };
 #define MOVES_OF(l) ((const Move *)list_of(l))
 
+/* How far a move takes a tensor in `steps` steps; what is farther than any buffer is long is as good as infinite. */
+static int64_t reach_of(const Vm *vm, const Move *m, int64_t steps) {
+  const int64_t after = vm->size[m->last], moved = steps - 1 - (after > 0 ? after : 0);
+  const int64_t reach = moved > 0 ? moved * vm->size[m->stride] : 0, limit = (int64_t)1 << 34;
+  return reach < -limit ? -limit : reach > limit ? limit : reach;
+}
+
 /* `*moves`: those of the loops before it, each of which has its own place to save addresses */
 static int check_loop_words(const int32_t *plan, const loop_operands *o, int32_t *moves) {
   REQUIRE(o->moves >= 0 && o->first_move == *moves && list_words(loop, o) == MOVE_WORDS * (int64_t)o->moves, BAD_INSTRUCTION);
@@ -242,16 +254,29 @@ static int check_word(const int32_t *plan, int kind, int32_t word) {
  * depends on sizes that are set while running. */
 #define CODE(w) ((w)[0] & ~CHECKED)
 
-/* The words of both blocks of a loop or a branch, 0 for all other instructions; w: its first word */
+/* The words of both blocks of an instruction that has some, 0 for all other instructions; w: its first word */
 typedef struct {
   int32_t first, second;
 } Blocks;
 INLINE Blocks blocks_of(const int32_t *w) {
   const branch_operands *branch = (const branch_operands *)(w + 2);
   const loop_operands *loop = (const loop_operands *)(w + 2);
-  return CODE(w) == I_branch ? (Blocks){branch->then, branch->otherwise}
-         : CODE(w) == I_loop ? (Blocks){loop->body, loop->epilogue}
-                             : (Blocks){0, 0};
+  const beside_operands *beside = (const beside_operands *)(w + 2);
+  return CODE(w) == I_branch   ? (Blocks){branch->then, branch->otherwise}
+         : CODE(w) == I_loop   ? (Blocks){loop->body, loop->epilogue}
+         : CODE(w) == I_beside ? (Blocks){beside->first, beside->second}
+                               : (Blocks){0, 0};
+}
+
+/* Blocks that may run at the same time hold nothing that changes what others find while running: sizes, or what is checked then.
+ * w: the instruction, whose blocks are known to be whole */
+static int check_beside_words(const int32_t *w) {
+  const beside_operands *o = (const beside_operands *)(w + 2);
+  const int32_t *inner = w + 2 + w[1], *end = inner + o->first + o->second;
+  REQUIRE(w[0] == I_beside && end - inner <= MOST_BESIDE_WORDS, BAD_INSTRUCTION);
+  for (; inner < end; inner += 2 + inner[1])
+    REQUIRE(!(inner[0] & CHECKED) && inner[0] != I_beside && inner[0] != I_branch && inner[0] != I_let, BAD_INSTRUCTION);
+  return OK;
 }
 
 static int check_block(const int32_t *plan, int32_t from, int32_t to, int depth, int32_t *moves) {
@@ -277,11 +302,13 @@ static int check_block(const int32_t *plan, int32_t from, int32_t to, int depth,
     if (code == I_let) REQUIRE(size_table(plan)[SIZE_WORDS * w[2]] == SIZE_LATE, BAD_INSTRUCTION);
     if (code == I_loop) error = check_loop_words(plan, (const loop_operands *)(w + 2), moves);
     REQUIRE(error == OK, error);
-    if (code == I_branch || code == I_loop) {
+    if (code == I_branch || code == I_loop || (HAS_FULL && code == I_beside)) {
       const Blocks blocks = blocks_of(w);
+      REQUIRE(!HAS_FULL || code != I_beside || !depth, BAD_INSTRUCTION);
       REQUIRE(blocks.first >= 0 && blocks.second >= 0 && (int64_t)blocks.first + blocks.second <= to - at, BAD_INSTRUCTION);
       if ((error = check_block(plan, at, at + blocks.first, depth + 1, moves))) return error;
       if ((error = check_block(plan, at + blocks.first, at + blocks.first + blocks.second, depth + 1, moves))) return error;
+      if (HAS_FULL && code == I_beside && (error = check_beside_words(w))) return error;
       at += blocks.first + blocks.second;
     }
   }
@@ -433,6 +460,7 @@ static void bind_tensors(Vm *vm) {
 
 static int bind_block(Vm *vm, int32_t from, int32_t to);
 static int check_access(Vm *vm, int32_t tensor, int written);
+static int touch(Side *side, int32_t tensor, int how);
 
 /* Whether the elements of t, standing from `low` to `high` elements after the place of `at`, lie in the buffer of `at`. */
 static int lies_inside(const Vm *vm, const Tensor *t, const Tensor *at, int64_t low, int64_t high) {
@@ -456,7 +484,7 @@ __attribute__((noinline)) static int bind_access(Vm *vm, int32_t tensor, int wri
   REQUIRE(!t->count || followed == t ||
               lies_inside(vm, t, followed, followed->low + t->inner_low, followed->high + t->inner_high),
           OUT_OF_BUFFER);
-  return OK;
+  return HAS_FULL && vm->side ? touch(vm->side, tensor, written ? IS_WRITTEN : IS_READ) : OK;
 }
 
 static int bind_accesses(Vm *vm, const int32_t *w) {

@@ -41,7 +41,9 @@ NOINLINE int share_parts(Vm *vm, Part *part, const void *context, int32_t units,
 
 /* For how many parts the work suffices if none has fewer than `least` units; 1 without a team */
 INLINE int32_t parts_of(Vm *vm, int32_t units, int32_t least, int64_t work) {
-  if (!vm || !vm->team || units < 2 * least || work < 2 * (int64_t)vm->least_work) return 1;
+  if (!vm || !vm->hired) return 1;
+  vm->work += work;
+  if (!vm->team || units < 2 * least || work < 2 * (int64_t)vm->least_work) return 1;
   vm->shared += work;
   if (vm->least_work && !has_help(vm->team)) return 1;
   const int64_t most = work / (vm->least_work + 1), by_units = units / least, parts = most < by_units ? most : by_units;

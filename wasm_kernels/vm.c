@@ -31,12 +31,6 @@ static int run_branch(Vm *vm, const branch_operands *o, int32_t at) {
   return error;
 }
 
-/* How far a move takes a tensor in `steps` steps; what is farther than any buffer is long is as good as infinite. */
-static int64_t reach_of(const Vm *vm, const Move *m, int64_t steps) {
-  const int64_t after = vm->size[m->last], moved = steps - 1 - (after > 0 ? after : 0);
-  const int64_t reach = moved > 0 ? moved * vm->size[m->stride] : 0, limit = (int64_t)1 << 34;
-  return reach < -limit ? -limit : reach > limit ? limit : reach;
-}
 static void bind_reach(Tensor *t, int64_t reach, int sign) {
   *(reach < 0 ? &t->low : &t->high) += sign * reach;
   if (t->follows >= 0) *(reach < 0 ? &t->inner_low : &t->inner_high) += sign * reach;
@@ -111,7 +105,8 @@ static int check_steps(const Vm *vm, const loop_operands *l) {
 /* The blocks of a loop that is marked are bound as others are; its operands and what it moves are checked as it runs. */
 static int bind_loop(Vm *vm, const loop_operands *l, int32_t at, int checked) {
   const int64_t steps = vm->size[l->steps < 0 ? l->most : l->steps];
-  int error;
+  int error = HAS_FULL && vm->side ? touch_moves(vm->side, l) : OK;
+  if (error) return error;
   ASK(checked || (!vm->late[l->most] && (l->steps < 0 || !vm->late[l->steps])));
   if (!checked && ((error = check_steps(vm, l)) || (error = bind_scalar(vm, l->steps_tensor, 0)) ||
                    (error = bind_scalar(vm, l->condition, 0)) || (error = bind_scalar(vm, l->taken, 1))))
@@ -201,6 +196,53 @@ static int run_loop(Vm *vm, const loop_operands *l, int32_t at, int checked) {
   return error;
 }
 
+/* --- two blocks at the same time ------------------------------------------------------------------------------------ */
+
+#ifdef HAS_TEAM
+typedef struct {
+  Vm vm; /* as it was when the blocks began */
+  Vm *leader;
+  int32_t from[3], error[2], where[2];
+  int64_t steps, work; /* of other threads */
+} Beside;
+
+static void run_side(Beside *b, Vm *vm, int32_t part) {
+  vm->where = -1;
+  b->error[part] = run_block(vm, b->from[part], b->from[part + 1]);
+  b->where[part] = vm->where < 0 ? b->from[part] : vm->where;
+}
+/* Each thread has a VM of its own, but for sizes, buffers and tensors: of these a block changes only the tensors that its own loops
+ * move. */
+NOINLINE void run_side_of_other(Beside *b, int32_t part) {
+  _Alignas(64) char registers[MAX_REGISTERS * TILE * 8];
+  Vm own = b->vm;
+  own.registers = registers;
+  run_side(b, &own, part);
+  __atomic_fetch_add(&b->steps, b->vm.budget.steps_left - own.budget.steps_left, __ATOMIC_RELAXED);
+  __atomic_fetch_add(&b->work, own.work - b->vm.work, __ATOMIC_RELAXED);
+}
+static void take_side(void *context, int32_t part, int32_t who) {
+  Beside *b = context;
+  if (who) run_side_of_other(b, part);
+  else run_side(b, b->leader, part);
+}
+
+/* Errors and steps are those of the blocks one after the other. */
+NOINLINE int run_sides(Vm *vm, const beside_operands *o, int32_t at) {
+  Team *team = vm->team;
+  const int64_t work = vm->work;
+  vm->team = NULL; /* a block is not shared again */
+  Beside b = {*vm, vm, {at, at + o->first, at + o->first + o->second}, {OK, OK}, {-1, -1}, 0, 0};
+  wr_team_share(team, take_side, &b, 2);
+  vm->team = team, vm->work += b.work, vm->shared += vm->work - work;
+  vm->budget.steps_left -= b.steps;
+  const int last = !b.error[0], over = vm->budget.steps_left < 0;
+  const int error = b.error[last] ? b.error[last] : over ? OVER_RUN_STEPS : OK;
+  vm->where = error ? b.where[last] : -1;
+  return error;
+}
+#endif
+
 /* --- dispatch -------------------------------------------------------------------------------------------------------- */
 
 #define OPERANDS(name) ((const name##_operands *)(w + 2))
@@ -228,6 +270,8 @@ static int bind_block(Vm *vm, int32_t from, int32_t to) {
     vm->where = at;
     at += 2 + w[1];
     if (error) return error;
+    if (HAS_FULL && code == I_beside)
+      error = bind_beside(vm, OPERANDS(beside), at), at += OPERANDS(beside)->first + OPERANDS(beside)->second;
     if (code == I_branch)
       error = bind_branch(vm, OPERANDS(branch), at), at += OPERANDS(branch)->then + OPERANDS(branch)->otherwise;
     if (code == I_loop)
@@ -255,6 +299,11 @@ static int run_block(Vm *vm, int32_t from, int32_t to) {
       DATA_INSTRUCTIONS(RUN_CASE)
     case I_branch:
       error = run_branch(vm, OPERANDS(branch), at), at += OPERANDS(branch)->then + OPERANDS(branch)->otherwise;
+      break;
+    case I_beside: /* without a team its blocks are run next, as they stand */
+#ifdef HAS_TEAM
+      if (vm->team) error = run_sides(vm, OPERANDS(beside), at), at += OPERANDS(beside)->first + OPERANDS(beside)->second;
+#endif
       break;
     case I_loop:
       error = run_loop(vm, OPERANDS(loop), at, checked), at += OPERANDS(loop)->body + OPERANDS(loop)->epilogue;
@@ -286,7 +335,7 @@ int32_t wr_plan_run(uint8_t *tables, uint8_t *arena, const uint8_t *externals) {
   if (vm->late_sizes) unset_sizes(vm);
   start_budget(&vm->budget, vm->growing);
 #ifdef HAS_TEAM
-  vm->shared = 0, vm->team = vm->hired && wr_team_lead(vm->hired) ? vm->hired : NULL;
+  vm->work = vm->shared = 0, vm->team = vm->hired && wr_team_lead(vm->hired) ? vm->hired : NULL;
 #endif
   const int error = run_block(vm, 0, vm->plan[HEADER_CODE_WORDS]);
 #ifdef HAS_TEAM

@@ -23,6 +23,9 @@ def _count(block: list[Decoded], times: int, sizes: Sequence[int], found: dict[i
         found[instruction.at] = times
         if instruction.name == "branch":
             raise DependsOnData("branch")
+        if instruction.name == "beside":
+            for inner in instruction.blocks:
+                _count(inner, times, sizes, found)
         if instruction.name == "loop":
             body, epilogue = instruction.blocks
             _count(body, times * _steps(instruction, sizes), sizes, found)

@@ -9,7 +9,7 @@ COUNTS = lines.lines()
 BUDGETS = {
     ("bench", "Python"): 2_930,
     ("pyodide_pkg", "Python"): 2_840,
-    ("wasm_kernels", "C"): 8_150,
+    ("wasm_kernels", "C"): 8_350,
     ("wasm_kernels", "Python"): 3_450,
     ("web_demo", "JavaScript"): 13_360,
     ("web_demo", "Python"): 2_400,
@@ -22,7 +22,7 @@ BUDGETS = {
     ("webrnn/cli", "Python"): 2_420,
     ("webrnn/corpora", "Python"): 2_800,
     ("webrnn/demo", "Python"): 590,
-    ("webrnn/engine", "Python"): 8_600,
+    ("webrnn/engine", "Python"): 8_620,
     ("webrnn/formats", "Python"): 1_900,
     ("webrnn/gradients", "Python"): 3_300,
     ("webrnn/guesses", "Python"): 1_260,
@@ -32,7 +32,7 @@ BUDGETS = {
     ("webrnn/onnx", "Python"): 4_830,
     ("webrnn/ops", "Python"): 500,
     ("webrnn/passes", "Python"): 12_200,
-    ("webrnn/plan", "Python"): 11_430,
+    ("webrnn/plan", "Python"): 11_880,
     ("webrnn/profile", "Python"): 1_280,
     ("webrnn/quantize", "Python"): 900,
     ("webrnn/reference", "Python"): 4_800,
@@ -41,7 +41,7 @@ BUDGETS = {
     ("webrnn/training", "Python"): 1_400,
     ("webrnn/web", "Python"): 330,
 }
-CORE_BUDGET = 43_470
+CORE_BUDGET = 44_050
 
 
 @pytest.mark.parametrize(("part", "kind"), BUDGETS)

@@ -43,8 +43,8 @@ def model_of(main: GraphProto, opset: int = 17) -> ModelProto:
 
 def recurrent(
     op: str,
-    steps: int = 3,
-    batch: int = 2,
+    steps: int | str = 3,
+    batch: int | str = 2,
     inputs: int = 4,
     hidden: int = 5,
     seed: int = 0,

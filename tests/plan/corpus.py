@@ -7,6 +7,7 @@ from functools import cache
 
 import numpy as np
 
+from tests.onnx.models import recurrent
 from tests.passes.random_graphs import random_graph
 from tests.plan.harness import graph_of, plan_of
 from tests.plan.test_cells import BACKWARD_OPERANDS, OPERANDS, cell
@@ -20,6 +21,8 @@ from tests.plan.test_small import small, small_graph
 from webrnn.errors import PlanError
 from webrnn.ir import WEBRNN, Graph, Node
 from webrnn.ir.scan import TraceSpec
+from webrnn.onnx.reader import read_model
+from webrnn.passes import run_passes
 from webrnn.plan.file import PlanFile
 from webrnn.plan.lower import SAME_BITS
 from webrnn.plan.lowering import NotLowered
@@ -229,7 +232,18 @@ def _graphs() -> dict[str, tuple[Graph, frozenset[str]]]:
         found[f"{op} sequence"] = (recurrence(op, 3, peephole=op == "LstmCell"), frozenset())
         found[f"{op} sequence of inputs"] = (with_inputs(recurrence(op, 3)), frozenset())
         found[f"{op} loop"] = (recurrence(op, 3, trace=TraceSpec(1, True)), LOOP)
+    for op in ("RNN", "GRU", "LSTM"):
+        found[f"both directions of {op}"] = (directions(op), frozenset())
+    found["both directions, in loops"] = (directions("GRU"), LOOP)
     return found
+
+
+def directions(op: str, hidden: int = 5, inputs: int = 4, **attrs) -> Graph:
+    """X[t, n, inputs] through a recurrent layer in both directions, after the passes."""
+    attrs = {"direction": "bidirectional", "steps": "t", "batch": "n", **attrs}
+    graph = read_model(recurrent(op, inputs=inputs, hidden=hidden, **attrs).SerializeToString())
+    run_passes(graph)
+    return graph
 
 
 @cache
@@ -237,7 +251,11 @@ def samples() -> list[Sample]:
     found = []
     for name, (graph, options) in _graphs().items():
         data = plan_of(graph, options)
-        found.append(Sample(name, data, tuple(SIZE_NUMBERS[symbol] for symbol in PlanFile(data).symbols)))
+        symbols = tuple(SIZE_NUMBERS[symbol] for symbol in PlanFile(data).symbols)
+        found.append(Sample(name, data, symbols))
+        beside = plan_of(graph, options, least_side=0)
+        if beside != data:
+            found.append(Sample(f"{name}, side by side", beside, symbols))
     for seed in range(40):
         case = random_graph(seed)
         try:

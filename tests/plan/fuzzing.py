@@ -128,16 +128,16 @@ def run(seeds: Sequence[int], checks: str = ADDRESS, missing_bytes: int = 0) -> 
 def run_plans(
     plans: Sequence[tuple[str, bytes, int, Sequence[int]]],
     checks: str = ADDRESS,
-    missing_bytes: int = 0,
+    argument: int = 0,
     name: str = "fuzz_driver",
 ) -> Counter[str]:
     """The same of given plans: (name, file, seed of what its memory holds, numbers of its symbols) each, on the program
-    of fuzz_driver.c or of another source beside it."""
+    of fuzz_driver.c, whose argument is `missing_bytes`, or of another source beside it."""
     records = [
         struct.pack(f"<{3 + len(symbols)}i", len(data), seed, len(symbols), *symbols) + data
         for _, data, seed, symbols in plans
     ]
-    command, environment = [str(driver(checks, name)), str(missing_bytes)], {**os.environ, **OPTIONS}
+    command, environment = [str(driver(checks, name)), str(argument)], {**os.environ, **OPTIONS}
     done = subprocess.run(command, input=b"".join(records), capture_output=True, env=environment)
     if done.returncode:
         lines = done.stderr.decode(errors="replace").splitlines()

@@ -127,7 +127,7 @@ def check_graph(
 
     Results are close to numpy's; those of builds whose multiply-adds are fused are equal bit for bit, and those of the
     others are; if only unfused builds have an instruction of the plan, all are. A core module gives them too, or
-    refuses the plan if it has something rare.
+    refuses the plan if it has something rare. In parts it runs twice if something of it can run side by side.
     """
     if not runs:
         each = sizes if has_named_sizes(graph) else [{}]
@@ -139,8 +139,12 @@ def check_graph(
     data = plan_of(graph, options)
     is_unfused = bool(unfused_parts(plan_tables.decode(data)))
     first: dict[bool, tuple[str, list[list[np.ndarray]]]] = {}
-    for spec in (*builds, *(spec for spec in IN_PARTS if builds is BUILDS)):
-        results = run_plan(data, spec, again)
+    plans = [(spec, data) for spec in builds]
+    if builds is BUILDS:
+        beside = plan_of(graph, options, least_side=0)
+        plans += [(spec, each) for spec in IN_PARTS for each in (data, beside)[: 1 + (beside != data)]]
+    for spec, plan in plans:
+        results = run_plan(plan, spec, again)
         for got, want in zip(results, [*wanted, wanted[0]], strict=True):
             assert_close(got, [np.asarray(array) for array in want], tolerance, spec)
         other, theirs = first.setdefault(loaded(spec).fused and not is_unfused, (spec, results))

@@ -28,6 +28,8 @@ class _Writer:
     def __init__(self, rng: random.Random):
         self.rng = rng
         self.is_late = rng.random() < 0.5
+        self.is_beside = False
+        """Whether a block of a `beside` is written: most have nothing that must not be there."""
         self.n_moves = 0
         self.buffers: list[list[int]] = []
         self.tensors: list[list[int]] = []
@@ -125,19 +127,25 @@ class _Writer:
 
     def _instruction(self, depth: int) -> list[int]:
         words = self._unmarked(depth)
-        if self.is_late and words[0] not in (CODES["sizes"], CODES["let"]) and self.rng.random() < 0.85:
+        never = (CODES["sizes"], CODES["let"], CODES["beside"])
+        if self.is_late and words[0] not in never and self.rng.random() < (0.02 if self.is_beside else 0.85):
             words[0] |= opcodes.CHECKED
         return words
 
     def _unmarked(self, depth: int) -> list[int]:
         kind = self.rng.random()
-        if self.is_late and self.rng.random() < 0.1:
+        if self.is_late and not self.is_beside and self.rng.random() < 0.1:
             return self._let(self.rng.choice(LATE))
         if kind < 0.45 and depth < 4:
             return self._loop(depth)
-        if kind < 0.5 and depth < 4:
+        if kind < 0.5 and depth < 4 and (not self.is_beside or self.rng.random() < 0.02):
             then, other = self._block(depth + 1), self._block(depth + 1)
             return [CODES["branch"], 3, self.rng.choice(self.scalars[2]), len(then), len(other), *then, *other]
+        if kind < 0.56 and not depth:
+            self.is_beside = True
+            first, second = self._block(1), self._block(1)
+            self.is_beside = False
+            return [CODES["beside"], 2, len(first), len(second), *first, *second]
         one, other = self._pair()
         if kind < 0.75:
             return [CODES["copy"], 2, one, other]

@@ -1,5 +1,6 @@
 /* Runs plans from standard input, each by one thread and then again and again by a team of three that does every instruction in parts:
- * the results are the same bits, and ThreadSanitizer sees no two threads in one place. Records are those of fuzz_driver.c. */
+ * the results are the same bits, and ThreadSanitizer sees no two threads in one place. Records are those of fuzz_driver.c. The argument is
+ * the work that a part has at least: if that is much, only blocks that are beside each other are shared. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +25,7 @@ static void fill(uint8_t *data, size_t bytes, uint32_t *seed) {
 }
 
 /* The externals after a run of a new binding; NULL if it fails */
-static uint8_t **outcome(const int32_t *plan, const int32_t *numbers, uint32_t seed, int threads) {
+static uint8_t **outcome(const int32_t *plan, const int32_t *numbers, uint32_t seed, int threads, int32_t least_work) {
   uint8_t *tables = calloc(1, (size_t)wr_plan_table_bytes(plan));
   uint8_t **externals = calloc((size_t)plan[HEADER_EXTERNALS] + 1, sizeof *externals);
   int error = wr_plan_bind(plan, numbers, tables);
@@ -34,7 +35,7 @@ static uint8_t **outcome(const int32_t *plan, const int32_t *numbers, uint32_t s
       const size_t size = (size_t)wr_plan_external_bytes(tables, i);
       fill(externals[i] = malloc(size), size, &seed);
     }
-    if (threads > 1) wr_plan_hire(tables, (uint8_t *)&team, threads, 0);
+    if (threads > 1) wr_plan_hire(tables, (uint8_t *)&team, threads, least_work);
     error = wr_plan_run(tables, arena, (const uint8_t *)externals);
     free(arena);
   }
@@ -45,7 +46,8 @@ static uint8_t **outcome(const int32_t *plan, const int32_t *numbers, uint32_t s
   return NULL;
 }
 
-int main(void) {
+int main(int count, char **arguments) {
+  const int32_t least_work = count > 1 ? atoi(arguments[1]) : 0;
   pthread_t helpers[THREADS];
   int32_t numbers_of[THREADS], head[3];
   long ran = 0, failed = 0;
@@ -61,9 +63,9 @@ int main(void) {
       return 2;
     fprintf(stderr, "plan %ld\n", index);
     if (wr_plan_check(plan, head[0])) return 4;
-    uint8_t **expected = outcome(plan, symbols, (uint32_t)head[1], 1);
+    uint8_t **expected = outcome(plan, symbols, (uint32_t)head[1], 1, 0);
     for (int run = 0; run < RUNS; run++) {
-      uint8_t **found = outcome(plan, symbols, (uint32_t)head[1], THREADS);
+      uint8_t **found = outcome(plan, symbols, (uint32_t)head[1], THREADS, least_work);
       if (!found != !expected) return 5;
       for (int i = 0; found && i < plan[HEADER_EXTERNALS]; i++) {
         uint8_t *tables = calloc(1, (size_t)wr_plan_table_bytes(plan));

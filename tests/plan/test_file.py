@@ -81,7 +81,7 @@ def compare_blocks(
             assert sizes[other.operands[2]] == number(one.most_steps)
             assert (other.operands[0] == -1) == (one.n_steps is None)
             assert other.operands[11] == one.strictness
-        elif one.name != "branch":
+        elif one.name not in ("beside", "branch"):
             given = [*one.operands, *[0] * other.row.zeros]
             for form, operand, word in zip(other.row.operands, given, other.operands, strict=True):
                 if form.is_tensor:

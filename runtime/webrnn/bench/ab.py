@@ -43,6 +43,7 @@ class Switch:
 ABOUT = {
     "scan_buffers": "the Python Scan executor reuses buffers of body states, inputs and results (backend numpy)",
     "fused_sequences": "one instruction for a whole recurrent sequence instead of a loop of a product and a cell",
+    "side_by_side": "with two threads, directions and branches at the same time",
     "inline_single_step": "a loop of one step becomes the step",
     "hoist_sequences": "work on sequences, X·Wᵀ first, is done for all steps before the loop",
     "hoist_invariants": "what is the same in all steps is computed once",

@@ -60,8 +60,8 @@ class InferenceSession(OnnxruntimeMethods):
     [array([2., 4.], dtype=float32)]
 
     The model is optimized once, here. `disable` names passes that are not to run (["all"] is every one) and ways to run
-    loops ("fused_sequences", "scan_buffers"), `fixed` binds inputs to arrays or numbers for good, which the passes make
-    use of, `limits` bounds what a run may use.
+    ("fused_sequences", "scan_buffers", "side_by_side"), `fixed` binds inputs to arrays or numbers for good, which the
+    passes make use of, `limits` bounds what a run may use.
 
     Callers of onnxruntime change one import: `sess_options`, also as second argument, `providers`,
     `provider_options`, `enable_fallback` and `disabled_optimizers` are accepted, and what of them has a meaning here is
@@ -334,6 +334,10 @@ class InferenceSession(OnnxruntimeMethods):
         """
         from .export_trial import try_plan, try_pool, try_stream
 
+        if self.threads > 1 and self._source is not None:  # a file has nothing that is for threads
+            alone = self._another(self._source, threads=1)
+            alone.about, alone._is_effect = self.about, self._is_effect
+            return alone.export(path, shapes, carry, about, time, running, lookback, pool, starts)
         if self._is_effect:
             carry, about = carry or "internal", {**self.about, **(about or {})}
         if carry is None and pool:
@@ -362,6 +366,14 @@ class InferenceSession(OnnxruntimeMethods):
         """On what the model runs, and what of it has no instruction and runs in numpy."""
         return describe(self._program, self.backend, self._notes)
 
+    def _another(self, source: Graph, threads: int) -> InferenceSession:
+        """A session with the same options."""
+        forms = self._forms
+        weights: Any = "f32" if forms is None else {EVERY: forms.default, **forms.by_name}
+        return InferenceSession(
+            source, self.backend, self._disable, limits=self._limits, weights=weights, threads=threads
+        )
+
     def _run_without_names(self, names: Sequence[str], feeds: Mapping[str, Any], conflict: SizeConflict) -> list[Any]:
         """The model on inputs that differ in a size for which it has one name, if it takes them: onnxruntime only warns
         there."""
@@ -369,12 +381,7 @@ class InferenceSession(OnnxruntimeMethods):
             raise conflict
         with self._lock:
             if self._loose is None:
-                forms = self._forms
-                weights: Any = "f32" if forms is None else {EVERY: forms.default, **forms.by_name}
-                self._loose = InferenceSession(
-                    _without_size_names(self._source), self.backend, self._disable, limits=self._limits,
-                    weights=weights, threads=self.threads,
-                )  # fmt: skip
+                self._loose = self._another(_without_size_names(self._source), self.threads)
         try:
             found = self._loose.run(names, feeds)
         except (ShapeError, PlanError):

@@ -162,7 +162,7 @@ MOST_ROUNDS = 30
 ALL = "all"
 """The name that switches every pass off."""
 
-SWITCHES = ("fused_sequences", "scan_buffers")
+SWITCHES = ("fused_sequences", "scan_buffers", "side_by_side")
 """What `disable` can switch off beside passes: ways to run that have a plainer one with the same results."""
 
 DISABLED_BY_ENVIRONMENT = frozenset(name for name in os.environ.get("WEBRNN_DISABLE", "").split(",") if name)

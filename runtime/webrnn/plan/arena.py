@@ -19,6 +19,8 @@ from .views import Storage, View
 class _Life:
     first: int
     last: int
+    side: tuple[int, int] | None = None
+    """The block of a `beside` outside of which it is not alive: where that begins, and which of the two it is."""
 
 
 def assign_slots(draft: Draft) -> dict[Storage, int]:
@@ -30,7 +32,7 @@ def assign_slots(draft: Draft) -> dict[Storage, int]:
     for storage in sorted(lives, key=lambda storage: (lives[storage].first, -lives[storage].last)):
         life = lives[storage]
         n_bytes = storage.size * ITEM_BYTES[DTYPES.index(storage.dtype)]
-        free = [index for index, slot in enumerate(slots) if slot.busy_until < life.first and slot.suits(n_bytes)]
+        free = [index for index, slot in enumerate(slots) if slot.is_free(life) and slot.suits(n_bytes)]
         index = min(free, key=lambda index: slots[index].waste(n_bytes), default=-1)
         before = overwritten.get(storage)
         if before in found and slots[found[before]].busy_until == lives[before].last == life.first + 1:
@@ -38,7 +40,7 @@ def assign_slots(draft: Draft) -> dict[Storage, int]:
         if index < 0:
             index = len(slots)
             slots.append(_Slot(n_bytes, life.last))
-        slots[index].take(n_bytes, life.last)
+        slots[index].take(n_bytes, life)
         found[storage] = index
     return found
 
@@ -76,6 +78,13 @@ def _is_overwritable(operand: View, result: View, instruction: ExpressionInstruc
 class _Slot:
     n_bytes: Dim
     busy_until: int
+    side: tuple[int, int] | None = None
+    """The last block of a `beside` that had it."""
+
+    def is_free(self, life: _Life) -> bool:
+        """Both blocks of a `beside` are alive at the same time."""
+        is_other_side = self.side is not None and life.side is not None and self.side[0] == life.side[0]
+        return self.busy_until < life.first and not (is_other_side and self.side != life.side)
 
     def suits(self, n_bytes: Dim) -> bool:
         """Numbers share with numbers; a symbolic size only with its like, because which one is larger is not known."""
@@ -88,10 +97,10 @@ class _Slot:
             return abs(self.n_bytes - n_bytes)
         return 0 if self.n_bytes == n_bytes else 1
 
-    def take(self, n_bytes: Dim, until: int) -> None:
+    def take(self, n_bytes: Dim, life: _Life) -> None:
         if isinstance(self.n_bytes, int) and isinstance(n_bytes, int):
             self.n_bytes = max(self.n_bytes, n_bytes)
-        self.busy_until = until
+        self.busy_until, self.side = life.last, life.side or self.side
 
 
 def _kind(n_bytes: Dim) -> frozenset[str]:
@@ -101,13 +110,21 @@ def _kind(n_bytes: Dim) -> frozenset[str]:
 def _lifetimes(draft: Draft) -> dict[Storage, _Life]:
     """From the first to the last instruction that touches a storage. A storage that is used both inside and outside of
     a loop lives through all of it, because each step finds what the one before has left; so does one that a state of
-    the loop follows."""
+    the loop follows. What is touched in a block of a `beside`, and not in it alone, lives through both."""
     walk = _Walk(_followed(draft))
     walk.visit(draft.code)
     for start, end in walk.loops:  # inner loops come before the ones around them
         for life in walk.lives.values():
             crosses = life.first < start <= life.last or life.first <= end < life.last
             if crosses:
+                life.first, life.last = min(life.first, start), max(life.last, end)
+    for start, middle, end in walk.sides:
+        for life in walk.lives.values():
+            if start < life.first and life.last < middle:
+                life.side = start, 0
+            elif middle <= life.first and life.last < end:
+                life.side = start, 1
+            elif life.first <= end and start <= life.last:
                 life.first, life.last = min(life.first, start), max(life.last, end)
     return walk.lives
 
@@ -118,6 +135,8 @@ class _Walk:
     def __init__(self, followed: dict[int, list[View]]):
         self.lives: dict[Storage, _Life] = {}
         self.loops: list[tuple[int, int]] = []
+        self.sides: list[tuple[int, int, int]] = []
+        """Of each `beside`: its beginning, the end of its first block, its end."""
         self._followed, self._position = followed, 0
 
     def visit(self, block: list[Instruction]) -> None:
@@ -128,9 +147,13 @@ class _Walk:
             if isinstance(instruction, LoopInstruction):
                 touched += self._followed.get(instruction.id, ())
             start = self._touch(touched)
+            middle = 0
             for inner in instruction.blocks:
                 self.visit(inner)
+                middle = middle or self._touch([])
             end = self._touch(touched)
+            if instruction.name == "beside":
+                self.sides.append((start, middle, end))
             if isinstance(instruction, LoopInstruction):
                 self.loops.append((start, end))
 

@@ -14,7 +14,7 @@ from webrnn.errors import PlanError
 
 from . import opcodes
 from .halves import widened
-from .instructions import CODES, HAS_SIZES, INSTRUCTIONS, RUN_ALONG, InstructionRow, OperandRow
+from .instructions import CODES, HAS_SIZES, INSTRUCTIONS, NOT_BESIDE, RUN_ALONG, InstructionRow, OperandRow
 from .operations import OPERATION_WORDS, OPERATIONS, RETIRED, OperationRow
 
 MOST = 1 << 24
@@ -251,6 +251,10 @@ class _Decoder:
             for count in lengths:
                 found.blocks.append(self._block(at, at + count, depth + 1))
                 at += count
+            if row.name == "beside":
+                is_small = not depth and not is_checked and sum(lengths) <= opcodes.MOST_BESIDE_WORDS
+                _require(is_small, f"{where}: it is too long, marked, or inside of another instruction")
+                _require(not any(map(_is_not_beside, found.blocks)), f"{where}: what is in a block must not be there")
         return found, at
 
     def _check_operand(self, form: OperandRow, word: int, where: str) -> None:
@@ -327,6 +331,11 @@ _ROWS = {
     "buffers": opcodes.BUFFER_WORDS,
     "tensors": opcodes.TENSOR_HEAD + 2 * opcodes.MAX_RANK,
 }
+
+
+def _is_not_beside(block: list[Decoded]) -> bool:
+    """Whether something is in a block, or in one inside it, that may not run beside others."""
+    return any(each.is_checked or each.name in NOT_BESIDE or any(map(_is_not_beside, each.blocks)) for each in block)
 
 
 def _item(dtype: str) -> int:

@@ -160,6 +160,13 @@ class PlanFile:
             taken.add(port.external)
 
     @cached_property
+    def has_sides(self) -> bool:
+        """Whether two parts of it may run at the same time."""
+        from .decode import decode  # a page waits for what is imported
+
+        return any(instruction.name == "beside" for instruction in decode(self.data).code)
+
+    @cached_property
     def unshared(self) -> frozenset[int]:
         """The externals that one input or output has, and nothing else."""
         counts = Counter([port.external for port in (*self.inputs, *self.outputs)])

@@ -372,6 +372,10 @@ INSTRUCTIONS = (
         "cell",
         modules="training full",
     ),
+
+    # --- threads
+    # Two blocks of which neither touches what the other one writes or moves: two threads may run them at the same time
+    _row("beside", "first:block second:block", "control", modules="full"),
 )  # fmt: skip
 
 PULLBACKS = {
@@ -385,6 +389,8 @@ PULLBACKS = {
 RUN_ALONG = ("conv_rows", "depthwise", "small_rows")
 """The instructions whose last operand says whether the expression behind them runs along."""
 HAS_SIZES = ("sizes", "flat_index")
+NOT_BESIDE = ("beside", "branch", "let")
+"""Instructions that are in no block of `beside`: others find what they do while running."""
 
 ROWS = {row.name: row for row in INSTRUCTIONS}
 CODES = {row.name: code for code, row in enumerate(INSTRUCTIONS)}

@@ -43,19 +43,30 @@ def lower(
     options: frozenset[str] = frozenset(),
     most_steps: int = 2**31 - 1,
     conditions: Sequence[Condition] = (),
+    least_side: int | None = None,
 ) -> Draft:
     """The draft of a plan of a graph whose passes have run.
 
     `options` switches alternatives off: "fused_sequences"; with SAME_BITS the plan runs on unfused builds only.
     `most_steps` bounds loops that only a condition ends: it makes room for their outputs. How many steps a run may take
-    is not a matter of the plan. The plan holds only for sizes that meet the `conditions`.
+    is not a matter of the plan. The plan holds only for sizes that meet the `conditions`. With `least_side`, two parts
+    that do not depend on each other may run at the same time if each has so many multiply-adds: see sides.py.
     """
     try:
         walk = _Walk(graph, options, most_steps)
         if SAME_BITS in options:
             walk.emit("same_bits")
         walk.require_conditions(conditions)
-        return walk.run()
+        draft = walk.run()
+        if least_side is not None:
+            from .sides import run_side_by_side
+
+            run_side_by_side(draft, least_side)
+        if any(instruction.name in RUN_ALONG for instruction in draft.walk()):
+            from .along import run_expressions_along  # a page waits for what is imported
+
+            run_expressions_along(draft)
+        return draft
     except (NotLowered, Error):
         raise
     except TooComplex as error:
@@ -119,12 +130,7 @@ class _Walk(Lowering):
         for value in self.graph.outputs:
             self._place_output(value)
         self.lower_graph(self.graph)
-        draft = Draft(inputs, [self._output_port(value) for value in self.graph.outputs], self.block)
-        if any(instruction.name in RUN_ALONG for instruction in draft.walk()):
-            from .along import run_expressions_along  # a page waits for what is imported
-
-            run_expressions_along(draft)
-        return draft
+        return Draft(inputs, [self._output_port(value) for value in self.graph.outputs], self.block)
 
     def _input_if_known(self, value: Value) -> Port | None:
         try:

@@ -46,6 +46,8 @@ MOST_AXES = 32
 """Of an input or output: what every numpy can have."""
 MAX_DEPTH = 16
 """How deep loops and branches may be nested."""
+MOST_BESIDE_WORDS, MOST_BESIDE_TENSORS = 2048, 128
+"""Of code in both blocks of `beside`, and of what one of them touches: each pair is looked at when sizes are bound."""
 TILE = 128
 """Elements of an expression that are evaluated at a time."""
 MAX_REGISTERS = 64

@@ -138,6 +138,8 @@ class _Printer:
         """An instruction without its blocks and without its node."""
         if instruction.name == "loop":
             return f"loop {self._loop_head(instruction)}"
+        if instruction.name == "beside":
+            return "side by side"
         if instruction.name == "branch":
             return f"if {self._tensor(instruction.operands[0])}"
         if instruction.expression is not None:
@@ -158,6 +160,9 @@ class _Printer:
                     late = "" if after == 0 else f", after {after} steps"
                     yield f"{pad}  between steps {self._tensor(move.tensor)} moves by {self.dims[move.stride]}{late}"
             yield from self._titled(pad, ("", "after the last step"), instruction.blocks, depth)
+        elif instruction.name == "beside":
+            yield f"{pad}side by side{note}"
+            yield from self._titled(pad, ("", "and"), instruction.blocks, depth)
         elif instruction.name == "branch":
             yield f"{pad}if {self._tensor(instruction.operands[0])}{note}"
             yield from self._titled(pad, ("", "else"), instruction.blocks, depth)

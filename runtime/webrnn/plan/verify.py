@@ -11,13 +11,14 @@ webrnn.errors.PlanError: the file is shorter than the header of a plan
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from webrnn.errors import PlanError
 
 from .bound import INT_MAX, BoundTensor
 from .decode import Decoded, Move, Tables, decode
 from .file import SYMBOL, PlanFile, evaluated, late_rows
+from .independence import Memory, are_independent
 from .opcodes import CHANNELS_FIRST_VERSION, DTYPES, ITEM_BYTES, LATE_BYTES
 from .operand_rules import CHANNELS_FIRST_RULES, OPERAND_RULES
 
@@ -104,6 +105,9 @@ class _Verifier:
             if instruction.name == "loop":
                 self._loop(instruction)
                 continue
+            if instruction.name == "beside":
+                self._beside(instruction)
+                continue
             if not instruction.is_checked:
                 self._check(instruction)
             for inner in instruction.blocks:
@@ -119,6 +123,15 @@ class _Verifier:
             self._expression(instruction)
         elif not self.rules[instruction.name](*self._operands(instruction)):
             raise self._error(instruction, "its operands do not fit each other")
+
+    def _beside(self, instruction: Decoded) -> None:
+        for block in instruction.blocks:
+            self._block(block)
+        rows = zip(self.tensors, self.tables.tensors, strict=True)
+        tensors = [replace(tensor, offset=0) if self.is_late[row.offset] else tensor for tensor, row in rows]
+        places = [(buffer.kind, buffer.place) for buffer in self.tables.buffers]
+        if not are_independent(Memory(tensors, places, self.impossible, self.sizes), instruction.blocks):
+            raise self._error(instruction, "its blocks get in each other's way")
 
     def _branch(self, block: list[Decoded]) -> None:
         """A branch that does not hold for these sizes is refused when it is taken, not before."""

@@ -65,7 +65,7 @@ class _Filled:
     def control(self, instruction: Decoded) -> Entry:
         """A loop or a branch: its own time is that of all its laps."""
         label = self.tree.label(instruction)
-        name = "if" if instruction.name == "branch" else "loop"
+        name = {"branch": "if", "beside": "side by side"}.get(instruction.name, "loop")
         found = Entry(instruction.name, f"{name} {label}".strip(), "control", self.tree.text(instruction), label)
         found.calls = self.counters.count(instruction.at) / self.runs
         found.seconds = sum(self._seconds(instruction, kind) for kind in range(LAP_KINDS))

@@ -65,7 +65,7 @@ class Profile:
                 continue
             sums = found.setdefault(entry.category, Sums())
             sums.add(entry)
-            if entry.kind == "part" or not entry.children or entry.kind in ("loop", "branch"):
+            if entry.kind == "part" or not entry.children or entry.kind in ("loop", "branch", "beside"):
                 sums.calls += entry.calls
         order = sorted(found, key=lambda name: (-found[name].seconds, CATEGORIES.index(name)))
         return {name: found[name] for name in order}

@@ -49,6 +49,16 @@ def number_of_threads(threads: int | str, backend: str) -> int:
     return threads
 
 
+def least_side(threads: int) -> int | None:
+    """The work of one of two parts of a plan that run at the same time, in multiply-adds; None if there are none: more
+    threads share one instruction at a time.
+
+    >>> least_side(1), least_side(2), least_side(4)
+    (None, 16384, None)
+    """
+    return LEAST_WORK if threads in (2, 3) else None
+
+
 def processors() -> int:
     """Those that this process may use."""
     if hasattr(os, "sched_getaffinity"):

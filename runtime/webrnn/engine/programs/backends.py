@@ -44,9 +44,12 @@ def make_program(
         if source is None or all(value.shape is not None for value in tensors) or None in [t.dtype for t in tensors]:
             return Executor(graph, limits, naive, conditions)
         return ForShapes(source, optimize, lambda made: Executor(made, limits, naive))
+    from ..kernels.team import least_side
     from .vm_program import Setting, VmProgram
 
-    return VmProgram(graph, Setting(kernels_of(backend, threads), limits, optimize, options, say), source, conditions)
+    sides = None if "side_by_side" in options else least_side(threads)
+    setting = Setting(kernels_of(backend, threads), limits, optimize, options, say, sides)
+    return VmProgram(graph, setting, source, conditions)
 
 
 class ForShapes:

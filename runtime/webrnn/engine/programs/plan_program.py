@@ -257,6 +257,8 @@ class PlanProgram:
         second = self.file.outputs[after].external
         if over is None or over[0] != first or not {first, second} <= self.file.unshared:
             return False
+        if self._crew is not None and self.file.has_sides:  # these threads know nothing of outputs that are inputs
+            return False
         room = self.bound.sizes[over[1]]
         return room is not None and room >= 0
 

@@ -40,9 +40,11 @@ class Setting:
     options: frozenset[str] = frozenset()
     say: Callable[[str], None] = lambda line: None
     """Called with a line for each decision that a reader of the report should know of."""
+    least_side: int | None = None
+    """See webrnn.plan.lower."""
 
     def plan(self, graph: Graph, conditions: SizeConditions = NO_CONDITIONS) -> PlanProgram:
-        data = compile_graph(graph, self.options, conditions=conditions.conditions)
+        data = compile_graph(graph, self.options, conditions=conditions.conditions, least_side=self.least_side)
         try:
             return PlanProgram(data, self.kernels(), fills_outputs=True, limits=self.limits)
         except PlanError as error:
