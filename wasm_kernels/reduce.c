@@ -73,8 +73,12 @@ INLINE void lanes_store(float *p, Lanes l, int rest) {
   })
 #endif
 
-/* Outputs that are summed side by side: one chain alone would wait for each of its sums. */
-#define COLUMNS 32
+/* Outputs that are summed side by side: one chain alone would wait for each of its sums. Modules for pages stay small. */
+#if defined(__wasm__)
+#define COLUMNS 0
+#else
+#define COLUMNS (4 * VL)
+#endif
 
 /* name, start value, acc from acc and v, fold of a and b, result from the total and the count */
 #define REDUCE(name, start, step, fold, finish)                                                      \
@@ -94,7 +98,7 @@ INLINE void lanes_store(float *p, Lanes l, int rest) {
         continue;                                                                                    \
       }                                                                                              \
       int i = 0;                                                                                     \
-      for (; i + COLUMNS <= inner; i += COLUMNS) {                                                   \
+      for (; COLUMNS && i + COLUMNS <= inner; i += COLUMNS) {                                        \
         vf sums[COLUMNS / VL];                                                                       \
         UNROLL for (int j = 0; j < COLUMNS / VL; j++) sums[j] = vset(start);                         \
         for (int k = 0; k < n; k++) {                                                                \

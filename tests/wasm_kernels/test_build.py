@@ -54,7 +54,7 @@ def test_an_unchanged_target_is_not_built_again(
 
 @pytest.mark.parametrize(
     ("name", "kilobytes"),
-    [("wasm_relaxed.wasm", 212), ("wasm_relaxed_core.wasm", 160), ("wasm_relaxed_training.wasm", 145)],
+    [("wasm_relaxed.wasm", 215), ("wasm_relaxed_core.wasm", 160), ("wasm_relaxed_training.wasm", 145)],
 )
 def test_relaxed_module_is_small(name: str, kilobytes: int) -> None:
     assert (kernels.FOLDER / name).stat().st_size <= kilobytes * 1024
