@@ -206,6 +206,29 @@ def test_sizes_that_have_to_go_together_are_searched(shape, sizes):
     assert guess.sizes == sizes
 
 
+JOINED = """g (float[1, a] x, float[1, b] y, float[1, c] z) => (u, v)
+<int64[2] all = {{1, {total}}}, int64[2] last = {{1, {last}}}> {{
+  joined = Concat<axis = 1>(x, y, z)  u = Reshape(joined, all)  v = Reshape(z, last) }}"""
+
+
+def test_what_follows_from_other_sizes_is_no_negative_number():
+    guess, _, _ = runs(JOINED.format(total=1009, last=500))
+    assert guess.sizes["c"] == 500
+    assert guess.sizes["a"] + guess.sizes["b"] == 509
+    with pytest.raises(webrnn.ShapeError, match="try others: --size"):
+        runs(JOINED.format(total=1009, last=1013))
+
+
+def test_a_search_for_sizes_that_never_fit_ends():
+    names = [f"s{index}" for index in range(12)]
+    inputs = ", ".join(f"float[1, {name}] x_{name}" for name in names)
+    joined = ", ".join(f"x_{name}" for name in names)
+    text = f"g ({inputs}) => (u, v) <int64[2] all = {{1, 7919}}, int64[2] last = {{1, 8009}}>"
+    nodes = f"{{ c = Concat<axis = 1>({joined})  u = Reshape(c, all)  v = Reshape(x_s11, last) }}"
+    with pytest.raises(webrnn.ShapeError):
+        runs(text + nodes)
+
+
 def test_a_plan_is_asked_which_sizes_it_takes(tmp_path):
     text = "g (float[batch, t, 4] x) => (y) <int64[2] s = {-1, 36}> { y = Reshape(x, s) }"
     head = '<ir_version: 8, opset_import: ["": 17]> '

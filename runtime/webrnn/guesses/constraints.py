@@ -43,7 +43,9 @@ class Constraints:
         return found
 
     def allows(self, sizes: Mapping[str, int]) -> bool:
-        """Whether no condition is broken, as far as its sizes are among these."""
+        """Whether no condition is broken, as far as its sizes are among these, and what follows from them is a size."""
+        if any(number < 0 for number in self.resolved(sizes).values()):
+            return False
         return self.broken(sizes) is None and self._takes(sizes) is not False
 
     def broken(self, sizes: Mapping[str, int]) -> Error | None:

@@ -232,7 +232,7 @@ class Guesses:
             sizes = self._constraints.resolved({**self._sizes, **chosen})
             for name in derived:
                 sizes[name] = arithmetic(name, sizes) or 0
-            return {name: sizes.get(name, 1) for name in dict.fromkeys((*sizes, *names))}
+            return {name: max(sizes.get(name, 1), 0) for name in dict.fromkeys((*sizes, *names))}
 
         seen: list[dict[str, int]] = []
         fallback: dict[str, int] | None = None
@@ -246,24 +246,31 @@ class Guesses:
                 return
         if not seen:
             order = [size.name for size in sorted(found, key=lambda size: size.kind != "batch")]
-            together = self._searched(order, numbers, known, iter(range(_MOST_SEARCHES)))
+            together = self._searched(order, numbers, known, iter(range(_MOST_CHOICES)), iter(range(_MOST_SEARCHES)))
             yield from [complete(chosen) for chosen in islice(together, 1)] or [fallback or {}]
 
     def _searched(
-        self, order: Sequence[str], numbers: Mapping[str, Sequence[int]], known: Mapping[str, int], left: Iterator[int]
+        self,
+        order: Sequence[str],
+        numbers: Mapping[str, Sequence[int]],
+        known: Mapping[str, int],
+        choices: Iterator[int],
+        searches: Iterator[int],
     ) -> Iterator[dict[str, int]]:
         """Numbers that the conditions allow together: one size after the other gets a plausible one, or else one that
-        goes with those before it."""
+        goes with those before it. `choices` and `searches` end it: there may be too many to try all of them."""
         if not order:
             yield dict(known)
             return
         name, *others = order
-        plausible = [number for number in numbers[name] if self._constraints.allows({**known, name: number})]
-        for number in plausible:
-            yield from self._searched(others, numbers, {**known, name: number}, left)
-        if next(left, None) is not None:
+        for number in numbers[name]:
+            if next(choices, None) is None:
+                return
+            if self._constraints.allows({**known, name: number}):
+                yield from self._searched(others, numbers, {**known, name: number}, choices, searches)
+        if next(searches, None) is not None:
             for number in self._constraints.allowed_alone(name, known):
-                yield from self._searched(others, numbers, {**known, name: number}, left)
+                yield from self._searched(others, numbers, {**known, name: number}, choices, searches)
 
     def _numbers(self, size: OpenSize, known: Mapping[str, int]) -> list[int]:
         """What one size may be, as far as conditions on it alone say it."""
