@@ -267,9 +267,10 @@ def test_lists_and_strided_arrays_are_feeds(backend):
     stream.step({"x": x[::2]})
     stream.reset()
     assert bits(stream.step({"x": turned})) == bits(expected)
-    stream.reset()
-    assert bits(stream.step({"x": x[::2].tolist()})) == bits(expected)
-    for wrong in (x.astype(np.float64), [*x.astype(np.float64)], [[["no", "number", "here"]]]):
+    for numbers in (x[::2].tolist(), [*x[::2].astype(np.float64)]):  # lists have no type, as with onnxruntime
+        stream.reset()
+        assert bits(stream.step({"x": numbers})) == bits(expected)
+    for wrong in (x.astype(np.float64), [[["no", "number", "here"]]]):
         with pytest.raises(webrnn.ShapeError, match=r"float64|<U6"):
             stream.step({"x": wrong})
 
