@@ -33,6 +33,7 @@ LEFT_OUT = {
     "tests/plan/test_host_fuzzing.py": "a compiler and processes",
     "tests/plan/test_libfuzzer.py": "a compiler",
     "tests/plan/test_rare.py": "wasmtime builds",
+    "tests/plan/test_sides.py": "threads, and a native library",
     "tests/plan/test_unfused.py": "wasmtime builds",
     "tests/profile": "profiling builds",
     "tests/pyodide_pkg": "starts Pyodide itself",
