@@ -7,7 +7,7 @@ import pytest
 from tests.plan import libfuzzer
 from tests.plan.fuzzing import LIBFUZZER, compiler
 
-RUNS = 400_000
+RUNS = 100_000
 MOST_CORPUS_BYTES = 300_000
 
 needs_libfuzzer = pytest.mark.skipif(compiler(LIBFUZZER) is None, reason="no compiler here links libFuzzer")

@@ -18,6 +18,7 @@ import pytest
 
 from wasm_kernels.release import ReleaseError, __main__, archives, artifacts, changelog, publishing, sbom, versions
 from web_demo.packaging import plans
+from webrnn import packed
 
 ROOT = Path(__file__).parents[2]
 LOG = "# Changelog\n\n## [Unreleased]\n\n### Added\n- **One.** Text:\n  more.\n\n### Fixed\n\n## [0.1.0]\n\n- Old.\n"
@@ -364,6 +365,27 @@ def test_a_file_that_nobody_owns_is_refused(dist: list[Path], name: str) -> None
     dist[2].write_bytes(archives.packed(npm(**{name: b"x"}), "package"))
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     with pytest.raises(ReleaseError, match=f"has {re.escape(name)}, and nobody says whose it is"):
+        sbom.document(dist, "0.2.0", "2026-11-18", project, BUNDLED)
+
+
+def _with_modules(wheel: Path, modules: dict[str, bytes]) -> None:
+    with zipfile.ZipFile(wheel, "a") as archive:
+        archive.writestr(f"webrnn/_kernels/{packed.MODULES}", packed.pack(modules))
+
+
+def test_what_a_wheel_holds_in_one_archive_is_listed(dist: list[Path]) -> None:
+    _with_modules(dist[0], {"wasm_simd.wasm": b"module"})
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    made = sbom.document(dist, "0.2.0", "2026-11-18", project, BUNDLED)
+    wheel = next(row for row in made["components"] if row["name"] == dist[0].name)
+    row = next(row for row in wheel["components"] if row["name"] == "webrnn/_kernels/modules.tar.xz/wasm_simd.wasm")
+    assert row["hashes"] == [{"alg": "SHA-256", "content": archives.sha256(b"module")}]
+
+
+def test_a_file_that_nobody_owns_is_refused_there_too(dist: list[Path]) -> None:
+    _with_modules(dist[0], {"library.a": b"x"})
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    with pytest.raises(ReleaseError, match=r"has webrnn/_kernels/modules\.tar\.xz/library\.a, and nobody says whose"):
         sbom.document(dist, "0.2.0", "2026-11-18", project, BUNDLED)
 
 

@@ -14,6 +14,7 @@ from packaging.requirements import Requirement
 
 from wasm_kernels.release import ReleaseError
 from wasm_kernels.release.archives import contents, kind_of, sha256
+from webrnn import packed
 
 COMPILED = {".so", ".dll", ".dylib", ".wasm"}
 """Built from our sources."""
@@ -131,7 +132,7 @@ def _artifact(file: Path, version: str, licence: str, bundled: Mapping[str, Bund
 
 
 def _inside(file: Path, kind: str, licence: str, bundled: Mapping[str, Bundled]) -> Iterator[dict[str, Any]]:
-    for name, data in sorted(contents(file).items()):
+    for name, data in sorted(_all_contents(file).items()):
         path, ref = PurePosixPath(name), f"{file.name}#{name}"
         row = bundled.get(name) if kind == "npm" else None
         if row is not None:
@@ -155,6 +156,17 @@ def _inside(file: Path, kind: str, licence: str, bundled: Mapping[str, Bundled])
             }
         elif kind != "site" and not _is_ours(path):
             raise ReleaseError(f"{file.name} has {name}, and nobody says whose it is: it needs a row in plans.py")
+
+
+def _all_contents(file: Path) -> dict[str, bytes]:
+    """The files of an archive; those of the archives that `webrnn.packed` made stand below the names of these."""
+    found = {}
+    for name, data in contents(file).items():
+        if PurePosixPath(name).name in (packed.MODULES, packed.PAGE):
+            found |= {f"{name}/{inner}": each for inner, each in packed.unpacked(data).items()}
+        else:
+            found[name] = data
+    return found
 
 
 def _is_ours(path: PurePosixPath) -> bool:
