@@ -1,7 +1,7 @@
 """Each pass alone and the whole pipeline on random graphs, against the graph as it was.
 
-`make fuzz-passes` takes as many as there is time for. A failure names its seed; `random_graph(seed)` makes the graph again, and `python -m tests.passes.fuzz --seed` with that
-seed finds the rewrite that is wrong.
+`make fuzz-passes` takes as many as there is time for. A failure names its seed; `random_graph(seed)` makes the graph
+again, and `python -m tests.passes.fuzz --seed` with that seed finds the rewrite that is wrong.
 """
 
 import pytest

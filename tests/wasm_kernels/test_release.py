@@ -11,7 +11,7 @@ import tomllib
 import zipfile
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import pytest
@@ -387,6 +387,15 @@ def test_a_file_that_nobody_owns_is_refused_there_too(dist: list[Path]) -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     with pytest.raises(ReleaseError, match=r"has webrnn/_kernels/modules\.tar\.xz/library\.a, and nobody says whose"):
         sbom.document(dist, "0.2.0", "2026-11-18", project, BUNDLED)
+
+
+def test_all_that_the_sources_may_hold_has_an_owner() -> None:
+    """A release says so only at its end, after everything is built."""
+    folders = ["runtime", "wasm_kernels", "web_demo", "pyodide_pkg"]
+    listed = subprocess.run(["git", "ls-files", *folders], cwd=ROOT, capture_output=True, text=True, check=True)
+    names = listed.stdout.splitlines()
+    assert len(names) > 500
+    assert [name for name in names if not sbom._is_ours(PurePosixPath(name))] == []
 
 
 def test_all_plans_of_the_package_have_an_owner(monkeypatch: pytest.MonkeyPatch) -> None:

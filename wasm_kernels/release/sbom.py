@@ -19,8 +19,8 @@ from webrnn import packed
 COMPILED = {".so", ".dll", ".dylib", ".wasm"}
 """Built from our sources."""
 OURS = COMPILED | {
-    ".c", ".css", ".d.ts", ".h", ".html", ".js", ".json", ".map", ".md", ".mjs", ".nam", ".py", ".pyi", ".sh", ".svg",
-    ".toml", ".ts", ".txt", ".yaml", ".yml",
+    ".c", ".css", ".d.ts", ".h", ".html", ".ipynb", ".js", ".json", ".map", ".md", ".mjs", ".nam", ".py", ".pyi", ".sh",
+    ".svg", ".toml", ".ts", ".txt", ".yaml", ".yml",
 }  # fmt: skip
 """Endings of files that are ours unless `bundled` says whose they are. Any other file needs an owner."""
 OUR_NAMES = {
