@@ -160,7 +160,7 @@ def _inside(file: Path, kind: str, licence: str, bundled: Mapping[str, Bundled])
 
 def _all_contents(file: Path) -> dict[str, bytes]:
     """The files of an archive; those of the archives that `webrnn.packed` made stand below the names of these."""
-    found = {}
+    found: dict[str, bytes] = {}
     for name, data in contents(file).items():
         if PurePosixPath(name).name in (packed.MODULES, packed.PAGE):
             found |= {f"{name}/{inner}": each for inner, each in packed.unpacked(data).items()}
