@@ -74,7 +74,7 @@ foreign: setup
 	$(PY) -m tests.foreign
 
 test: setup
-	$(PY) -m pytest -n 3 --dist worksteal -m "not exhaustive and not browsers and not site"
+	$(PY) -m pytest -n 2 --dist worksteal -m "not exhaustive and not browsers and not site"
 
 # exp, tanh and sigmoid over all 2^32 floats: about 20 minutes
 test-exhaustive: setup
