@@ -39,13 +39,16 @@ NOINLINE int share_parts(Vm *vm, Part *part, const void *context, int32_t units,
   return s.error;
 }
 
+/* Work that takes longer than a thread takes to wake up, in multiply-adds: who comes late takes a part that is left. */
+enum { WORTH_A_WAKING = 4 << 20 };
+
 /* For how many parts the work suffices if none has fewer than `least` units; 1 without a team */
 INLINE int32_t parts_of(Vm *vm, int32_t units, int32_t least, int64_t work) {
   if (!vm || !vm->hired) return 1;
   vm->work += work;
   if (!vm->team || units < 2 * least || work < 2 * (int64_t)vm->least_work) return 1;
   vm->shared += work;
-  if (vm->least_work && !has_help(vm->team)) return 1;
+  if (vm->least_work && work < WORTH_A_WAKING && !has_help(vm->team)) return 1;
   const int64_t most = work / (vm->least_work + 1), by_units = units / least, parts = most < by_units ? most : by_units;
   return parts < vm->threads ? (int32_t)parts : vm->threads;
 }

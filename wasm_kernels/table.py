@@ -189,6 +189,7 @@ THREAD_SIGNATURES = {
 TEAM_SIGNATURES = {
     "team_bytes": "-> i32",
     "team_make": "u8 *team",
+    "team_call": "u8 *team -> i32",
     "team_serve": "u8 *team, i32 who",
     "team_end": "u8 *team",
 }

@@ -6,8 +6,8 @@
 
 #define EXPORT __attribute__((used, visibility("default")))
 
-/* How long a thread waits for work before it goes back to its host: while a run goes on, and after it, when the next one may follow
- * at once. In ticks of the clock. */
+/* How long a thread waits for work before it goes back to its host: while a run goes on or is to begin, and after it, when the next one
+ * may follow at once. In ticks of the clock. */
 enum {
   WAIT_IN_RUN = 2 * TICKS_PER_MS,
   WAIT_AFTER_RUN = TICKS_PER_MS / 4,
@@ -53,10 +53,29 @@ static int take_part(Team *team, uint64_t round, int32_t who) {
   }
 }
 
+/* A run is about to begin: threads that wait for work stay for it, and those to which a bit is given have gone, and are to be woken up by
+ * the host. */
+EXPORT int32_t wr_team_call(uint8_t *memory) {
+  Team *team = (Team *)memory;
+  __atomic_fetch_add(&team->calls, 1, __ATOMIC_SEQ_CST);
+  return (int32_t)__atomic_exchange_n(&team->asleep, 0, __ATOMIC_SEQ_CST);
+}
+
+/* Whether a thread may go to sleep: its host wakes it up from now on. Not if there was a call since it looked, which has not seen that it
+ * sleeps: one of the two sees the other. */
+static int lie_down(Team *team, uint32_t bit, uint32_t calls) {
+  __atomic_fetch_or(&team->asleep, bit, __ATOMIC_SEQ_CST);
+  if (__atomic_load_n(&team->calls, __ATOMIC_SEQ_CST) == calls) return 1;
+  return !(__atomic_fetch_and(&team->asleep, ~bit, __ATOMIC_SEQ_CST) & bit);
+}
+
 /* Works for the team until there has been nothing to do for a while, or until it is over. who: from 1 to MOST_PARTS - 1 */
 EXPORT void wr_team_serve(uint8_t *memory, int32_t who) {
   Team *team = (Team *)memory;
+  const uint32_t bit = (uint32_t)1 << who;
+  uint32_t calls = __atomic_load_n(&team->calls, __ATOMIC_RELAXED);
   int32_t since = clock_ticks();
+  __atomic_fetch_and(&team->asleep, ~bit, __ATOMIC_RELAXED);
   __atomic_fetch_add(&team->present, 1, __ATOMIC_RELAXED);
   for (int32_t spins = 1; !__atomic_load_n(&team->is_over, __ATOMIC_RELAXED); spins++) {
     if (take_part(team, __atomic_load_n(&team->round, __ATOMIC_ACQUIRE), who)) {
@@ -66,9 +85,11 @@ EXPORT void wr_team_serve(uint8_t *memory, int32_t who) {
     spin();
     if (spins % SPINS_PER_READING) continue;
     const int32_t now = clock_ticks();
-    if (since < 0) since = now;
-    const int32_t limit = __atomic_load_n(&team->is_led, __ATOMIC_RELAXED) ? WAIT_IN_RUN : WAIT_AFTER_RUN;
-    if (((now - since) & TICK_MASK) > limit) break;
+    const uint32_t called = __atomic_load_n(&team->calls, __ATOMIC_RELAXED);
+    if (since < 0 || called != calls) since = now, calls = called;
+    const int is_expected = __atomic_load_n(&team->is_led, __ATOMIC_RELAXED) ||
+                            __atomic_load_n(&team->answered, __ATOMIC_RELAXED) != calls;
+    if (((now - since) & TICK_MASK) > (is_expected ? WAIT_IN_RUN : WAIT_AFTER_RUN) && lie_down(team, bit, calls)) break;
   }
   __atomic_fetch_sub(&team->present, 1, __ATOMIC_RELAXED);
 }
@@ -76,7 +97,11 @@ EXPORT void wr_team_serve(uint8_t *memory, int32_t who) {
 /* Lets all threads go back to their host, for good. */
 EXPORT void wr_team_end(uint8_t *memory) { __atomic_store_n(&((Team *)memory)->is_over, 1, __ATOMIC_RELAXED); }
 
-int wr_team_lead(Team *team) { return !__atomic_exchange_n(&team->is_led, 1, __ATOMIC_ACQUIRE); }
+int wr_team_lead(Team *team) {
+  if (__atomic_exchange_n(&team->is_led, 1, __ATOMIC_ACQUIRE)) return 0;
+  __atomic_store_n(&team->answered, __atomic_load_n(&team->calls, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
+  return 1;
+}
 void wr_team_leave(Team *team) { __atomic_store_n(&team->is_led, 0, __ATOMIC_RELEASE); }
 
 void wr_team_share(Team *team, TeamWork *work, void *context, int32_t parts) {

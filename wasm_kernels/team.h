@@ -23,6 +23,8 @@ typedef struct {
   void *context;
   int32_t is_led, is_over;
   int32_t present; /* threads that wait for work or do it, who leads not counted */
+  uint32_t calls, answered; /* how often the host called for help, and how often it had when the last run began */
+  uint32_t asleep;          /* a bit for each thread that goes back to its host and has to be woken up */
 } Team;
 
 /* Whether the caller leads the team from now on; false if somebody else does */

@@ -35,7 +35,10 @@ static uint8_t **outcome(const int32_t *plan, const int32_t *numbers, uint32_t s
       const size_t size = (size_t)wr_plan_external_bytes(tables, i);
       fill(externals[i] = malloc(size), size, &seed);
     }
-    if (threads > 1) wr_plan_hire(tables, (uint8_t *)&team, threads, least_work);
+    if (threads > 1) {
+      wr_plan_hire(tables, (uint8_t *)&team, threads, least_work);
+      wr_team_call((uint8_t *)&team); /* helpers serve again without being woken up */
+    }
     error = wr_plan_run(tables, arena, (const uint8_t *)externals);
     free(arena);
   }

@@ -34,10 +34,11 @@ def test_threads_are_daemons():
 
 def test_it_sleeps_when_there_is_nothing_to_do_and_comes_when_it_is_called():
     team = load("native", threads=2).team
-    wait_until(lambda: all(helper.sleeps for helper in team._helpers))
-    team.call()
-    assert not any(helper.sleeps for helper in team._helpers)
-    wait_until(lambda: all(helper.sleeps for helper in team._helpers))
+    wait_until(lambda: all(helper.naps for helper in team._helpers))
+    for _ in range(3):
+        naps = [helper.naps for helper in team._helpers]
+        team.call()
+        wait_until(lambda before=naps: all(h.naps == n + 1 for h, n in zip(team._helpers, before, strict=True)))
 
 
 def test_help_is_called_where_it_is_worth_it():

@@ -85,11 +85,13 @@ class Team:
                 self._helpers.append(_Helper(self._functions["team_serve"], self.address, len(self._helpers) + 1))
 
     def call(self) -> None:
-        """Wake up whoever sleeps."""
-        if any(helper.sleeps for helper in self._helpers):
+        """A run is about to begin: wake up whoever sleeps. The others wait for it."""
+        asleep = self._functions["team_call"](self.address)
+        if asleep:
             taken = {_which_cpu()()} - {-1}
             for helper in self._helpers:
-                helper.call(taken)
+                if asleep >> helper.who & 1:
+                    helper.wake(taken)
                 taken.add(helper.cpu)
 
     def __len__(self) -> int:
@@ -105,27 +107,26 @@ class Team:
 
 class _Helper:
     def __init__(self, serve: Any, address: int, who: int):
-        self._bed, self.sleeps = Lock(), False
+        self.who, self._bed = who, Lock()
         self._bed.acquire()
         self.cpu = -1
         """The processor on which it lay down."""
-        self._thread = Thread(target=self._live, args=(serve, address, who), name=f"webrnn-{who}", daemon=True)
+        self.naps = 0
+        self._thread = Thread(target=self._live, args=(serve, address), name=f"webrnn-{who}", daemon=True)
         self._thread.start()
 
-    def _live(self, serve: Any, address: int, who: int) -> None:
+    def _live(self, serve: Any, address: int) -> None:
         while True:
-            serve(address, who)
+            serve(address, self.who)
             self.cpu = _which_cpu()()
-            self.sleeps = True
+            self.naps += 1
             self._bed.acquire()
 
-    def call(self, taken: set[int]) -> None:
-        """Wake it up, on none of the processors that are taken, if there are others."""
-        if not self.sleeps:  # whoever is about to lie down is left out of one run
-            return
+    def wake(self, taken: set[int]) -> None:
+        """On none of the processors that are taken, if there are others. It may be about to lie down: then it gets up
+        again at once."""
         if self.cpu in taken:
             _move(self._thread, taken)
-        self.sleeps = False
         self._bed.release()
 
 
