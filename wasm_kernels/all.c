@@ -9,6 +9,8 @@
 
 #include "elementwise.c"
 #include "matrix.c"
+#include "positions.c"
+#include "panel_pairs.c"
 #include "cells.c"
 #include "cells_backward.c"
 #include "reduce.c"

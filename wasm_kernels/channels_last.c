@@ -6,64 +6,12 @@
 #include "kernels.gen.h"
 #include "simd.h"
 
-/* Positions of windows, line by line; what lies between them is in floats. */
-typedef struct {
-  const float *x;
-  float *y;
-  ptrdiff_t x_step, x_line, x_image, y_step, y_line, y_image;
-  int32_t per_line, lines, count;
-} Positions;
-
-/* How the terms of a window lie: outer x inner runs of `run` floats */
-typedef struct {
-  int32_t outer, inner, run;
-  ptrdiff_t outer_stride, inner_stride;
-} Terms;
-
-/* The position that comes next */
-typedef struct {
-  int32_t left, in_line, line;
-  const float *x, *x_line, *x_image;
-  float *y, *y_line, *y_image;
-} Cursor;
-
-static Cursor cursor_at(const Positions *p, int32_t first, int32_t count) {
-  const ptrdiff_t line = first / p->per_line, column = first % p->per_line, image = line / p->lines;
-  Cursor c = {count, (int32_t)column, (int32_t)(line % p->lines), 0, 0, 0, 0, 0, 0};
-  c.x_image = p->x + image * p->x_image, c.y_image = p->y + image * p->y_image;
-  c.x_line = c.x_image + c.line * p->x_line, c.y_line = c.y_image + c.line * p->y_line;
-  c.x = c.x_line + column * p->x_step, c.y = c.y_line + column * p->y_step;
-  return c;
-}
-
-INLINE void go_on(const Positions *p, Cursor *c) {
-  c->x += p->x_step, c->y += p->y_step;
-  if (++c->in_line < p->per_line) return;
-  c->in_line = 0, c->x_line += p->x_line, c->y_line += p->y_line;
-  if (++c->line == p->lines) {
-    c->line = 0, c->x_image += p->x_image, c->y_image += p->y_image;
-    c->x_line = c->x_image, c->y_line = c->y_image;
-  }
-  c->x = c->x_line, c->y = c->y_line;
-}
-
-/* Where the next `rows` positions are; behind the last one it is taken again, and computed again */
-INLINE void take(const Positions *p, Cursor *c, const int rows, const float **x, float **y) {
-  UNROLL for (int r = 0; r < rows; r++) {
-    x[r] = c->x, y[r] = c->y;
-    if (c->left > 1) c->left--, go_on(p, c);
-    else c->left = r + 1 == rows ? 0 : c->left;
-  }
-}
-
 /* --- products -------------------------------------------------------------------------------------------------------- */
 
+#if VL != 16
 /* Positions that a tile has beside `vecs` vectors of a panel: enough sums to hide the latency of a multiply-add, as few as fit
  * the registers. */
-#if defined(__AVX512F__)
-#define CONV_VECS PANEL_VECS
-#define CONV_ROWS(vecs) ((vecs) == 1 ? 8 : (vecs) == 2 ? 6 : 4)
-#elif ML == 8
+#if ML == 8
 #define CONV_VECS PANEL_VECS
 #define CONV_ROWS(vecs) ((vecs) == 1 ? 8 : (vecs) == 2 ? 6 : 3)
 #elif ML == 4 && defined(__aarch64__)
@@ -155,6 +103,7 @@ NOINLINE void conv_two_grains(const Positions *p, const Cursor *at, const Terms 
   conv_columns(2 * GRAIN_VECS, p, *at, t, w, width, bias, col, cols);
 }
 #endif
+#endif
 
 /* Floats of x that are gone over for all columns before the next ones are: half of the second cache at most */
 enum { BLOCK_FLOATS = 1 << 15 };
@@ -171,6 +120,9 @@ static void conv_positions(const Positions *p, int32_t first, int32_t count, con
                            const float *bias, int32_t col, int32_t n) {
   const ptrdiff_t k = (ptrdiff_t)t->outer * t->inner * t->run;
   const Cursor at = cursor_at(p, first, count);
+#if VL == 16
+  positions_times_pairs(p, &at, t, packed, k, bias, col, n);
+#else
   while (col < n) {
     const int width = panel_width(n - col);
     const float *w = packed + col * k;
@@ -185,6 +137,7 @@ static void conv_positions(const Positions *p, int32_t first, int32_t count, con
 #endif
       for (int i = 0; i < width; i += GRAIN, col += GRAIN) conv_grain(p, &at, t, w + i, width, bias, col, n);
   }
+#endif
 }
 
 /* --- a filter for each channel --------------------------------------------------------------------------------------- */

@@ -236,42 +236,18 @@ NOINLINE void all_rows_times_two_panels(const float *x, ptrdiff_t x_stride, cons
 }
 #endif
 
-#if defined(__AVX512F__)
-enum { ZMM_ROWS = 8, FEWEST_ZMM_ROWS = 4 };
-
-/* `rows` rows of X, at most ZMM_ROWS, a compile-time constant, against two whole panels: three vectors of 16, of which the second
- * is of both panels */
-INLINE void two_panels_tile(const int rows, const float *x, ptrdiff_t x_stride, const float *w, int k, Output out) {
-  __m512 acc[ZMM_ROWS * 3], weight[3];
-  UNROLL for (int i = 0; i < rows * 3; i++) acc[i] = _mm512_setzero_ps();
-  const float *w2 = w + (ptrdiff_t)k * PANEL;
-  for (const float *end = x + k; x < end; x++, w += PANEL, w2 += PANEL) {
-    weight[0] = _mm512_loadu_ps(w), weight[2] = _mm512_loadu_ps(w2 + 8);
-    weight[1] = (__m512)_mm512_insertf64x4((__m512d)_mm512_castps256_ps512(mload(w + 16)), (__m256d)mload(w2), 1);
-    UNROLL for (int r = 0; r < rows; r++) {
-      const __m512 input = _mm512_set1_ps(x[r * x_stride]);
-      UNROLL for (int v = 0; v < 3; v++)
-        acc[r * 3 + v] = IS_FUSED ? _mm512_fmadd_ps(weight[v], input, acc[r * 3 + v]) : weight[v] * input + acc[r * 3 + v];
-    }
-  }
-  UNROLL for (int v = 0; v < 3; v++) {
-    const __m512 bias = out.bias ? _mm512_loadu_ps(out.bias + v * 16) : _mm512_setzero_ps();
-    UNROLL for (int r = 0; r < rows; r++)
-      _mm512_storeu_ps(out.y + r * out.stride + v * 16, out.bias ? acc[r * 3 + v] + bias : acc[r * 3 + v]);
-  }
-}
-
-/* m: a multiple of FEWEST_ZMM_ROWS */
-NOINLINE void zmm_rows_times_two_panels(const float *x, ptrdiff_t x_stride, const float *w, int m, int k, Output out) {
-  int row = 0;
-  for (; m - row >= ZMM_ROWS; row += ZMM_ROWS)
-    two_panels_tile(ZMM_ROWS, x + row * x_stride, x_stride, w, k, shifted(out, row, 0));
-  if (row < m) two_panels_tile(FEWEST_ZMM_ROWS, x + row * x_stride, x_stride, w, k, shifted(out, row, 0));
-}
+#if VL == 16
+static void rows_times_pairs(const float *x, ptrdiff_t x_stride, const float *w, int m, int k, Output out); /* panel_pairs.c */
 #endif
 
 /* m rows of Y = X W^T + biases, k terms each */
 static void matmul(const float *x, ptrdiff_t x_stride, const float *w, int m, int k, Output out) {
+#if VL == 16
+  if (m > 1 && !out.row_bias) {
+    rows_times_pairs(x, x_stride, w, m, k, out);
+    return;
+  }
+#endif
   const int n = out.cols;
   int rows = m - m % TILE_ROWS % 2, col = rows ? 0 : n; /* a row that would be left over has better tiles of its own */
 #if ML > 1
@@ -279,14 +255,6 @@ static void matmul(const float *x, ptrdiff_t x_stride, const float *w, int m, in
     rows = m;
     for (; col < n; col += 2 * PANEL)
       all_rows_times_two_panels(x, x_stride, w + (ptrdiff_t)col * k, m, k, shifted(out, 0, col));
-  }
-#endif
-#if defined(__AVX512F__)
-  const int most = m - m % FEWEST_ZMM_ROWS;
-  for (; most && !out.row_bias && n - col >= 2 * PANEL; col += 2 * PANEL) {
-    zmm_rows_times_two_panels(x, x_stride, w + (ptrdiff_t)col * k, most, k, shifted(out, 0, col));
-    for (int i = col; i < col + 2 * PANEL; i += PANEL)
-      all_rows_times_panel(x + most * x_stride, x_stride, w + (ptrdiff_t)i * k, PANEL, rows - most, k, shifted(out, most, i));
   }
 #endif
   for (; col < n; col += PANEL)
