@@ -8,9 +8,8 @@
 #endif
 
 #include "elementwise.c"
-#include "matrix.c"
 #include "positions.c"
-#include "panel_pairs.c"
+#include "matrix.c"
 #include "cells.c"
 #include "cells_backward.c"
 #include "reduce.c"

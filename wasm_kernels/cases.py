@@ -15,6 +15,7 @@ import numpy as np
 from wasm_kernels import naive
 from wasm_kernels.table import (
     ACTIVATIONS,
+    GRAIN,
     INTEGER_PANEL,
     PANEL,
     SMALL_ROWS,
@@ -171,6 +172,9 @@ def _small_grid(kernel: Kernel, rng: np.random.Generator) -> Iterator[Case]:
             (7, 40, 5),
             (26, 33, 64),
             (2, 96, 256),
+            (1, 79, 6),
+            (1, 160, 10),
+            (1, 176, 4),
         ):
             yield _small_case(rng, m, n, k, bias=n % 2 == 0, is_wide=is_wide)
 
@@ -201,10 +205,16 @@ def _gemv_grid(kernel: Kernel, rng: np.random.Generator) -> Iterator[Case]:
     for n in SIZES:
         for k in (1, 3, 16, 61):
             yield _product_case(kernel, rng, 1, n, k, bias=n % 2 == 0)
+    for n in RIGHT_EDGES:
+        yield _product_case(kernel, rng, 1, n, 7, bias=n % 3 == 0)
     yield _product_case(kernel, rng, 1, 768, 256, bias=False)
 
 
-#: terms of a product up to which AVX2 takes two panels at a time for many rows (matrix.c: NEAR_FLOATS)
+#: columns behind the last four whole panels, which AVX-512 takes at a time: each number of grains, filled or not
+RIGHT_EDGES = tuple(4 * PANEL + GRAIN * grains - grains % 3 for grains in range(1, 4 * PANEL // GRAIN + 1))
+
+
+#: terms of a product up to which AVX2 takes two panels at a time for many rows (tiles.c: NEAR_FLOATS)
 WIDEST = (7 << 10) // (2 * PANEL)
 
 
@@ -212,6 +222,9 @@ def _gemm_grid(kernel: Kernel, rng: np.random.Generator) -> Iterator[Case]:
     for m in (1, 2, 3, 4, 5, 6, 7, 11, 12, 13, 25):
         for n in (1, 15, 16, 17, 24, 33, 40, 67):
             yield _product_case(kernel, rng, m, n, k=1 + (m * n) % 37, bias=(m + n) % 2 == 0, slack=m % 3)
+    for m in (2, 3, 6, 8, 15):
+        for n in RIGHT_EDGES[:6]:
+            yield _product_case(kernel, rng, m, n, k=9, bias=n % 3 == 0, slack=m % 3)
     for m in (2, 3, 4, 5, 7, 8):
         for n in (24, 40, 67, 131):
             for k in (WIDEST, WIDEST + 1):

@@ -1,43 +1,32 @@
-/* Products in vectors of 16 columns, on AVX-512. A tile has some rows beside two panels that lie behind each other, the second of which
- * may be narrow or missing; one of its vectors begins in the first panel and ends in the second. Every output is the same chain as in
- * the tiles of other builds. */
-#include "kernels.gen.h"
-#include "simd.h"
-
-#if VL == 16
+/* Products by vectors of 16 columns, on AVX-512. A pair is two panels that lie behind each other, of which the second may be narrow or
+ * missing: three vectors, the middle one of both panels. Every output is the same chain as in the tiles of other builds. */
 enum { PAIR_ROWS = 8, PAIR_GRAINS = 2 * PANEL / GRAIN };
+
+/* Where the terms of a pair are that is `grains` times GRAIN columns wide, and how far it is from one to the next */
+typedef struct {
+  const float *first, *second;
+  ptrdiff_t width, second_width;
+} Pair;
+
+INLINE Pair pair_at(const int grains, const float *packed, ptrdiff_t k, int32_t col) {
+  const float *first = packed + col * k;
+  return (Pair){first, first + PANEL * k, grains < 3 ? grains * GRAIN : PANEL, grains < 3 ? 0 : (grains - 3) * GRAIN};
+}
+INLINE void next_term(Pair *p) { p->first += p->width, p->second += p->second_width; }
 
 INLINE vf half_vector(const float *w) { return _mm512_zextps256_ps512(mload(w)); }
 
-/* Vector v of a row of a pair that is `grains` times GRAIN columns wide; what is behind the last column is zero. v and grains are
- * compile-time constants. */
-INLINE vf pair_vector(const int v, const int grains, const float *first, const float *second) {
-  if (v == 0) return grains == 1 ? half_vector(first) : vload(first);
-  if (v == 2) return grains == 5 ? half_vector(second + GRAIN) : vload(second + GRAIN);
-  const vf begin = half_vector(first + 2 * GRAIN);
-  return grains == 3 ? begin : (vf)_mm512_insertf64x4((__m512d)begin, (__m256d)mload(second), 1);
+/* Vector v of a term; what is behind the last column is zero. v and grains are compile-time constants. */
+INLINE vf pair_vector(const int v, const int grains, const Pair *p) {
+  if (v == 0) return grains == 1 ? half_vector(p->first) : vload(p->first);
+  if (v == 2) return grains == 5 ? half_vector(p->second + GRAIN) : vload(p->second + GRAIN);
+  const vf begin = half_vector(p->first + 2 * GRAIN);
+  return grains == 3 ? begin : (vf)_mm512_insertf64x4((__m512d)begin, (__m256d)mload(p->second), 1);
 }
 
-/* rows x (grains * GRAIN) outputs, of which `cols` exist; y and bias begin at the first column. rows and grains are compile-time
- * constants at every call. */
-INLINE void pair_tile(const int rows, const int grains, const float *const *x, const Terms *t, const float *first, const float *second,
-                      float *const *y, const float *bias, int cols) {
-  const int vecs = (grains + 1) / 2, width = grains < 3 ? grains * GRAIN : PANEL, second_width = (grains - 3) * GRAIN;
-  vf acc[PAIR_ROWS * 3], weight[3];
-  UNROLL for (int i = 0; i < rows * vecs; i++) acc[i] = vset(0.0f);
-  for (int32_t a = 0; a < t->outer; a++)
-    for (int32_t b = 0; b < t->inner; b++) {
-      const ptrdiff_t at = a * t->outer_stride + b * t->inner_stride;
-      const float *in[PAIR_ROWS];
-      UNROLL for (int r = 0; r < rows; r++) in[r] = x[r] + at;
-      for (ptrdiff_t i = 0, run = t->run; i < run; i++, first += width, second += second_width) {
-        UNROLL for (int v = 0; v < vecs; v++) weight[v] = pair_vector(v, grains, first, second);
-        UNROLL for (int r = 0; r < rows; r++) {
-          const vf input = vset(in[r][i]);
-          UNROLL for (int v = 0; v < vecs; v++) acc[r * vecs + v] = vfma(weight[v], input, acc[r * vecs + v]);
-        }
-      }
-    }
+/* The last step of any tile: acc[rows, vectors] to its place, of which `cols` columns exist */
+INLINE void finish_pair(const int rows, const int grains, vf *acc, float *const *y, const float *bias, int cols) {
+  const int vecs = (grains + 1) / 2;
   if (bias) UNROLL for (int v = 0; v < vecs; v++) {
       const vf added = vload_upto(bias + v * VL, cols - v * VL);
       UNROLL for (int r = 0; r < rows; r++) acc[r * vecs + v] = acc[r * vecs + v] + added;
@@ -53,57 +42,123 @@ INLINE void pair_tile(const int rows, const int grains, const float *const *x, c
     UNROLL for (int v = 0; v < vecs; v++) vstore_upto(y[r] + v * VL, acc[r * vecs + v], cols - v * VL);
 }
 
+/* --- one row --------------------------------------------------------------------------------------------------------- */
+
+/* Against a pair of `grains`, and one behind it of `more`: six sums, so that none waits for the one before. Both are compile-time
+ * constants. */
+INLINE void row_times_grains(const int grains, const int more, const float *x, const float *w, int k, const Output *all, int col) {
+  enum { BEHIND = 2 * PANEL };
+  const int vecs = (grains + 1) / 2, more_vecs = (more + 1) / 2;
+  vf acc[6];
+  UNROLL for (int i = 0; i < vecs + more_vecs; i++) acc[i] = vset(0.0f);
+  Pair near = pair_at(grains, w, k, col), far = pair_at(more, w, k, col + BEHIND);
+  for (const float *end = x + k; x < end; x++, next_term(&near), next_term(&far)) {
+    const vf input = vset(*x);
+    UNROLL for (int v = 0; v < vecs; v++) acc[v] = vfma(pair_vector(v, grains, &near), input, acc[v]);
+    UNROLL for (int v = 0; v < more_vecs; v++) acc[vecs + v] = vfma(pair_vector(v, more, &far), input, acc[vecs + v]);
+  }
+  float *const y = all->y + col, *const behind = y + BEHIND;
+  const float *bias = all->bias ? all->bias + col : NULL;
+  finish_pair(1, grains, acc, &y, bias, all->cols - col);
+  if (more) finish_pair(1, more, acc + vecs, &behind, bias ? bias + BEHIND : NULL, all->cols - col - BEHIND);
+}
+NOINLINE void row_times_four_panels(const float *x, const float *w, int k, const Output *all, int col) {
+  row_times_grains(PAIR_GRAINS, PAIR_GRAINS, x, w, k, all, col);
+}
+/* The columns from `col` on, fewer than four panels */
+NOINLINE void row_times_last_panels(const float *x, const float *w, int k, const Output *all, int col) {
+#define LAST(grains, more) \
+  case grains + more: row_times_grains(grains, more, x, w, k, all, col); break;
+  switch ((all->cols - col + GRAIN - 1) / GRAIN) {
+    LAST(1, 0) LAST(2, 0) LAST(3, 0) LAST(4, 0) LAST(5, 0) LAST(6, 0) LAST(6, 1) LAST(6, 2) LAST(6, 3) LAST(6, 4) LAST(6, 5)
+  default: row_times_four_panels(x, w, k, all, col); break;
+  }
+}
+
+/* One row of X against all of W, from the first panel to the last or the other way round: a loop that takes turns finds the
+ * panels that it read last still in the nearest cache. */
+NOINLINE void row_times_panels(const float *x, const float *w, int k, const Output *out, int backwards) {
+  enum { FOUR = 4 * PANEL };
+  const int fours = out->cols / FOUR, rest = fours * FOUR;
+  if (backwards && rest < out->cols) row_times_last_panels(x, w, k, out, rest);
+  for (int i = 0; i < fours; i++) row_times_four_panels(x, w, k, out, (backwards ? fours - 1 - i : i) * FOUR);
+  if (!backwards && rest < out->cols) row_times_last_panels(x, w, k, out, rest);
+}
+
+/* --- many rows, or positions ----------------------------------------------------------------------------------------- */
+
 typedef struct {
   const Positions *p;
   const Cursor *at;
   const Terms *terms;
-  const float *first, *second, *bias; /* bias: of the first column, or NULL */
-  int32_t col, cols;                  /* where the pair begins, and how many columns are left from there on */
+  const float *packed, *bias;
+  ptrdiff_t k;
+  int32_t col, n; /* the first column of the pair, and how many there are in all */
 } PairColumns;
 
-/* The next positions, at most `rows` */
-INLINE void pair_rows(const int rows, const int grains, const PairColumns *c, Cursor *at) {
+/* The next positions, at most `rows`, beside a pair. rows and grains are compile-time constants at every call. */
+INLINE void pair_tile(const int rows, const int grains, const PairColumns *c, Cursor *at) {
+  const int vecs = (grains + 1) / 2;
+  const Terms *t = c->terms;
   const float *x[PAIR_ROWS];
   float *y[PAIR_ROWS];
+  vf acc[PAIR_ROWS * 3], weight[3];
   take(c->p, at, rows, x, y);
+  UNROLL for (int i = 0; i < rows * vecs; i++) acc[i] = vset(0.0f);
+  Pair pair = pair_at(grains, c->packed, c->k, c->col);
+  for (int32_t a = 0; a < t->outer; a++)
+    for (int32_t b = 0; b < t->inner; b++) {
+      const ptrdiff_t from = a * t->outer_stride + b * t->inner_stride;
+      const float *in[PAIR_ROWS];
+      UNROLL for (int r = 0; r < rows; r++) in[r] = x[r] + from;
+      for (ptrdiff_t i = 0, run = t->run; i < run; i++, next_term(&pair)) {
+        UNROLL for (int v = 0; v < vecs; v++) weight[v] = pair_vector(v, grains, &pair);
+        UNROLL for (int r = 0; r < rows; r++) {
+          const vf input = vset(in[r][i]);
+          UNROLL for (int v = 0; v < vecs; v++) acc[r * vecs + v] = vfma(weight[v], input, acc[r * vecs + v]);
+        }
+      }
+    }
   UNROLL for (int r = 0; r < rows; r++) y[r] += c->col;
-  pair_tile(rows, grains, x, c->terms, c->first, c->second, y, c->bias, c->cols);
+  finish_pair(rows, grains, acc, y, c->bias ? c->bias + c->col : NULL, c->n - c->col);
 }
 
 /* Seven rows take as long as eight, three as long as four: positions behind the last one are that one again. */
-INLINE void pair_columns(const int grains, const PairColumns *c) {
+INLINE void pair_tiles(const int grains, const PairColumns *c) {
   Cursor at = *c->at;
-  while (at.left >= PAIR_ROWS - 1) pair_rows(PAIR_ROWS, grains, c, &at);
-  while (at.left >= 3) pair_rows(4, grains, c, &at);
-  while (at.left) pair_rows(2, grains, c, &at);
+  while (at.left >= PAIR_ROWS - 1) pair_tile(PAIR_ROWS, grains, c, &at);
+  while (at.left >= 3) pair_tile(4, grains, c, &at);
+  while (at.left) pair_tile(2, grains, c, &at);
 }
-NOINLINE void one_grain(const PairColumns *c) { pair_columns(1, c); }
-NOINLINE void two_grains(const PairColumns *c) { pair_columns(2, c); }
-NOINLINE void three_grains(const PairColumns *c) { pair_columns(3, c); }
-NOINLINE void four_grains(const PairColumns *c) { pair_columns(4, c); }
-NOINLINE void five_grains(const PairColumns *c) { pair_columns(5, c); }
-NOINLINE void six_grains(const PairColumns *c) { pair_columns(6, c); }
+NOINLINE void tiles_of_1_grain(const PairColumns *c) { pair_tiles(1, c); }
+NOINLINE void tiles_of_2_grains(const PairColumns *c) { pair_tiles(2, c); }
+NOINLINE void tiles_of_3_grains(const PairColumns *c) { pair_tiles(3, c); }
+NOINLINE void tiles_of_4_grains(const PairColumns *c) { pair_tiles(4, c); }
+NOINLINE void tiles_of_5_grains(const PairColumns *c) { pair_tiles(5, c); }
+NOINLINE void tiles_of_6_grains(const PairColumns *c) { pair_tiles(6, c); }
 
-/* Positions against the columns from `col`, a multiple of PANEL, to n */
+/* Positions against the columns from `col`, a multiple of PANEL, to n; k terms each */
 static void positions_times_pairs(const Positions *p, const Cursor *at, const Terms *t, const float *packed, ptrdiff_t k,
                                   const float *bias, int32_t col, int32_t n) {
   for (; col < n; col += 2 * PANEL) {
-    const float *first = packed + col * k;
-    const PairColumns c = {p, at, t, first, first + PANEL * k, bias ? bias + col : NULL, col, n - col};
-    switch (n - col > 5 * GRAIN ? PAIR_GRAINS : (n - col - 1) / GRAIN + 1) {
-    case 1: one_grain(&c); break;
-    case 2: two_grains(&c); break;
-    case 3: three_grains(&c); break;
-    case 4: four_grains(&c); break;
-    case 5: five_grains(&c); break;
-    default: six_grains(&c); break;
+    const PairColumns c = {p, at, t, packed, bias, k, col, n};
+    switch ((n - col + GRAIN - 1) / GRAIN) {
+    case 1: tiles_of_1_grain(&c); break;
+    case 2: tiles_of_2_grains(&c); break;
+    case 3: tiles_of_3_grains(&c); break;
+    case 4: tiles_of_4_grains(&c); break;
+    case 5: tiles_of_5_grains(&c); break;
+    default: tiles_of_6_grains(&c); break;
     }
   }
 }
 
-static void rows_times_pairs(const float *x, ptrdiff_t x_stride, const float *w, int m, int k, Output out) {
+/* m rows of Y = X W^T + biases, k terms each */
+static void matmul(const float *x, ptrdiff_t x_stride, const float *w, int m, int k, Output out) {
   const Positions p = {x, out.y, x_stride, 0, 0, out.stride, 0, 0, m, 1, m};
   const Cursor at = {m, 0, 0, x, x, x, out.y, out.y, out.y};
   positions_times_pairs(&p, &at, &(Terms){1, 1, k, 0, 0}, w, k, out.bias, 0, out.cols);
+  if (out.row_bias)
+    for (int r = 0; r < m; r++)
+      for (int i = 0; i < out.cols; i++) out.y[r * out.stride + i] += out.row_bias[r];
 }
-#endif

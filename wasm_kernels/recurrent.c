@@ -16,7 +16,7 @@ typedef struct {
 #ifdef HAS_TEAM
 /* Rows and columns of a product that are not parted: the rows of any tile, and the panels that one row takes at a time */
 enum { ROWS_TOGETHER = 24 };
-INLINE int32_t columns_together(const Product *p) { return p->m == 1 ? 2 * PANEL : PANEL; }
+INLINE int32_t columns_together(const Product *p) { return p->m == 1 || VL == 16 ? 2 * PANEL : PANEL; }
 
 static int product_rows(Vm *vm, const void *context, int32_t from, int32_t to) {
   (void)vm;
@@ -260,7 +260,7 @@ INLINE int run_rows(Vm *vm, const void *o, const Sequence *s, const Cell *cell, 
 }
 
 /* Rows that are worth a thread of their own, which reads all weights */
-enum { LEAST_SEQUENCES = TILE_ROWS == 8 ? 4 : 8 };
+enum { LEAST_SEQUENCES = VL == 16 ? 4 : 8 };
 
 typedef struct {
   const void *operands;

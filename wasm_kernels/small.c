@@ -98,13 +98,7 @@ typedef uint32_t mu __attribute__((vector_size(4 * ML))); /* what is added modul
 INLINE mi mset_i(int32_t x) { return (mi)mset(0.0f) + x; }
 
 #if ML == 8
-INLINE mi add_pairs(mi sum, mi x, mi w) {
-#if defined(__AVX512VNNI__)
-  return (mi)_mm256_dpwssd_epi32((__m256i)sum, (__m256i)x, (__m256i)w);
-#else
-  return (mi)((mu)sum + (mu)_mm256_madd_epi16((__m256i)x, (__m256i)w));
-#endif
-}
+INLINE mi add_pairs(mi sum, mi x, mi w) { return (mi)((mu)sum + (mu)_mm256_madd_epi16((__m256i)x, (__m256i)w)); }
 #else
 INLINE mi add_pairs(mi sum, mi x, mi w) { return (mi)((mu)sum + (mu)pairs_add(mset_i(0), x, w)); }
 #endif
@@ -113,18 +107,19 @@ INLINE mi second_half(mi w) {
   return (mi)((words)w >> 8);
 }
 
-/* How many panels one row is multiplied with at a time, and how many rows with how many panels: sums fit the registers */
+/* How many panels one row is multiplied with at a time, how many of what is left, and how many rows with how many panels: sums fit
+ * the registers */
 #define PANEL_SUMS (INTEGER_PANEL / ML)
-#if defined(__AVX512F__)
-enum { ROW_PANELS = 6, TILE_OF_ROWS = 4, TILE_PANELS = 2 };
+#if VL == 16
+enum { ROW_PANELS = 6, REST_PANELS = 2, TILE_OF_ROWS = 4, TILE_PANELS = 2 };
 #elif ML == 8
-enum { ROW_PANELS = 4, TILE_OF_ROWS = 4, TILE_PANELS = 1 };
+enum { ROW_PANELS = 4, REST_PANELS = 1, TILE_OF_ROWS = 4, TILE_PANELS = 1 };
 #elif ML == 4 && defined(__aarch64__)
-enum { ROW_PANELS = 4, TILE_OF_ROWS = 4, TILE_PANELS = 1 };
+enum { ROW_PANELS = 4, REST_PANELS = 1, TILE_OF_ROWS = 4, TILE_PANELS = 1 };
 #elif ML == 4
-enum { ROW_PANELS = 2, TILE_OF_ROWS = 2, TILE_PANELS = 1 };
+enum { ROW_PANELS = 2, REST_PANELS = 1, TILE_OF_ROWS = 2, TILE_PANELS = 1 };
 #else
-enum { ROW_PANELS = 1, TILE_OF_ROWS = 1, TILE_PANELS = 1 };
+enum { ROW_PANELS = 1, REST_PANELS = 1, TILE_OF_ROWS = 1, TILE_PANELS = 1 };
 #endif
 
 typedef struct {
@@ -150,6 +145,69 @@ NOINLINE void small_results(const int32_t *sums, int32_t count, const SmallWeigh
   if (i < count) vstore_part(y + i, small_result(sums + i, row_scale, scale + i, bias ? bias + i : NULL, count - i), count - i);
 }
 
+#if VL == 16
+/* Two pairs of terms, a half of the lanes each */
+INLINE vi two_pairs(const int16_t *x) {
+  static const int32_t halves[16] = {0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1};
+  int64_t four;
+  __builtin_memcpy(&four, x, sizeof four);
+  return (vi)_mm512_permutexvar_epi32(_mm512_loadu_si512(halves), _mm512_set1_epi64(four));
+}
+INLINE vi add_pairs_16(vi sum, vi x, __m512i w) { return (vi)_mm512_dpwssd_epi32((__m512i)sum, (__m512i)x, w); }
+
+/* What a vector of weights of each panel has: a pair of terms of 16 bits, or two pairs of 8 bits, of which the last one may be alone */
+enum { ONE_WIDE_PAIR, TWO_PAIRS, LAST_PAIR };
+
+/* Adds them to the sums of each row and panel; of 8 bits there are two sums for each. All but pointers are compile-time constants. */
+INLINE void add_terms(const int what, const int rows, const int panels, ptrdiff_t terms, const int16_t *x, const int8_t *packed,
+                      ptrdiff_t panel, vi *sum) {
+  const int each = what == ONE_WIDE_PAIR ? 1 : 2;
+  vi in[TILE_OF_ROWS];
+  UNROLL for (int r = 0; r < rows; r++) {
+    int32_t two;
+    __builtin_memcpy(&two, x + r * terms, sizeof two);
+    in[r] = what == TWO_PAIRS ? two_pairs(x + r * terms) : vset_i(two);
+  }
+  UNROLL for (int p = 0; p < panels; p++) {
+    const void *from = packed + p * panel;
+    const __m512i weights = what == LAST_PAIR ? _mm512_zextsi256_si512(_mm256_loadu_si256(from)) : _mm512_loadu_si512(from);
+    UNROLL for (int r = 0; r < rows; r++) {
+      vi *to = sum + (r * panels + p) * each;
+      to[0] = add_pairs_16(to[0], in[r], weights);
+      if (each == 2) to[1] = add_pairs_16(to[1], in[r], _mm512_srai_epi16(weights, 8));
+    }
+  }
+}
+
+/* rows x panels, the columns from `column` on; rows, panels and is_wide are compile-time constants at every call */
+INLINE void small_tile(const int rows, const int panels, const int is_wide, const SmallWeights *w, const int16_t *x,
+                       const SmallRow *row, int32_t column) {
+  const int each = is_wide ? 1 : 2;
+  const ptrdiff_t terms = w->terms, panel = terms * INTEGER_PANEL << is_wide;
+  const int8_t *packed = w->packed + column / INTEGER_PANEL * panel;
+  vi sum[32];
+  UNROLL for (int i = 0; i < rows * panels * each; i++) sum[i] = vset_i(0);
+  ptrdiff_t t = 0;
+  if (is_wide)
+    for (; t < terms; t += 2, packed += sizeof(vi)) add_terms(ONE_WIDE_PAIR, rows, panels, terms, x + t, packed, panel, sum);
+  else {
+    for (; t + 4 <= terms; t += 4, packed += sizeof(vi)) add_terms(TWO_PAIRS, rows, panels, terms, x + t, packed, panel, sum);
+    if (t < terms) add_terms(LAST_PAIR, rows, panels, terms, x + t, packed, panel, sum);
+  }
+  int32_t all[8 * INTEGER_PANEL];
+  UNROLL for (int i = 0; i < rows * panels; i++) {
+    if (is_wide) _mm512_storeu_si512(all + i * INTEGER_PANEL, (__m512i)sum[i]);
+    else {
+      const __m512i a = (__m512i)sum[2 * i], b = (__m512i)sum[2 * i + 1];
+      const mu second = (mu)_mm512_castsi512_si256(b) + (mu)_mm512_extracti64x4_epi64(b, 1);
+      const mu first = (mu)_mm512_castsi512_si256(a) + (mu)_mm512_extracti64x4_epi64(a, 1) - (second << 8) - row[i / panels].bias;
+      _mm256_storeu_si256((__m256i *)(all + i * INTEGER_PANEL), (__m256i)first);
+      _mm256_storeu_si256((__m256i *)(all + i * INTEGER_PANEL + INTEGER_PANEL / 2), (__m256i)second);
+    }
+  }
+  for (int r = 0; r < rows; r++) small_results(all + r * panels * INTEGER_PANEL, panels * INTEGER_PANEL, w, column, row + r);
+}
+#else
 /* rows x panels, the columns from `column` on; rows, panels and is_wide are compile-time constants at every call */
 INLINE void small_tile(const int rows, const int panels, const int is_wide, const SmallWeights *w, const int16_t *x,
                        const SmallRow *row, int32_t column) {
@@ -183,16 +241,21 @@ INLINE void small_tile(const int rows, const int panels, const int is_wide, cons
   __builtin_memcpy(all, sum, sizeof(mi) * (size_t)(rows * sums));
   for (int r = 0; r < rows; r++) small_results(all + r * panels * INTEGER_PANEL, panels * INTEGER_PANEL, w, column, row + r);
 }
+#endif
 
 /* One row against the columns from `column` to `end`, in this order or the other way round: see row_times_panels */
 INLINE void small_row(const int is_wide, const SmallWeights *w, const int16_t *x, const SmallRow *row, int32_t column,
                       int32_t end, int backwards) {
-  enum { WHOLE = ROW_PANELS * INTEGER_PANEL };
-  const int32_t wholes = (end - column) / WHOLE, rest = (end - column - wholes * WHOLE + INTEGER_PANEL - 1) / INTEGER_PANEL;
-  for (int32_t i = 0; i < wholes + rest; i++) {
-    const int32_t group = backwards ? wholes + rest - 1 - i : i;
+  enum { WHOLE = ROW_PANELS * INTEGER_PANEL, SOME = REST_PANELS * INTEGER_PANEL };
+  const int32_t wholes = (end - column) / WHOLE, from = column + wholes * WHOLE;
+  const int32_t some = REST_PANELS > 1 ? (end - from) / SOME : 0, last = from + some * SOME;
+  const int32_t groups = wholes + some + (end - last + INTEGER_PANEL - 1) / INTEGER_PANEL;
+  for (int32_t i = 0; i < groups; i++) {
+    const int32_t group = backwards ? groups - 1 - i : i;
     if (group < wholes) small_tile(1, ROW_PANELS, is_wide, w, x, row, column + group * WHOLE);
-    else small_tile(1, 1, is_wide, w, x, row, column + wholes * WHOLE + (group - wholes) * INTEGER_PANEL);
+    else if (REST_PANELS > 1 && group < wholes + some)
+      small_tile(1, REST_PANELS, is_wide, w, x, row, from + (group - wholes) * SOME);
+    else small_tile(1, 1, is_wide, w, x, row, last + (group - wholes - some) * INTEGER_PANEL);
   }
 }
 
@@ -241,8 +304,8 @@ static void times_small(Vm *vm, const SmallProduct *p) {
 }
 
 /* Rounds `rows` rows of x and multiplies them; `rounded` has room for SMALL_ROWS rows */
-static void small_matmul(Vm *vm, const SmallWeights *w, const float *x, int32_t k, ptrdiff_t stride, float *y, int32_t rows, float range,
-                         int16_t *rounded, int backwards) {
+static void small_matmul(Vm *vm, const SmallWeights *w, const float *x, int32_t k, ptrdiff_t stride, float *y, int32_t rows,
+                         float range, int16_t *rounded, int backwards) {
   const Terms terms = {1, 1, k, 0, 0};
   for (int32_t first = 0, count; first < rows; first += count) {
     SmallRow row[SMALL_ROWS];
@@ -292,8 +355,8 @@ static int check_small_rows(Vm *vm, const small_rows_operands *o) {
   return check_small_weights(vm, o->packed, o->scale, o->bias, o->scratch, y->size[3], terms, o->range);
 }
 /* The positions from `first` on */
-static void small_positions(Vm *vm, const Positions *p, int32_t first, int32_t count, const Terms *t, const SmallWeights *w, float range,
-                            int16_t *rounded, int backwards) {
+static void small_positions(Vm *vm, const Positions *p, int32_t first, int32_t count, const Terms *t, const SmallWeights *w,
+                            float range, int16_t *rounded, int backwards) {
   Cursor c = cursor_at(p, first, count);
   for (int32_t done = 0, rows; done < count; done += rows) {
     SmallRow row[SMALL_ROWS];
