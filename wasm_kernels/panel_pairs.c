@@ -2,22 +2,28 @@
  * missing: three vectors, the middle one of both panels. Every output is the same chain as in the tiles of other builds. */
 enum { PAIR_ROWS = 8, PAIR_GRAINS = 2 * PANEL / GRAIN };
 
-/* Where the terms of a pair are that is `grains` times GRAIN columns wide, and how far it is from one to the next */
+/* Where the terms are of `grains` times GRAIN columns of a pair behind its first `skipped` ones, none or one, and how far it is from one
+ * to the next. grains and skipped are compile-time constants here and in what follows. */
 typedef struct {
   const float *first, *second;
   ptrdiff_t width, second_width;
 } Pair;
 
-INLINE Pair pair_at(const int grains, const float *packed, ptrdiff_t k, int32_t col) {
-  const float *first = packed + col * k;
-  return (Pair){first, first + PANEL * k, grains < 3 ? grains * GRAIN : PANEL, grains < 3 ? 0 : (grains - 3) * GRAIN};
+/* col: of the first one, of n in all */
+INLINE Pair pair_at(const int grains, const int skipped, const float *packed, ptrdiff_t k, int32_t col, int32_t n) {
+  const int32_t panel = col - skipped * GRAIN;
+  const float *first = packed + panel * k;
+  const int is_one = grains + skipped < 3;
+  return (Pair){first, first + PANEL * k, is_one ? (grains + skipped) * GRAIN : PANEL,
+                is_one ? 0 : panel_width(n - panel - PANEL)};
 }
 INLINE void next_term(Pair *p) { p->first += p->width, p->second += p->second_width; }
 
 INLINE vf half_vector(const float *w) { return _mm512_zextps256_ps512(mload(w)); }
 
-/* Vector v of a term; what is behind the last column is zero. v and grains are compile-time constants. */
-INLINE vf pair_vector(const int v, const int grains, const Pair *p) {
+/* Vector v of a term; what is behind the last column is zero */
+INLINE vf pair_vector(const int v, const int grains, const int skipped, const Pair *p) {
+  if (skipped) return v == 0 ? vload(p->first + GRAIN) : grains == 3 ? half_vector(p->second) : vload(p->second);
   if (v == 0) return grains == 1 ? half_vector(p->first) : vload(p->first);
   if (v == 2) return grains == 5 ? half_vector(p->second + GRAIN) : vload(p->second + GRAIN);
   const vf begin = half_vector(p->first + 2 * GRAIN);
@@ -51,11 +57,11 @@ INLINE void row_times_grains(const int grains, const int more, const float *x, c
   const int vecs = (grains + 1) / 2, more_vecs = (more + 1) / 2;
   vf acc[6];
   UNROLL for (int i = 0; i < vecs + more_vecs; i++) acc[i] = vset(0.0f);
-  Pair near = pair_at(grains, w, k, col), far = pair_at(more, w, k, col + BEHIND);
+  Pair near = pair_at(grains, 0, w, k, col, all->cols), far = pair_at(more, 0, w, k, col + BEHIND, all->cols);
   for (const float *end = x + k; x < end; x++, next_term(&near), next_term(&far)) {
     const vf input = vset(*x);
-    UNROLL for (int v = 0; v < vecs; v++) acc[v] = vfma(pair_vector(v, grains, &near), input, acc[v]);
-    UNROLL for (int v = 0; v < more_vecs; v++) acc[vecs + v] = vfma(pair_vector(v, more, &far), input, acc[vecs + v]);
+    UNROLL for (int v = 0; v < vecs; v++) acc[v] = vfma(pair_vector(v, grains, 0, &near), input, acc[v]);
+    UNROLL for (int v = 0; v < more_vecs; v++) acc[vecs + v] = vfma(pair_vector(v, more, 0, &far), input, acc[vecs + v]);
   }
   float *const y = all->y + col, *const behind = y + BEHIND;
   const float *bias = all->bias ? all->bias + col : NULL;
@@ -96,8 +102,8 @@ typedef struct {
   int32_t col, n; /* the first column of the pair, and how many there are in all */
 } PairColumns;
 
-/* The next positions, at most `rows`, beside a pair. rows and grains are compile-time constants at every call. */
-INLINE void pair_tile(const int rows, const int grains, const PairColumns *c, Cursor *at) {
+/* The next positions, at most `rows`, a compile-time constant */
+INLINE void pair_tile(const int rows, const int grains, const int skipped, const PairColumns *c, Cursor *at) {
   const int vecs = (grains + 1) / 2;
   const Terms *t = c->terms;
   const float *x[PAIR_ROWS];
@@ -105,14 +111,14 @@ INLINE void pair_tile(const int rows, const int grains, const PairColumns *c, Cu
   vf acc[PAIR_ROWS * 3], weight[3];
   take(c->p, at, rows, x, y);
   UNROLL for (int i = 0; i < rows * vecs; i++) acc[i] = vset(0.0f);
-  Pair pair = pair_at(grains, c->packed, c->k, c->col);
+  Pair pair = pair_at(grains, skipped, c->packed, c->k, c->col, c->n);
   for (int32_t a = 0; a < t->outer; a++)
     for (int32_t b = 0; b < t->inner; b++) {
       const ptrdiff_t from = a * t->outer_stride + b * t->inner_stride;
       const float *in[PAIR_ROWS];
       UNROLL for (int r = 0; r < rows; r++) in[r] = x[r] + from;
       for (ptrdiff_t i = 0, run = t->run; i < run; i++, next_term(&pair)) {
-        UNROLL for (int v = 0; v < vecs; v++) weight[v] = pair_vector(v, grains, &pair);
+        UNROLL for (int v = 0; v < vecs; v++) weight[v] = pair_vector(v, grains, skipped, &pair);
         UNROLL for (int r = 0; r < rows; r++) {
           const vf input = vset(in[r][i]);
           UNROLL for (int v = 0; v < vecs; v++) acc[r * vecs + v] = vfma(weight[v], input, acc[r * vecs + v]);
@@ -124,32 +130,44 @@ INLINE void pair_tile(const int rows, const int grains, const PairColumns *c, Cu
 }
 
 /* Seven rows take as long as eight, three as long as four: positions behind the last one are that one again. */
-INLINE void pair_tiles(const int grains, const PairColumns *c) {
+INLINE void pair_tiles(const int grains, const int skipped, const PairColumns *c) {
   Cursor at = *c->at;
-  while (at.left >= PAIR_ROWS - 1) pair_tile(PAIR_ROWS, grains, c, &at);
-  while (at.left >= 3) pair_tile(4, grains, c, &at);
-  while (at.left) pair_tile(2, grains, c, &at);
+  while (at.left >= PAIR_ROWS - 1) pair_tile(PAIR_ROWS, grains, skipped, c, &at);
+  while (at.left >= 3) pair_tile(4, grains, skipped, c, &at);
+  while (at.left) pair_tile(2, grains, skipped, c, &at);
 }
-NOINLINE void tiles_of_1_grain(const PairColumns *c) { pair_tiles(1, c); }
-NOINLINE void tiles_of_2_grains(const PairColumns *c) { pair_tiles(2, c); }
-NOINLINE void tiles_of_3_grains(const PairColumns *c) { pair_tiles(3, c); }
-NOINLINE void tiles_of_4_grains(const PairColumns *c) { pair_tiles(4, c); }
-NOINLINE void tiles_of_5_grains(const PairColumns *c) { pair_tiles(5, c); }
-NOINLINE void tiles_of_6_grains(const PairColumns *c) { pair_tiles(6, c); }
+NOINLINE void tiles_of_1_grain(const PairColumns *c) { pair_tiles(1, 0, c); }
+NOINLINE void tiles_of_2_grains(const PairColumns *c) { pair_tiles(2, 0, c); }
+NOINLINE void tiles_of_3_grains(const PairColumns *c) { pair_tiles(3, 0, c); }
+NOINLINE void tiles_of_4_grains(const PairColumns *c) { pair_tiles(4, 0, c); }
+NOINLINE void tiles_of_5_grains(const PairColumns *c) { pair_tiles(5, 0, c); }
+NOINLINE void tiles_of_6_grains(const PairColumns *c) { pair_tiles(6, 0, c); }
+NOINLINE void tiles_of_3_behind_1(const PairColumns *c) { pair_tiles(3, 1, c); }
+NOINLINE void tiles_of_4_behind_1(const PairColumns *c) { pair_tiles(4, 1, c); }
 
-/* Positions against the columns from `col`, a multiple of PANEL, to n; k terms each */
+/* Positions against the columns from `col`, a multiple of PANEL, to n; k terms each. Eight grains are better four and four than six and
+ * two: a tile of one vector has to load as much as it multiplies. */
 static void positions_times_pairs(const Positions *p, const Cursor *at, const Terms *t, const float *packed, ptrdiff_t k,
                                   const float *bias, int32_t col, int32_t n) {
-  for (; col < n; col += 2 * PANEL) {
-    const PairColumns c = {p, at, t, packed, bias, k, col, n};
-    switch ((n - col + GRAIN - 1) / GRAIN) {
+  PairColumns c = {p, at, t, packed, bias, k, col, n};
+  while (c.col < n) {
+    switch ((n - c.col + GRAIN - 1) / GRAIN) {
     case 1: tiles_of_1_grain(&c); break;
     case 2: tiles_of_2_grains(&c); break;
     case 3: tiles_of_3_grains(&c); break;
     case 4: tiles_of_4_grains(&c); break;
     case 5: tiles_of_5_grains(&c); break;
+    case 7:
+      tiles_of_4_grains(&c), c.col += 4 * GRAIN;
+      tiles_of_3_behind_1(&c);
+      break;
+    case 8:
+      tiles_of_4_grains(&c), c.col += 4 * GRAIN;
+      tiles_of_4_behind_1(&c);
+      break;
     default: tiles_of_6_grains(&c); break;
     }
+    c.col += 2 * PANEL;
   }
 }
 
