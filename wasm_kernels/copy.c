@@ -47,13 +47,36 @@ INLINE void transpose_4x4(const uint32_t *src, ptrdiff_t s, uint32_t *dst, ptrdi
   UNROLL for (int i = 0; i < 4; i++) __builtin_memcpy(dst + i * d, row + i, sizeof(FourWords));
 }
 
+#if VL == BLOCK
+/* The same of 16 x 16: lines of the cache as a whole, which counts where each is in a page of its own */
+INLINE void transpose_block(const uint32_t *src, ptrdiff_t s, uint32_t *dst, ptrdiff_t d) {
+  vi row[BLOCK], mixed[BLOCK];
+  UNROLL for (int i = 0; i < BLOCK; i++) __builtin_memcpy(row + i, src + i * s, sizeof(vi));
+  UNROLL for (int step = 1; step < BLOCK; step *= 2) {
+    UNROLL for (int i = 0; i < BLOCK / 2; i++) {
+      const vi a = row[i], b = row[i + BLOCK / 2];
+      mixed[2 * i] = __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+      mixed[2 * i + 1] = __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
+    }
+    UNROLL for (int i = 0; i < BLOCK; i++) row[i] = mixed[i];
+  }
+  UNROLL for (int i = 0; i < BLOCK; i++) __builtin_memcpy(dst + i * d, row + i, sizeof(vi));
+}
+#endif
+
 /* dst[rows, cols] = src[cols, rows] transposed, both without gaps inside a row */
 static void transpose_words(const uint32_t *src, ptrdiff_t s, uint32_t *dst, ptrdiff_t d, int rows, int cols) {
   const int whole_rows = rows & ~3, whole_cols = cols & ~3;
   for (int i0 = 0; i0 < whole_rows; i0 += 4 * BLOCK) /* what is read stays near; what is written fills lines one by one */
-    for (int j0 = 0; j0 < whole_cols; j0 += BLOCK)
-      for (int i = i0; i < whole_rows && i < i0 + 4 * BLOCK; i += 4)
+    for (int j0 = 0; j0 < whole_cols; j0 += BLOCK) {
+      int i = i0;
+#if VL == BLOCK
+      for (; j0 + BLOCK <= cols && i + BLOCK <= rows && i < i0 + 4 * BLOCK; i += BLOCK)
+        transpose_block(src + j0 * s + i, s, dst + i * d + j0, d);
+#endif
+      for (; i < whole_rows && i < i0 + 4 * BLOCK; i += 4)
         for (int j = j0; j < whole_cols && j < j0 + BLOCK; j += 4) transpose_4x4(src + j * s + i, s, dst + i * d + j, d);
+    }
   for (int i = 0; i < rows; i++)
     for (int j = i < whole_rows ? whole_cols : 0; j < cols; j++) dst[i * d + j] = src[j * s + i];
 }
