@@ -24,8 +24,8 @@ void wr_fill(float *y, int32_t n, float value) {
       for (int j0 = 0, j1; j0 < cols; j0 = j1) {                                                                        \
         j1 = rows <= BLOCK || cols - j0 < BLOCK ? cols : j0 + BLOCK;                                                    \
         for (int i = i0; i < i1; i++)                                                                                   \
-          for (int j = j0; j < j1; j++)                                                                                 \
-            dst[(ptrdiff_t)i * d[0] + (ptrdiff_t)j * d[1]] = src[(ptrdiff_t)i * s[0] + (ptrdiff_t)j * s[1]];            \
+          _Pragma("clang loop vectorize(disable) unroll_count(4)") for (int j = j0; j < j1; j++)                        \
+              dst[(ptrdiff_t)i * d[0] + (ptrdiff_t)j * d[1]] = src[(ptrdiff_t)i * s[0] + (ptrdiff_t)j * s[1]];          \
       }                                                                                                                 \
     }                                                                                                                   \
   }
@@ -78,7 +78,7 @@ static void transpose_words(const uint32_t *src, ptrdiff_t s, uint32_t *dst, ptr
         for (int j = j0; j < whole_cols && j < j0 + BLOCK; j += 4) transpose_4x4(src + j * s + i, s, dst + i * d + j, d);
     }
   for (int i = 0; i < rows; i++)
-    for (int j = i < whole_rows ? whole_cols : 0; j < cols; j++) dst[i * d + j] = src[j * s + i];
+    NO_VECTORS for (int j = i < whole_rows ? whole_cols : 0; j < cols; j++) dst[i * d + j] = src[j * s + i];
 }
 
 /* The same of bytes, 8 x 8 at a time: squares of 4, 2 and 1 change places */
@@ -100,7 +100,7 @@ static void transpose_bytes(const uint8_t *src, ptrdiff_t s, uint8_t *dst, ptrdi
       UNROLL for (int k = 0; k < 8; k++) __builtin_memcpy(dst + (i + k) * d + j, row + k, 8);
     }
   for (int i = 0; i < rows; i++)
-    for (int j = i < whole_rows ? whole_cols : 0; j < cols; j++) dst[i * d + j] = src[j * s + i];
+    NO_VECTORS for (int j = i < whole_rows ? whole_cols : 0; j < cols; j++) dst[i * d + j] = src[j * s + i];
 }
 
 #if !defined(__wasm__)

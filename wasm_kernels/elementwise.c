@@ -144,8 +144,7 @@ void wr_select(const uint8_t *cond, const float *a, const float *b, float *y, in
       int rest = cols - i;
       vb bytes = (vb){0} + *cond;
       if (c_col && rest >= VL) __builtin_memcpy(&bytes, cond + i, VL);
-      else if (c_col)
-        for (int j = 0; j < rest; j++) ((uint8_t *)&bytes)[j] = cond[i + j];
+      else if (c_col) NO_VECTORS for (int j = 0; j < rest; j++) ((uint8_t *)&bytes)[j] = cond[i + j];
       vi mask = __builtin_convertvector(bytes, vi) != 0;
       vf v = vsel(mask, operand(a, a_col, i, rest), operand(b, b_col, i, rest));
       vstore_upto(y + i, v, rest);

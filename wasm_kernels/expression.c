@@ -199,7 +199,7 @@ static int run_op(const Operation *op, Register *operand, const Register *y, int
     is_flat &= (x->row == y->row && x->step == y->step) || !(x->row | x->step);
   }
   if (is_flat) {
-    for (int a = 0; a < kind->count; a++) operand[a].step = (operand[a].row | operand[a].step) != 0;
+  NO_VECTORS for (int a = 0; a < kind->count; a++) operand[a].step = (operand[a].row | operand[a].step) != 0;
     return expression_op(op, operand[0], operand[1], operand[2], y->data, (y->row ? rows : 1) * (y->step ? cols : 1));
   }
   if (kind->how == BY_BINARY) {
@@ -386,8 +386,8 @@ static int run_part(Vm *vm, const expression_operands *o, int32_t from, int32_t 
   if (last <= 0 && cols - first <= SHORT && count <= FEW_REGISTERS) return run_short(vm, &e, first, cols - first, 0);
   if (y->count <= SHORT && to - from == y->size[0] && count <= FEW_REGISTERS) {
     int is_all = 1;
-    for (int i = 0; i < tensors; i++)
-      is_all &= vm->tensor[i < e.inputs ? e.input[i] : e.output[i - e.inputs].tensor].contiguous;
+    NO_VECTORS for (int i = 0; i < tensors; i++)
+        is_all &= vm->tensor[i < e.inputs ? e.input[i] : e.output[i - e.inputs].tensor].contiguous;
     if (is_all) return run_short(vm, &e, 0, y->count, 1);
   }
   const int32_t room = room_of(count);
@@ -401,7 +401,7 @@ static int run_part(Vm *vm, const expression_operands *o, int32_t from, int32_t 
       for (int i = 0; i < tensors; i++) {
         const Tensor *t = vm->tensor + (i < e.inputs ? e.input[i] : e.output[i - e.inputs].tensor);
         ptrdiff_t skip = y->rank ? (ptrdiff_t)col * t->stride[last] : 0;
-        for (int a = 0; a < last; a++) skip += (ptrdiff_t)index[a] * t->stride[a];
+        NO_VECTORS for (int a = 0; a < last; a++) skip += (ptrdiff_t)index[a] * t->stride[a];
         *(i < e.inputs ? in + i : out + i - e.inputs) = t->data + skip * ITEM[t->dtype];
       }
       const int error = run_tile(vm, &e, in, out, more, n, room);

@@ -106,10 +106,10 @@ INLINE Planes planes_of(float *scratch, int m, int which) {
 }
 INLINE Planes swapped(Planes x) { return (Planes){x.im, x.re}; }
 
-static void planes_from_pairs(const float *x, Planes p, int m) {
+NOINLINE void planes_from_pairs(const float *x, Planes p, int m) {
   for (int i = 0; i < m; i++) p.re[i] = x[2 * i], p.im[i] = x[2 * i + 1];
 }
-static void pairs_from_planes(Planes p, float *y, int m) {
+NOINLINE void pairs_from_planes(Planes p, float *y, int m) {
   for (int i = 0; i < m; i++) y[2 * i] = p.re[i], y[2 * i + 1] = p.im[i];
 }
 

@@ -25,7 +25,7 @@ static int run_flat_index(Vm *vm, const flat_index_operands *o) {
   int32_t at[MAX_RANK] = {0};
   uint64_t position = 0; /* of a damaged plan it may overflow: whoever uses a place checks it */
   for (int64_t *to = (int64_t *)y->data, *end = to + y->count; to < end; to += n) {
-    for (int32_t j = 0; j < n; j++) to[j] = (int64_t)(position + along * (uint64_t)j);
+  NO_VECTORS for (int32_t j = 0; j < n; j++) to[j] = (int64_t)(position + along * (uint64_t)j);
     for (int32_t i = 0; i < depth; i++) {
       const int64_t length = vm->size[axes[2 * i]], scale = vm->size[axes[2 * i + 1]];
       const int64_t *number = from + i * between;
@@ -108,7 +108,7 @@ static int check_iota(Vm *vm, const iota_operands *o) {
   return OK;
 }
 static int run_iota(Vm *vm, const iota_operands *o) {
-  for (int32_t i = 0; i < T(y)->count; i++) ((int64_t *)T(y)->data)[i] = i;
+  NO_VECTORS for (int32_t i = 0; i < T(y)->count; i++) ((int64_t *)T(y)->data)[i] = i;
   return OK;
 }
 

@@ -50,7 +50,7 @@ static int run_copy(Vm *vm, const copy_operands *o) {
     return OK;
   }
   int32_t layout[3 * MAX_RANK];
-  for (int a = 0; a < x->rank; a++)
+  NO_VECTORS for (int a = 0; a < x->rank; a++)
     layout[a] = x->size[a], layout[x->rank + a] = x->stride[a], layout[2 * x->rank + a] = y->stride[a];
   wr_copy_strided((const uint8_t *)x->data, (uint8_t *)y->data, ITEM[x->dtype], x->rank, layout);
   return OK;
@@ -70,7 +70,7 @@ static int check_sizes(Vm *vm, const sizes_operands *o) {
   return OK;
 }
 static int run_sizes(Vm *vm, const sizes_operands *o) {
-  for (int i = 0; i < list_words(sizes, o); i++) ((int64_t *)T(y)->data)[i] = vm->size[list_of(o)[i]];
+  NO_VECTORS for (int i = 0; i < list_words(sizes, o); i++) ((int64_t *)T(y)->data)[i] = vm->size[list_of(o)[i]];
   return OK;
 }
 

@@ -1,8 +1,5 @@
 /* Products of integers: exact, so every build gives the same bits. */
 
-/* where a loop is not worth more code */
-#define NO_VECTORS _Pragma("clang loop vectorize(disable) unroll(disable)")
-
 /* --- bytes times packed bytes ----------------------------------------------------------------------------------------
  * Weights [k, n] lie in panels of INTEGER_PANEL columns; in a panel, for each pair of terms, the two weights of each column
  * lie next to each other, so that one instruction multiplies and adds pairs of 16-bit numbers. Terms and columns beyond the

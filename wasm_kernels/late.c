@@ -82,7 +82,7 @@ static int run_demand(Vm *vm, const demand_operands *o) {
 static int is_set(const char *element, int32_t dtype) {
   const int item = ITEM[dtype];
   int is_float = dtype == DTYPE_F32 || dtype == DTYPE_F64 || dtype == DTYPE_F16 || dtype == DTYPE_BF16, set = 0;
-  for (int i = 0; i < item - is_float; i++) set |= element[i];
+  NO_VECTORS for (int i = 0; i < item - is_float; i++) set |= element[i];
   return set || (is_float && element[item - 1] & 0x7f); /* but for the sign */
 }
 
@@ -100,7 +100,7 @@ static int run_nonzero(Vm *vm, const nonzero_operands *o) {
   for (int32_t i = 0; i < x->count; i++) {
     if (is_set(x->data + (ptrdiff_t)i * ITEM[x->dtype], x->dtype)) {
       if (y) REQUIRE(found < room, LATE_SIZES);
-      for (int a = 0; y && a < x->rank; a++) y[(ptrdiff_t)a * room + found] = index[a];
+      NO_VECTORS for (int a = 0; y && a < x->rank; a++) y[(ptrdiff_t)a * room + found] = index[a];
       found++;
     }
     for (int a = x->rank; a-- > 0 && ++index[a] == x->size[a];) index[a] = 0;

@@ -150,10 +150,10 @@ static int run_choose(Vm *vm, const choose_operands *o) {
     wr_reduce_max(x, &top, 1, classes, 1);
     double total = 0.0, sum = 0.0;
     for (int32_t k = 0; k < classes; k++) total = total + exp_double((double)x[k] - (double)top);
-    for (int32_t i = 0; i < n; i++) y[i] = 0;
+  NO_VECTORS for (int32_t i = 0; i < n; i++) y[i] = 0;
     for (int32_t k = 0; k < classes - 1; k++) {
       sum = sum + exp_double((double)x[k] - (double)top);
-      for (int32_t i = 0; i < n; i++) y[i] += sum <= (double)numbers[i] * total;
+      NO_VECTORS for (int32_t i = 0; i < n; i++) y[i] += sum <= (double)numbers[i] * total;
     }
   }
   return OK;

@@ -72,7 +72,7 @@ enum { GATE_WORK = 16 };
 /* activations: a byte each; params: clip, then alpha and beta for each */
 static int check_activations(Vm *vm, int32_t params, int32_t acts, int count) {
   ASK(is_vector(vm->tensor + params, 1 + 2 * count));
-  for (int i = 0; i < count; i++) ASK((acts >> 8 * i & 255) < ACT_COUNT);
+  NO_VECTORS for (int i = 0; i < count; i++) ASK((acts >> 8 * i & 255) < ACT_COUNT);
   return OK;
 }
 /* [rows, width] without gaps */

@@ -124,7 +124,7 @@ INLINE void lanes_store(float *p, Lanes l, int rest) {
         }                                                                                            \
         float t[VL];                                                                                 \
         vstore(t, acc);                                                                              \
-        for (int j = 0; j < VL && j < rest; j++) {                                                   \
+        NO_VECTORS for (int j = 0; j < VL && j < rest; j++) {                                        \
           float total = t[j];                                                                        \
           y[i + j] = (finish);                                                                       \
         }                                                                                            \

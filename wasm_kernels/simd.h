@@ -52,6 +52,8 @@
 #define NOINLINE static __attribute__((noinline))
 #define COMPACT __attribute__((minsize, noinline)) /* a function that is long rather than hot */
 #define UNROLL _Pragma("clang loop unroll(full)")
+/* Few steps, or rare: vectors would only be more code. */
+#define NO_VECTORS _Pragma("clang loop vectorize(disable) unroll(disable)")
 
 typedef float vf __attribute__((vector_size(4 * VL)));
 typedef int32_t vi __attribute__((vector_size(4 * VL)));

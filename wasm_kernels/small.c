@@ -48,7 +48,7 @@ INLINE uint32_t round_run(const float *x, int32_t n, float factor, int16_t *to) 
   }
   uint32_t sum = 0;
   for (int lane = 0; lane < VL; lane++) sum += (uint32_t)sums[lane];
-  for (; i < n; i++) {
+  NO_VECTORS for (; i < n; i++) {
     const float moved = x[i] * factor + MOVED;
     uint32_t bits;
     __builtin_memcpy(&bits, &moved, sizeof bits);
