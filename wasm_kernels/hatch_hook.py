@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
+import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,10 +40,14 @@ class KernelBuildHook(BuildHookInterface[Any]):
         build_data["tag"] = f"py3-none-{_pyodide_tag() if _is_for_pyodide() else _system().wheel_tag}"
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
-        if self.target_name == "wheel" and _is_for_pyodide():
+        if self.target_name != "wheel":
+            return
+        if _is_for_pyodide():
             from pyodide_pkg import packing
 
             packing.pack(Path(artifact_path))
+        elif version != "editable":
+            _compress(Path(artifact_path))
 
     def _files(self) -> list[Path]:
         from wasm_kernels import build, systems, toolchains
@@ -65,6 +70,15 @@ class KernelBuildHook(BuildHookInterface[Any]):
             able = tool if tool.can_build(target.platform, target.variant) else toolchains.find("zig")
             files.append(build.build(target, able, output, say=self.app.display_info))
         return [*files, build.write_bindings(build.ROOT / "build" / "pyodide-wheel", native=False)]
+
+
+def _compress(wheel: Path) -> None:
+    """As well as zlib can. hatchling compresses quickly, and nobody may ask it for more."""
+    with zipfile.ZipFile(wheel) as archive:
+        entries = [(entry, archive.read(entry)) for entry in archive.infolist()]
+    with zipfile.ZipFile(wheel, "w") as archive:
+        for entry, data in entries:
+            archive.writestr(entry, data, zipfile.ZIP_DEFLATED, compresslevel=9)
 
 
 def _place(file: Path) -> str:

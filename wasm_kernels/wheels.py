@@ -28,7 +28,7 @@ from webrnn import packed
 ROOT = Path(__file__).resolve().parent.parent
 
 #: Bytes of a wheel, of whatever system.
-MAXIMUM = 2 << 20
+MAXIMUM = 2_000_000
 KERNELS = "webrnn/_kernels/"
 
 #: The machine as headers call it, where wheels have another word.
