@@ -44,8 +44,19 @@ LONGEST = 10.0
 NOT_SOURCES = {".git", ".cache", ".venv", "__pycache__", "_kernels", "node_modules", "tests"}
 
 
+#: Its version ends the name; beside it a release has the site.
+SDIST = "webrnn-*[0-9].tar.gz"
+
+
 class Wrong(Exception):
     """A wheel is not as it should be."""
+
+
+def the_one(folder: Path, pattern: str) -> Path:
+    files = sorted(folder.glob(pattern))
+    if len(files) != 1:
+        raise Wrong(f"{folder} has {len(files)} files {pattern}: empty it, then make wheels")
+    return files[0]
 
 
 def run(command: Sequence[object], **options: Any) -> str:
@@ -233,17 +244,14 @@ def main(argv: list[str] | None = None) -> int:
     arguments = parser.parse_args(argv)
 
     def found(pattern: str) -> Path:
-        files = sorted(arguments.wheels.glob(pattern))
-        if len(files) != 1:
-            raise Wrong(f"{arguments.wheels} has {len(files)} files {pattern}: empty it, then make wheels")
-        return files[0]
+        return the_one(arguments.wheels, pattern)
 
     def wheel_of(name: str) -> Path:
         return found(f"*-{systems.SYSTEMS[name].wheel_tag}.whl" if name in systems.SYSTEMS else "*-pyemscripten_*.whl")
 
     def check(name: str, folder: Path) -> None:
         if name == "sdist":
-            check_sdist(found("*.tar.gz"), folder, wheel_of(systems.here().name))
+            check_sdist(found(SDIST), folder, wheel_of(systems.here().name))
             return
         wheel = wheel_of(name)
         if name == "pyodide":

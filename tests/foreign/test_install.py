@@ -32,3 +32,12 @@ def test_what_is_wrong_with_a_wheel_is_said(tmp_path: Path) -> None:
     assert list(wheels.size_problems(large)) == [
         f"it has {wheels.MAXIMUM + 1:,} bytes, and at most {wheels.MAXIMUM:,} are allowed"
     ]
+
+
+def test_the_sources_are_found_beside_the_site_of_a_release(tmp_path: Path) -> None:
+    for name in ("webrnn-0.2.0.tar.gz", "webrnn-0.2.0-site.tar.gz"):
+        (tmp_path / name).touch()
+    assert install.the_one(tmp_path, install.SDIST).name == "webrnn-0.2.0.tar.gz"
+    (tmp_path / "webrnn-0.1.0.tar.gz").touch()
+    with pytest.raises(install.Wrong, match="has 2 files"):
+        install.the_one(tmp_path, install.SDIST)
