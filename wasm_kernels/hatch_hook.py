@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import sys
-import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -47,7 +46,9 @@ class KernelBuildHook(BuildHookInterface[Any]):
 
             packing.pack(Path(artifact_path))
         elif version != "editable":
-            _compress(Path(artifact_path))
+            from wasm_kernels import compressing
+
+            compressing.compress(Path(artifact_path))
 
     def _files(self) -> list[Path]:
         from wasm_kernels import build, systems, toolchains
@@ -70,15 +71,6 @@ class KernelBuildHook(BuildHookInterface[Any]):
             able = tool if tool.can_build(target.platform, target.variant) else toolchains.find("zig")
             files.append(build.build(target, able, output, say=self.app.display_info))
         return [*files, build.write_bindings(build.ROOT / "build" / "pyodide-wheel", native=False)]
-
-
-def _compress(wheel: Path) -> None:
-    """As well as zlib can. hatchling compresses quickly, and nobody may ask it for more."""
-    with zipfile.ZipFile(wheel) as archive:
-        entries = [(entry, archive.read(entry)) for entry in archive.infolist()]
-    with zipfile.ZipFile(wheel, "w") as archive:
-        for entry, data in entries:
-            archive.writestr(entry, data, zipfile.ZIP_DEFLATED, compresslevel=9)
 
 
 def _place(file: Path) -> str:

@@ -31,8 +31,8 @@ ENVIRONMENT = {
     "PYODIDE_ROOT": PYODIDE_ROOT,
     "NO_COLOR": "1",
     "WEBRNN_TOOLCHAIN": "emcc",
-    # emcc builds everything, or the build fails: without zig it cannot be otherwise
-    "IGNORED_BUILD_REQUIREMENTS": "ziglang",
+    # emcc builds everything, or the build fails: without zig it cannot be otherwise. deflate is for other wheels
+    "IGNORED_BUILD_REQUIREMENTS": "ziglang deflate",
     "PIP_NO_INDEX": "1",
     "PIP_FIND_LINKS": "/wheels",
     "PIP_DISABLE_PIP_VERSION_CHECK": "1",

@@ -15,6 +15,7 @@ MODULES = {
     "resource": "needs processes",
     "rich": "needs rich",
     "ziglang": "needs a compiler",
+    "deflate": "needs what builds wheels",
     "bench": "needs the benchmarks",
     "web_demo": "needs the demo page",
     "examples": "needs the examples",
