@@ -3,12 +3,17 @@ all of them."""
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+import tarfile
 from pathlib import Path
 
 import pytest
 
 from pyodide_pkg import wheel as pyodide_wheel
 from wasm_kernels import systems, wheels
+from webrnn.web.folders import page_files
 
 from . import install
 
@@ -32,6 +37,16 @@ def test_what_is_wrong_with_a_wheel_is_said(tmp_path: Path) -> None:
     assert list(wheels.size_problems(large)) == [
         f"it has {wheels.MAXIMUM + 1:,} bytes, and at most {wheels.MAXIMUM:,} are allowed"
     ]
+
+
+def test_the_sources_have_what_packs_the_page(tmp_path: Path) -> None:
+    with tarfile.open(wheels._hatchling("sdist", tmp_path, {})) as archive:
+        archive.extractall(tmp_path, filter="data")
+    (sources,) = (folder for folder in tmp_path.iterdir() if folder.is_dir())
+    command = [sys.executable, "-c", "from web_demo.packaging import packaged; print(len(packaged.page_contents()))"]
+    paths = {"PYTHONPATH": f"{sources}:{sources / 'runtime'}"}
+    done = subprocess.run(command, cwd=sources, env=os.environ | paths, capture_output=True, text=True, check=True)
+    assert int(done.stdout) == len(page_files())
 
 
 def test_the_sources_are_found_beside_the_site_of_a_release(tmp_path: Path) -> None:
