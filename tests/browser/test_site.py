@@ -128,6 +128,23 @@ def test_the_reference_has_all_public_names(site: Path) -> None:
     assert 'href="../docs/formats.html"' in page, "pages that docstrings name"
 
 
+def test_the_reference_is_the_same_on_each_machine(site: Path) -> None:
+    for name in api_python.MODULES:
+        page = api_python.page(name)
+        assert str(ROOT) not in page, name
+        assert " object at 0x" not in page, name
+    assert "folder: Path = FOLDER" in api_python.page("webrnn.engine.kernels")
+    for file in site.glob("static/*.js*"):
+        assert str(ROOT) not in file.read_text(), file
+
+
+def test_a_path_without_a_name_is_no_default() -> None:
+    def function(folder: Path = ROOT / "somewhere") -> None: ...
+
+    with pytest.raises(ValueError, match="the path that folder is by default has no name"):
+        api_python._signature("function", function)
+
+
 def test_charts_have_the_figures_of_their_tables(site: Path) -> None:
     text = (site / "benchmarks.html").read_text()
     assert text.count('<svg class="chart"') >= 5

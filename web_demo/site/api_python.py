@@ -7,6 +7,7 @@ import importlib
 import inspect
 import re
 from collections.abc import Iterator
+from pathlib import PurePath
 from types import ModuleType
 from typing import Any
 
@@ -138,7 +139,7 @@ def _signature(label: str, value: Any, before: str = "", without_self: bool = Fa
     parameters = list(signature.parameters.values())
     if without_self and parameters and parameters[0].name in ("self", "cls"):
         parameters = parameters[1:]
-    signature = signature.replace(parameters=parameters)
+    signature = signature.replace(parameters=[_as_written(each, value) for each in parameters])
     if before:
         signature = signature.replace(return_annotation=inspect.Signature.empty)
     text = re.sub(r"'([^']*)'", _unquoted, str(signature))
@@ -148,6 +149,23 @@ def _signature(label: str, value: Any, before: str = "", without_self: bool = Fa
         pieces = "".join(f"    {piece},\n" for piece in _split(inner))
         line = f"{before}{label}(\n{pieces}){result}"
     return f"```python\n{line}\n```\n"
+
+
+class _Name(str):
+    __repr__ = str.__str__
+
+
+def _as_written(parameter: inspect.Parameter, function: Any) -> inspect.Parameter:
+    """With the name of the constant that is the default, if that is no plain value: a folder is another one on each
+    machine."""
+    default = parameter.default
+    if default is None or isinstance(default, (bool, int, float, str, bytes, tuple)):
+        return parameter
+    known = vars(importlib.import_module(function.__module__))
+    name = next((name for name, value in known.items() if name.isupper() and value is default), None)
+    if name is None and isinstance(default, PurePath):
+        raise ValueError(f"{function.__qualname__}: the path that {parameter.name} is by default has no name")
+    return parameter.replace(default=_Name(name)) if name else parameter
 
 
 def _unquoted(found: re.Match[str]) -> str:
