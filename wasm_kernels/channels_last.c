@@ -181,27 +181,26 @@ static void filter_positions(const Positions *p, int32_t first, int32_t count, c
 
 /* --- pools ----------------------------------------------------------------------------------------------------------- */
 
-/* The sum or the maximum of a window, `rest` channels of it */
-INLINE vf pooled(const float *x, const Terms *t, const int is_max, const int rest) {
-  vf acc = vset(is_max ? -__builtin_inff() : 0.0f);
-  for (int32_t a = 0; a < t->outer; a++)
-    for (int32_t b = 0; b < t->inner; b++) {
-      const vf value = vload_upto(x + a * t->outer_stride + b * t->inner_stride, rest);
-      acc = is_max ? vmax(value, acc) : acc + value;
-    }
-  return acc;
+/* The sums or the maxima of a window: `count` vectors of channels, a compile-time constant, or `rest` channels of one */
+INLINE void pool_channels(const float *x, float *y, const Terms *t, const int is_max, vf by, const int count, const int rest) {
+  vf acc[2];
+  UNROLL for (int i = 0; i < count; i++) acc[i] = vset(is_max ? -__builtin_inff() : 0.0f);
+  for (int32_t a = 0; a < t->outer; a++, x += t->outer_stride) {
+    const float *at = x;
+    for (int32_t b = 0; b < t->inner; b++, at += t->inner_stride)
+      UNROLL for (int i = 0; i < count; i++) {
+        const vf value = vload_upto(at + i * VL, rest);
+        acc[i] = is_max ? vmax(value, acc[i]) : acc[i] + value;
+      }
+  }
+  UNROLL for (int i = 0; i < count; i++) vstore_upto(y + i * VL, is_max ? acc[i] : acc[i] / by, rest);
 }
 
-/* A maximum, or a sum divided by `divisor` */
+/* Maxima, or sums divided by `divisor` */
 INLINE void pool_window(const float *x, float *y, const Terms *t, const int is_max, float divisor, int32_t channels) {
   const vf by = vset(divisor);
   int32_t c = 0;
-  for (; c + VL <= channels; c += VL) {
-    const vf value = pooled(x + c, t, is_max, VL);
-    vstore(y + c, is_max ? value : value / by);
-  }
-  if (c < channels) {
-    const vf value = pooled(x + c, t, is_max, channels - c);
-    vstore_part(y + c, is_max ? value : value / by, channels - c);
-  }
+  for (; c + 2 * VL <= channels; c += 2 * VL) pool_channels(x + c, y + c, t, is_max, by, 2, VL);
+  for (; c + VL <= channels; c += VL) pool_channels(x + c, y + c, t, is_max, by, 1, VL);
+  if (c < channels) pool_channels(x + c, y + c, t, is_max, by, 1, channels - c);
 }

@@ -249,10 +249,11 @@ static int pool_lines(Vm *vm, const void *context, int32_t from, int32_t to) {
   const int32_t channels = y->size[3];
   for (int32_t line = from; line < to; line++) {
     const ptrdiff_t b = line / y->size[1], i = line % y->size[1];
+    const int top = (int)i * o->stride_h - o->pad_top;
+    int rows[2], columns[2];
+    valid_taps(top, o->kernel_h, o->dilation_h, x->size[1], rows, rows + 1);
     for (ptrdiff_t j = 0; j < y->size[2]; j++) {
-      const int top = (int)i * o->stride_h - o->pad_top, left = (int)j * o->stride_w - o->pad_left;
-      int rows[2], columns[2];
-      valid_taps(top, o->kernel_h, o->dilation_h, x->size[1], rows, rows + 1);
+      const int left = (int)j * o->stride_w - o->pad_left;
       valid_taps(left, o->kernel_w, o->dilation_w, x->size[2], columns, columns + 1);
       const Terms terms = {rows[1] - rows[0], columns[1] - columns[0], 1, (ptrdiff_t)o->dilation_h * x->stride[1],
                            (ptrdiff_t)o->dilation_w * x->stride[2]};

@@ -71,6 +71,8 @@ void wr_conv(const float *x, const float *w, const float *bias, float *y, float 
 
 /* The taps of a window that fall inside the input along one axis */
 INLINE void valid_taps(int origin, int taps, int dilation, int size, int *from, int *to) {
+  *from = 0, *to = taps;
+  if (origin >= 0 && size - origin > (taps - 1) * dilation) return; /* no division where all are inside */
   *from = origin < 0 ? (-origin + dilation - 1) / dilation : 0;
   int fit = size > origin ? (size - 1 - origin) / dilation + 1 : 0;
   *to = fit < taps ? fit : taps;
