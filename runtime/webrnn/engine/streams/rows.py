@@ -25,8 +25,8 @@ MOST_BOUND = 16
 def rows_at_once(weight_bytes: int, threads: int = 1) -> int:
     """How many streams are run at a time: what one of them makes and the next reads is still in a near cache then.
 
-    A run costs about 2 us more than its arithmetic, so that of few weights takes more rows. Weights are read once a run,
-    so that 64 rows are 2 to 3% quicker than 32. Threads share the rows of a run.
+    A run costs about 2 us more than its arithmetic, so that of few weights takes more rows. Weights are read once a
+    run, so that 64 rows are 2 to 3% quicker than 32. Threads share the rows of a run.
     """
     return threads * (256 if weight_bytes < 2**16 else 64)
 
