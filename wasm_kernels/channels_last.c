@@ -8,7 +8,7 @@
 
 /* --- products -------------------------------------------------------------------------------------------------------- */
 
-#if VL != 16
+#if VL != 16 /* for AVX-512 see panel_pairs.c */
 /* Positions that a tile has beside `vecs` vectors of a panel: enough sums to hide the latency of a multiply-add, as few as fit
  * the registers. */
 #if ML == 8
@@ -201,6 +201,6 @@ INLINE void pool_window(const float *x, float *y, const Terms *t, const int is_m
   const vf by = vset(divisor);
   int32_t c = 0;
   for (; c + 2 * VL <= channels; c += 2 * VL) pool_channels(x + c, y + c, t, is_max, by, 2, VL);
-  for (; c + VL <= channels; c += VL) pool_channels(x + c, y + c, t, is_max, by, 1, VL);
+  if (c + VL <= channels) pool_channels(x + c, y + c, t, is_max, by, 1, VL), c += VL;
   if (c < channels) pool_channels(x + c, y + c, t, is_max, by, 1, channels - c);
 }

@@ -181,12 +181,15 @@ static void conv_block(Vm *vm, const Sweep *s, int32_t first, int32_t count) {
   conv_positions(&s->p, first, count, &s->terms, F(packed), MAYBE(bias), 0, T(y)->size[3]);
 }
 #ifdef HAS_TEAM
+/* Filters that are not parted: those of a tile */
+enum { FILTERS_TOGETHER = VL == 16 ? 2 * PANEL : PANEL };
+
 /* All positions of some filters */
 static int conv_filters(Vm *vm, const void *context, int32_t from, int32_t to) {
   const Sweep *s = context;
   const conv_rows_operands *o = s->operands;
-  const int32_t n = T(y)->size[3], last = to * PANEL < n ? to * PANEL : n;
-  conv_positions(&s->p, 0, s->p.count, &s->terms, F(packed), MAYBE(bias), from * PANEL, last);
+  const int32_t n = T(y)->size[3], last = to * FILTERS_TOGETHER < n ? to * FILTERS_TOGETHER : n;
+  conv_positions(&s->p, 0, s->p.count, &s->terms, F(packed), MAYBE(bias), from * FILTERS_TOGETHER, last);
   return OK;
 }
 #endif
@@ -205,7 +208,7 @@ static int run_conv_rows(Vm *vm, const conv_rows_operands *o) {
   const int64_t work = (int64_t)p.count * filters * s.terms.outer * s.terms.inner * s.terms.run;
 #ifdef HAS_TEAM
   if (p.count < 4 * POSITIONS_TOGETHER && filters >= 4 * PANEL) {
-    share(vm, conv_filters, &s, (filters - 1) / PANEL + 1, 1, work);
+    share(vm, conv_filters, &s, (filters - 1) / FILTERS_TOGETHER + 1, 1, work);
     return run_along(vm, o, s.then, &p, 0, p.count);
   }
 #endif

@@ -2,8 +2,9 @@
  * missing: three vectors, the middle one of both panels. Every output is the same chain as in the tiles of other builds. */
 enum { PAIR_ROWS = 8, PAIR_GRAINS = 2 * PANEL / GRAIN };
 
-/* Where the terms are of `grains` times GRAIN columns of a pair behind its first `skipped` ones, none or one, and how far it is from one
- * to the next. grains and skipped are compile-time constants here and in what follows. */
+/* Where the weights of a tile are in both panels, and how far apart terms are. The tile has `grains` times GRAIN columns, and begins
+ * `skipped` times GRAIN columns, none or one, behind the beginning of the first panel. Both are compile-time constants here and in what
+ * follows. */
 typedef struct {
   const float *first, *second;
   ptrdiff_t width, second_width;
@@ -57,13 +58,13 @@ INLINE void row_times_grains(const int grains, const int more, const float *x, c
   const int vecs = (grains + 1) / 2, more_vecs = (more + 1) / 2;
   vf acc[6];
   UNROLL for (int i = 0; i < vecs + more_vecs; i++) acc[i] = vset(0.0f);
-  Pair near = pair_at(grains, 0, w, k, col, all->cols), far = pair_at(more, 0, w, k, col + BEHIND, all->cols);
+  Pair near = pair_at(grains, 0, w, k, col, all->cols), far = more ? pair_at(more, 0, w, k, col + BEHIND, all->cols) : near;
   for (const float *end = x + k; x < end; x++, next_term(&near), next_term(&far)) {
     const vf input = vset(*x);
     UNROLL for (int v = 0; v < vecs; v++) acc[v] = vfma(pair_vector(v, grains, 0, &near), input, acc[v]);
     UNROLL for (int v = 0; v < more_vecs; v++) acc[vecs + v] = vfma(pair_vector(v, more, 0, &far), input, acc[vecs + v]);
   }
-  float *const y = all->y + col, *const behind = y + BEHIND;
+  float *const y = all->y + col, *const behind = more ? y + BEHIND : y;
   const float *bias = all->bias ? all->bias + col : NULL;
   finish_pair(1, grains, acc, &y, bias, all->cols - col);
   if (more) finish_pair(1, more, acc + vecs, &behind, bias ? bias + BEHIND : NULL, all->cols - col - BEHIND);

@@ -14,7 +14,7 @@ typedef struct {
 } Product;
 
 #ifdef HAS_TEAM
-/* Rows and columns of a product that are not parted: the rows of any tile, and the panels that one row takes at a time */
+/* Rows and columns of a product that are not parted: the rows of any tile, and its panels */
 enum { ROWS_TOGETHER = 24 };
 INLINE int32_t columns_together(const Product *p) { return p->m == 1 || VL == 16 ? 2 * PANEL : PANEL; }
 

@@ -39,7 +39,8 @@ NOINLINE int share_parts(Vm *vm, Part *part, const void *context, int32_t units,
   return s.error;
 }
 
-/* Work that takes longer than a thread takes to wake up, in multiply-adds: who comes late takes a part that is left. */
+/* Work in parts even if nobody is there yet, in multiply-adds: the host calls threads for as much (LEAST_SHARED of team.py), and who
+ * comes late takes a part that is left. */
 enum { WORTH_A_WAKING = 4 << 20 };
 
 /* For how many parts the work suffices if none has fewer than `least` units; 1 without a team */

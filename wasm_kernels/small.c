@@ -88,28 +88,15 @@ static SmallRow round_row(const float *x, const Terms *t, float range, int16_t *
 }
 
 /* --- tiles ---------------------------------------------------------------------------------------------------------------
- * Vectors are of pairs of 16-bit terms: one instruction multiplies and adds them to ML sums of 32 bits. Weights of 16 bits lie
+ * Vectors are of pairs of 16-bit terms: one instruction multiplies and adds them to sums of 32 bits. Weights of 16 bits lie
  * in panels of INTEGER_PANEL columns, packed[panel][pair of terms][column][2]. Of weights of 8 bits two columns share a number:
  * packed[panel][pair][column of the first half][2] = 256 * weight of the second half + weight of the first half + 128. A shift
  * gives the weights of the second half, and the sums of the first half are those of the whole numbers less 256 times those of
  * the second half less 128 times the sum of x, all modulo 2^32. That takes fewer instructions than widening bytes. */
-typedef int32_t mi __attribute__((vector_size(4 * ML)));
 typedef uint32_t mu __attribute__((vector_size(4 * ML))); /* what is added modulo 2^32 */
-INLINE mi mset_i(int32_t x) { return (mi)mset(0.0f) + x; }
-
-#if ML == 8
-INLINE mi add_pairs(mi sum, mi x, mi w) { return (mi)((mu)sum + (mu)_mm256_madd_epi16((__m256i)x, (__m256i)w)); }
-#else
-INLINE mi add_pairs(mi sum, mi x, mi w) { return (mi)((mu)sum + (mu)pairs_add(mset_i(0), x, w)); }
-#endif
-INLINE mi second_half(mi w) {
-  typedef int16_t words __attribute__((vector_size(4 * ML)));
-  return (mi)((words)w >> 8);
-}
 
 /* How many panels one row is multiplied with at a time, how many of what is left, and how many rows with how many panels: sums fit
  * the registers */
-#define PANEL_SUMS (INTEGER_PANEL / ML)
 #if VL == 16
 enum { ROW_PANELS = 6, REST_PANELS = 2, TILE_OF_ROWS = 4, TILE_PANELS = 2 };
 #elif ML == 8
@@ -185,7 +172,7 @@ INLINE void small_tile(const int rows, const int panels, const int is_wide, cons
   const int each = is_wide ? 1 : 2;
   const ptrdiff_t terms = w->terms, panel = terms * INTEGER_PANEL << is_wide;
   const int8_t *packed = w->packed + column / INTEGER_PANEL * panel;
-  vi sum[32];
+  vi sum[16];
   UNROLL for (int i = 0; i < rows * panels * each; i++) sum[i] = vset_i(0);
   ptrdiff_t t = 0;
   if (is_wide)
@@ -208,6 +195,22 @@ INLINE void small_tile(const int rows, const int panels, const int is_wide, cons
   for (int r = 0; r < rows; r++) small_results(all + r * panels * INTEGER_PANEL, panels * INTEGER_PANEL, w, column, row + r);
 }
 #else
+typedef int32_t mi __attribute__((vector_size(4 * ML)));
+INLINE mi mset_i(int32_t x) { return (mi)mset(0.0f) + x; }
+
+#if ML == 8
+INLINE mi add_pairs(mi sum, mi x, mi w) { return (mi)((mu)sum + (mu)_mm256_madd_epi16((__m256i)x, (__m256i)w)); }
+#else
+INLINE mi add_pairs(mi sum, mi x, mi w) { return (mi)((mu)sum + (mu)pairs_add(mset_i(0), x, w)); }
+#endif
+INLINE mi second_half(mi w) {
+  typedef int16_t words __attribute__((vector_size(4 * ML)));
+  return (mi)((words)w >> 8);
+}
+
+/* Sums of a panel, in vectors */
+#define PANEL_SUMS (INTEGER_PANEL / ML)
+
 /* rows x panels, the columns from `column` on; rows, panels and is_wide are compile-time constants at every call */
 INLINE void small_tile(const int rows, const int panels, const int is_wide, const SmallWeights *w, const int16_t *x,
                        const SmallRow *row, int32_t column) {

@@ -165,7 +165,7 @@ KERNELS = (
 )
 
 #: How a host uses plans: check once, bind for given sizes, limit what a run may use, run; set_row_panels suits
-#: products to its compiler (matrix.c). Not kernels, so not part of their grids.
+#: products to its compiler (tiles.c). Not kernels, so not part of their grids.
 PLAN_SIGNATURES = {
     "plan_check": "const i32 *plan, i32 bytes -> i32",
     "plan_table_bytes": "const i32 *plan -> i32",

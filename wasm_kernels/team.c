@@ -53,20 +53,21 @@ static int take_part(Team *team, uint64_t round, int32_t who) {
   }
 }
 
-/* A run is about to begin: threads that wait for work stay for it, and those to which a bit is given have gone, and are to be woken up by
- * the host. */
+/* A run is about to begin, and threads that wait for work stay for it. Returns a bit for each thread that has gone to sleep: the host
+ * wakes these up, and they clear their bits themselves. */
 EXPORT int32_t wr_team_call(uint8_t *memory) {
   Team *team = (Team *)memory;
   __atomic_fetch_add(&team->calls, 1, __ATOMIC_SEQ_CST);
-  return (int32_t)__atomic_exchange_n(&team->asleep, 0, __ATOMIC_SEQ_CST);
+  return (int32_t)__atomic_load_n(&team->asleep, __ATOMIC_SEQ_CST);
 }
 
-/* Whether a thread may go to sleep: its host wakes it up from now on. Not if there was a call since it looked, which has not seen that it
- * sleeps: one of the two sees the other. */
+/* Whether a thread may go to sleep: its host wakes it up from now on. Not if there was a call since it looked, which may not have seen
+ * that it sleeps: one of the two sees the other. */
 static int lie_down(Team *team, uint32_t bit, uint32_t calls) {
   __atomic_fetch_or(&team->asleep, bit, __ATOMIC_SEQ_CST);
   if (__atomic_load_n(&team->calls, __ATOMIC_SEQ_CST) == calls) return 1;
-  return !(__atomic_fetch_and(&team->asleep, ~bit, __ATOMIC_SEQ_CST) & bit);
+  __atomic_fetch_and(&team->asleep, ~bit, __ATOMIC_SEQ_CST);
+  return 0;
 }
 
 /* Works for the team until there has been nothing to do for a while, or until it is over. who: from 1 to MOST_PARTS - 1 */

@@ -25,7 +25,8 @@ INLINE int panel_width(int rest) { return rest >= PANEL ? PANEL : (rest + GRAIN 
 #define PANEL_VECS (PANEL / ML)
 #define GRAIN_VECS (GRAIN / ML)
 
-/* Where a tile goes and what is added to it: bias[n] along the columns, row_bias[m] along the rows; either may be NULL. */
+/* Where a tile goes and what is added to it: bias[n] along the columns, or row_bias[m] along the rows; the other one, or
+ * both, are NULL. */
 typedef struct {
   float *y;
   ptrdiff_t stride;

@@ -41,6 +41,28 @@ def test_it_sleeps_when_there_is_nothing_to_do_and_comes_when_it_is_called():
         wait_until(lambda before=naps: all(h.naps == n + 1 for h, n in zip(team._helpers, before, strict=True)))
 
 
+def call_and_wait(team):
+    naps = [helper.naps for helper in team._helpers]
+    team.call()
+    wait_until(lambda: all(h.naps > n for h, n in zip(team._helpers, naps, strict=True)))
+
+
+def test_who_was_called_in_vain_is_called_again():
+    team = load("native", threads=3).team
+    wait_until(lambda: all(helper.naps for helper in team._helpers))
+    team._functions["team_call"](team.address)  # whoever did this was interrupted before it woke anybody up
+    call_and_wait(team)
+
+
+def test_all_come_where_nobody_knows_processors(monkeypatch):
+    team = load("native", threads=4).team
+    monkeypatch.setattr(teams, "_which_cpu", lambda: lambda: teams.NOWHERE)
+    call_and_wait(team)
+    assert {helper.cpu for helper in team._helpers} == {teams.NOWHERE}
+    monkeypatch.delattr(os, "sched_getaffinity")
+    call_and_wait(team)
+
+
 def test_help_is_called_where_it_is_worth_it():
     x = {"x": np.zeros((100, 1, 256), np.float32)}
     large = webrnn.InferenceSession(sequence("GRU", 256, 100, 1), backend="native", threads=2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from threading import Thread
 
 import numpy as np
@@ -34,6 +35,23 @@ def copying(n_in, n_out=None, port_in=None, port_out=None):
     plan.input("x", [port_in or n_in], 0)
     plan.output("y", [port_out or n_in], 1)
     return plan
+
+
+@pytest.mark.parametrize("backend", KERNELS)
+def test_large_arrays_that_must_not_be_written_or_have_gaps(backend):
+    plan = copying(N)
+    session = webrnn.InferenceSession(plan.data(), backend=backend)
+    x = np.arange(N, dtype=np.float32)
+    (wide,) = np.broadcast_arrays(x, np.zeros((1, 1), np.float32))[:1]  # numpy warns who asks whether to write it
+    read_only = x.copy()
+    read_only.flags.writeable = False
+    odd = np.zeros(4 * N + 1, np.uint8)[1:].view(np.float32)
+    odd[:] = x
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for array in (x, wide[0], read_only, np.repeat(x, 2)[::2], odd, x[::-1][::-1]):
+            for _ in range(2):
+                assert np.array_equal(session.run(None, {"x": array})[0], x)
 
 
 # --- memory ----------------------------------------------------------------------------------------------------------

@@ -33,6 +33,9 @@ LEAST_SHARED = 4
 MOST_LOOKS = 16
 """How many runs are looked at."""
 
+NOWHERE = -1
+"""A processor that nobody knows."""
+
 
 def number_of_threads(threads: int | str, backend: str) -> int:
     """
@@ -88,7 +91,7 @@ class Team:
         """A run is about to begin: wake up whoever sleeps. The others wait for it."""
         asleep = self._functions["team_call"](self.address)
         if asleep:
-            taken = {_which_cpu()()} - {-1}
+            taken = {_which_cpu()()}
             for helper in self._helpers:
                 if asleep >> helper.who & 1:
                     helper.wake(taken)
@@ -109,9 +112,10 @@ class _Helper:
     def __init__(self, serve: Any, address: int, who: int):
         self.who, self._bed = who, Lock()
         self._bed.acquire()
-        self.cpu = -1
+        self.cpu = NOWHERE
         """The processor on which it lay down."""
         self.naps = 0
+        """How often it did, for tests."""
         self._thread = Thread(target=self._live, args=(serve, address), name=f"webrnn-{who}", daemon=True)
         self._thread.start()
 
@@ -124,19 +128,22 @@ class _Helper:
 
     def wake(self, taken: set[int]) -> None:
         """On none of the processors that are taken, if there are others. It may be about to lie down: then it gets up
-        again at once."""
-        if self.cpu in taken:
+        again at once. Until it has got up it is called again, which changes nothing."""
+        if not self._bed.locked():
+            return
+        if self.cpu in taken and self.cpu != NOWHERE:
             _move(self._thread, taken)
-        self._bed.release()
+        with suppress(RuntimeError):  # somebody else has just done it
+            self._bed.release()
 
 
 @cache
 def _which_cpu() -> Callable[[], int]:
-    """What says on which processor its caller is; -1 where nobody knows."""
+    """What says on which processor its caller is."""
     try:
         return ctypes.CDLL(None).sched_getcpu
     except (OSError, AttributeError, TypeError):  # only Linux has it
-        return lambda: -1
+        return lambda: NOWHERE
 
 
 def _move(thread: Thread, taken: set[int]) -> None:
